@@ -14,8 +14,8 @@ const (
 	// Audience is what tokens of tenants are for. The API server takes none of them, so one that leaks on its way opens
 	// nothing but what a Namespaces guards.
 	Audience = "eventquota.io"
-	// TokenHeader has the token: API servers that pass a request on to a service remove its Authorization.
-	TokenHeader = "Eventquota-Token" //nolint:gosec // the name of a header
+	// Header has the token: API servers that pass a request on to a service remove its Authorization.
+	Header = "Eventquota-Token"
 	// lookRate and lookBurst bound the requests about one namespace, a second and in a burst, and lookNamespaces those
 	// that are counted.
 	lookRate, lookBurst, lookNamespaces = 2, 10, 1024
@@ -35,11 +35,11 @@ func newNamespaces(g *Guard) *Namespaces {
 	return &Namespaces{guard: g, looks: cache.NewLRUExpireCache(lookNamespaces)}
 }
 
-// Before serves next, whose path has a {namespace}, to users with a token for Audience in the header TokenHeader. A token
+// Before serves next, whose path has a {namespace}, to users with a token for Audience in Header. A token
 // for the API server gets 401, so that nobody gets used to sending one. It answers as a Guard does, and 404 for what cannot
 // be a namespace; 429 to more requests than a few a second about one namespace.
 func (n *Namespaces) Before(next http.Handler) http.Handler {
-	next = n.slowed(next)
+	slowed := n.slowed(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		namespace := r.PathValue("namespace")
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
@@ -47,10 +47,10 @@ func (n *Namespaces) Before(next http.Handler) http.Handler {
 			return
 		}
 		var token string
-		if sent := r.Header.Values(TokenHeader); len(sent) == 1 && r.Header.Get("Authorization") == "" {
+		if sent := r.Header.Values(Header); len(sent) == 1 && r.Header.Get("Authorization") == "" {
 			token = sent[0]
 		}
-		n.guard.serve(w, r, question{token: token, verb: strings.ToLower(r.Method), namespace: namespace}, next)
+		n.guard.serve(w, r, question{token: token, verb: strings.ToLower(r.Method), namespace: namespace}, slowed)
 	})
 }
 

@@ -63,7 +63,7 @@ func TestANamespaceIsForThoseWhoMayGetItsQuotas(t *testing.T) {
 	t.Parallel()
 	n := NewNamespaces(tenantServer())
 	h := n.Before(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) }))
-	header := func(token string) http.Header { return http.Header{TokenHeader: {token}} }
+	header := func(token string) http.Header { return http.Header{Header: {token}} }
 	both := header("shop")
 	both.Set("Authorization", "Bearer admin")
 	for says, test := range map[string]struct {
@@ -79,7 +79,7 @@ func TestANamespaceIsForThoseWhoMayGetItsQuotas(t *testing.T) {
 		"an account without the right":              {"shop", header("nobody"), http.StatusForbidden},
 		"an unknown token":                          {"shop", header("x"), http.StatusUnauthorized},
 		"no token":                                  {"shop", http.Header{}, http.StatusUnauthorized},
-		"two tokens":                                {"shop", http.Header{TokenHeader: {"shop", "shop"}}, http.StatusUnauthorized},
+		"two tokens":                                {"shop", http.Header{Header: {"shop", "shop"}}, http.StatusUnauthorized},
 		"a token for the API server, in our header": {"shop", header("admin"), http.StatusUnauthorized},
 		"a token for the API server, in its header": {"shop", http.Header{"Authorization": {"Bearer admin"}}, http.StatusUnauthorized},
 		"both headers":                              {"shop", both, http.StatusUnauthorized},
@@ -98,12 +98,12 @@ func TestOneNamespaceDoesNotSlowAnother(t *testing.T) {
 	h := n.Before(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) }))
 	answered := map[int]int{}
 	for range 100 * lookBurst {
-		answered[look(t, h, "noisy", http.Header{TokenHeader: {"a"}})]++
+		answered[look(t, h, "noisy", http.Header{Header: {"a"}})]++
 	}
 	if answered[http.StatusOK] < lookBurst || answered[http.StatusTooManyRequests] == 0 || len(answered) != 2 {
 		t.Errorf("it is answered %v, want %d or a few more of status 200, and 429", answered, lookBurst)
 	}
-	if got := look(t, h, "quiet", http.Header{TokenHeader: {"b"}}); got != http.StatusOK {
+	if got := look(t, h, "quiet", http.Header{Header: {"b"}}); got != http.StatusOK {
 		t.Errorf("another is answered %d meanwhile", got)
 	}
 }

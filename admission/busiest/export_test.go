@@ -12,6 +12,7 @@ const (
 
 	RulePlaces   = rulePlaces
 	SourcePlaces = sourcePlaces
+	DetailPlaces = detailPlaces
 	MaxUnpacked  = maxUnpacked
 )
 

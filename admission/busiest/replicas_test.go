@@ -23,6 +23,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/redisclient"
 	redistest "github.com/eventquota/eventquota/test/redis"
@@ -134,16 +135,21 @@ func TestWhatCannotBeReadNamesTheReplicaAndIsRemoved(t *testing.T) {
 
 func TestALargeSnapshotIsReadAsItWasWrittenAndExpires(t *testing.T) {
 	c := busiest.NewCounter("a", time.Now(), busiest.Places)
-	for n := range busiest.Places {
+	for n := range busiest.DetailPlaces {
 		text := string(rune('a'+n%26)) + strings.Repeat("\x00", busiest.MaxPart-4) + string(rune('a'+n/26))
-		c.Decided((&written{
-			Namespace: text, Policy: text,
+		d := (&written{
+			Namespace: text, Policy: text, Type: text, Reason: text,
 			Object: store.Object{Kind: text, Namespace: text, Name: text}, Source: store.Source{Component: text, Host: text},
-		}).decided(store.Drop))
+		}).decided(store.Drop)
+		d.Bucket, d.Quotas, d.Governing = text, []store.Bucket{{Key: store.KeyOf(text), Name: text, Policy: text}}, &policy.Governing{Policy: policy.Default()}
+		c.Decided(d)
 	}
 	r, client, _ := standalone(t)
 	s := c.Snapshot(time.Now().UTC().Truncate(time.Millisecond))
 	s.Replica.Since = s.Replica.At
+	if n := len(s.Within.Details); n != busiest.DetailPlaces || len(s.Within.Buckets) != busiest.Places {
+		t.Errorf("%d details and %d buckets are followed", n, len(s.Within.Buckets))
+	}
 	put(t, r, s)
 	want(t, r, s)
 	if left := client.PTTL(t.Context(), "counts").Val(); left <= 0 || left > busiest.Life {

@@ -29,7 +29,7 @@ type limited struct {
 	*busiest.Replicas
 	gate *admission.Gate
 	keep *memory.Store
-	last *admission.Decided
+	seen int // Events that were written
 }
 
 func newLimited(t *testing.T) *limited {
@@ -55,7 +55,7 @@ func newLimited(t *testing.T) *limited {
 func (*limited) Reviewed(string, admission.Outcome, time.Duration) {}
 
 func (l *limited) Decided(d admission.Decided) {
-	l.last = &d
+	l.seen++
 	l.Counter.Decided(&d)
 }
 
@@ -66,11 +66,11 @@ func (l *limited) write(t *testing.T, namespace, source string, n int) {
 	name := fmt.Sprint("web-", n)
 	r := &admission.Request{
 		Request: policy.Request{
-			Kind: kind, RequestKind: kind, Operation: admissionv1.Create, Namespace: namespace, Name: name,
+			Kind: kind, RequestKind: kind, Operation: admissionv1.Create, Namespace: namespace, Name: fmt.Sprint(name, ".", l.seen),
 			UserInfo: policy.UserInfo{Username: "user\x1b[2J"},
 		},
 		Object: &corev1.Event{
-			ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: name},
+			ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint(name, ".", l.seen)},
 			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name},
 			Source:         corev1.EventSource{Component: source}, Type: "Normal", Reason: "Started", Message: name,
 			FirstTimestamp: metav1.NewTime(epoch()), LastTimestamp: metav1.NewTime(epoch()), Count: 1,
@@ -109,6 +109,7 @@ func storm(t *testing.T) *limited {
 	}
 	l.write(t, "shop", "scheduler", 0)
 	l.write(t, "ops", "kubelet", 7)
+	l.write(t, "ops", "kubelet", 7) // which is merged, and needs no token
 	l.Counter.Settled()
 	return l
 }
@@ -118,8 +119,8 @@ func TestWhatIsBehindTheRankingsIsLive(t *testing.T) {
 	const floor = "ClusterEventQuota floor"
 	if want := []busiest.Detail{
 		{"shop", "kubelet", "Normal Started", "default", busiest.Counts{Admitted: 3}},
+		{"ops", "kubelet", "Normal Started", "default", busiest.Counts{Admitted: 1, Merged: 1}},
 		{"shop", "kubelet", "Normal Started", floor, busiest.Counts{Dropped: 2}},
-		{"ops", "kubelet", "Normal Started", "default", busiest.Counts{Admitted: 1}},
 		{"shop", "scheduler", "Normal Started", floor, busiest.Counts{Dropped: 1}},
 	}; !reflect.DeepEqual(live.Details, want) {
 		t.Errorf("details %+v, want %+v", live.Details, want)
@@ -148,8 +149,26 @@ func TestWhatIsBehindTheRankingsIsLive(t *testing.T) {
 	}; !sameElements(got, want) {
 		t.Errorf("buckets\n%+v, want\n%+v", got, want)
 	}
-	if live.Settled != 1 || live.Namespace != "" || live.By[busiest.Source].Total.Matched() != 7 {
+	if live.Settled != 1 || live.Namespace != "" || live.By[busiest.Source].Total.Matched() != 8 {
 		t.Errorf("%+v", live)
+	}
+}
+
+// TestTheWriterIsWhoMadeMoreThanHalf has two sources write about one object, one after the other and in turns.
+func TestTheWriterIsWhoMadeMoreThanHalf(t *testing.T) {
+	for order, want := range map[string]busiest.Writer{
+		"a": {Source: "a", Lead: 1}, "aabbb": {Source: "b", Lead: 1}, "bbbaa": {Source: "b", Lead: 1}, "babab": {Source: "b", Lead: 1},
+		"aaaaab": {Source: "a", Lead: 4},
+	} {
+		c := busiest.NewCounter("x", epoch(), busiest.Places)
+		for _, source := range order {
+			w := write(0)
+			w.Source = store.Source{Component: string(source)}
+			c.Decided(w.decided(store.Drop))
+		}
+		if got := c.Snapshot(epoch()).Within.Involved; len(got) != 1 || got[0].Writer != want {
+			t.Errorf("after %s: %+v, want %+v", order, got, want)
+		}
 	}
 }
 

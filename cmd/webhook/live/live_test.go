@@ -105,6 +105,15 @@ func TestAViewHasRatesAndTotals(t *testing.T) {
 	}
 }
 
+func TestWhatIsNewHasARate(t *testing.T) {
+	before := after(10, "a")
+	before.Details = before.Details[:1]
+	v := looks(before, after(11, "a"))
+	if got := v.Sources("shop"); len(got) != 1 || got[0].Rates.Dropped != 77 {
+		t.Errorf("%+v, want all writes of a source that was not there before", got)
+	}
+}
+
 func TestBucketsAreByHowEmptyTheyAre(t *testing.T) {
 	v := looks(after(10, "a"), after(11, "a"))
 	var names []string
@@ -141,6 +150,7 @@ func TestTheFirstViewHasNoRates(t *testing.T) {
 
 // watched is a watcher whose replica gives some answers, one after the other; nil is a failure.
 func watched(t *testing.T, namespace string, answers ...*busiest.Live) (views []View, opened int) {
+	t.Helper()
 	t.Helper()
 	asked := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

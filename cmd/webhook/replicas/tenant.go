@@ -58,9 +58,9 @@ type withToken struct {
 
 // RoundTrip implements http.RoundTripper.
 func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set(access.TokenHeader, w.token)
-	return w.RoundTripper.RoundTrip(r)
+	sent := r.Clone(r.Context())
+	sent.Header.Set(access.Header, w.token)
+	return w.RoundTripper.RoundTrip(sent)
 }
 
 // WrappedRoundTripper leads to the connections, to close them.

@@ -50,7 +50,7 @@ left       tokens of a bucket, which refuses when only its reserve is left`}
 func (m *model) pressOver(key string) tea.Cmd {
 	o := m.over
 	switch {
-	case key == "esc":
+	case key == "esc", key == "alt+esc":
 		m.over = nil
 	case key == "up":
 		o.scroll--
@@ -97,12 +97,13 @@ func (m *model) answer(key string) tea.Cmd {
 // lines are those of the text that fit, from where the user has scrolled to, with the question below. Long ones are wrapped.
 func (o *overlay) lines(width, height int) []string {
 	lines := strings.Split(ansi.Hardwrap(o.text, width, true), "\n")
+	fit := height
 	if o.answer != "" {
-		height -= 2
+		fit -= 2
 	}
-	height = max(1, height)
-	o.scroll = max(0, min(o.scroll, len(lines)-height))
-	shown := lines[o.scroll:min(len(lines), o.scroll+height)]
+	fit = max(1, fit)
+	o.scroll = max(0, min(o.scroll, len(lines)-fit))
+	shown := lines[o.scroll:min(len(lines), o.scroll+fit)]
 	if o.answer == "" {
 		return shown
 	}
@@ -124,10 +125,10 @@ func (m *model) explain(o *live.Object) tea.Cmd {
 }
 
 func (o *overlay) explain(said string, err error) {
-	if err != nil {
-		said = err.Error()
-	}
 	lines := strings.Split(strings.TrimSpace(said), "\n")
+	if err != nil {
+		lines = strings.Split(err.Error(), "\n")
+	}
 	for i := range lines {
 		lines[i] = shown(lines[i])
 	}

@@ -210,13 +210,13 @@ func (m *model) columns() string {
 	all, some := m.wanted()
 	title := strings.TrimSuffix(titles()[m.tab], "s")
 	var names []string
-	emptiest := "▾"
+	left := "LEFT▾      "
 	if m.sorted() == "dropped" {
-		emptiest = ""
+		left = "LEFT       "
 	}
 	switch {
 	case m.tab == quotas && all:
-		return "  " + pad("LEFT"+emptiest, gaugeWidth+1) + right("TOKENS", "EMPTY IN", "REFUSED/s"+m.mark("dropped")) + "  QUOTA"
+		return "  " + left + right("TOKENS", "EMPTY IN", "REFUSED/s"+m.mark("dropped")) + "  QUOTA"
 	case m.tab == quotas:
 		return "  " + right("TOKENS") + "  QUOTA"
 	case all:
@@ -294,10 +294,6 @@ func right(columns ...string) string {
 		b.WriteString(strings.Repeat(" ", max(1, figureWidth-ansi.StringWidth(c))) + c)
 	}
 	return b.String()
-}
-
-func pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-ansi.StringWidth(s)))
 }
 
 // keys are what can be pressed.

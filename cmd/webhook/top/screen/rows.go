@@ -2,7 +2,6 @@ package screen
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -99,20 +98,20 @@ func figure(f live.Figures, by string) float64 {
 // into is where a row leads: from a namespace to its sources, from a source to its objects, and from a reason or policy to
 // the sources that write so.
 func (m *model) into(name string) *place {
-	p := place{filter: m.filter}
+	f, to := m.filter, sources
 	switch m.tab {
 	case namespaces:
-		p.tab, p.filter.Namespace = sources, name
+		f.Namespace = name
 	case sources:
-		p.tab, p.filter.Source = objects, name
+		f.Source, to = name, objects
 	case reasons:
-		p.tab, p.filter.Reason = sources, name
+		f.Reason = name
 	case policies:
-		p.tab, p.filter.Policy = sources, name
+		f.Policy = name
 	case objects, quotas, tabs:
 		return nil
 	}
-	return &p
+	return new(newPlace(to, f))
 }
 
 // buckets are those that the filter does not exclude. One that several namespaces share is in each.
@@ -123,10 +122,11 @@ func (m *model) buckets() (all []row) {
 			f.Source != "" && f.Source != b.Source || f.Policy != "" && f.Policy != b.Policy {
 			continue
 		}
-		name := fmt.Sprintf("%s: %s", b.Policy, b.Name)
+		name := b.Name
 		if b.For != "" {
 			name += " of " + b.For
 		}
+		name += ": " + b.Policy
 		key := name
 		if b.Source != "" {
 			name += ", most by " + b.Source

@@ -38,7 +38,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, views <-chan live.Vie
 
 // model is the state of the screen. It changes by messages only, one after the other.
 type model struct {
-	ctx   context.Context //nolint:containedctx // of what keys begin, which ends with the program
+	ctx   context.Context //nolint:containedctx // of what keys begin; it ends with the program
 	opts  Options
 	views <-chan live.View
 
@@ -157,6 +157,9 @@ func (m *model) press(key string) tea.Cmd {
 		return m.open()
 	case "esc", "backspace":
 		m.back()
+	case "alt+esc": // two, as a terminal sends them
+		m.back()
+		m.back()
 	case "s":
 		m.sort = (m.sort + 1) % len(sorts())
 	case "b":
@@ -189,7 +192,15 @@ func (m *model) at(rows []row) int {
 }
 
 // show shows another list of the same.
-func (m *model) show(t tab) { m.place = place{tab: t, filter: m.filter} }
+func (m *model) show(t tab) { m.place = newPlace(t, m.filter) }
+
+// newPlace is a list of what a filter selects. Of an object it is known who writes about it, and not by reason or policy.
+func newPlace(t tab, f live.Filter) place {
+	if t == objects {
+		f.Reason, f.Policy = "", ""
+	}
+	return place{tab: t, filter: f}
+}
 
 // open looks into the chosen row.
 func (m *model) open() tea.Cmd {

@@ -1,0 +1,103 @@
+package screen
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/cmd/webhook/brake"
+)
+
+// cluster is an API server that has a brake or not, and keeps what is sent to it.
+type cluster struct {
+	mu     sync.Mutex
+	pulled bool
+	sent   []string
+	refuse bool
+}
+
+func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	status := func(code int, reason string) {
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": reason})
+	}
+	switch {
+	case r.Method == http.MethodGet && !c.pulled:
+		status(http.StatusNotFound, "NotFound")
+		return
+	case r.Method != http.MethodGet && c.refuse:
+		status(http.StatusForbidden, "Forbidden")
+		return
+	case r.Method != http.MethodGet:
+		c.sent = append(c.sent, r.Method+" "+r.URL.String()+" "+r.Header.Get("Content-Type")+" "+string(body))
+		c.pulled = r.Method == http.MethodPatch
+	}
+	_, _ = w.Write([]byte(`{"apiVersion":"eventquota.io/v1alpha1","kind":"ClusterEventPolicy","metadata":{"name":"emergency-brake"}}`))
+}
+
+// TestTheBrakeIsPulledAfterAQuestionOnly holds that nothing but the word and enter changes anything, and what is sent.
+func TestTheBrakeIsPulledAfterAQuestionOnly(t *testing.T) {
+	for namespace, path := range map[string]string{
+		"": "/apis/eventquota.io/v1alpha1/clustereventpolicies/emergency-brake", "shop": "/apis/eventquota.io/v1alpha1/namespaces/shop/eventpolicies/emergency-brake",
+	} {
+		c := &cluster{}
+		s := httptest.NewServer(c)
+		r := newRig(t, 80, 24)
+		r.opts.Brake = func() (*brake.Brake, error) { return brake.New(&rest.Config{Host: s.URL}, namespace) }
+		for _, keys := range [][]string{
+			{"b", "esc"}, {"b", "enter"}, {"b", "y", "enter"}, {"b", "b", "r", "a", "k", "enter"}, {"b", "b", "r", "a", "k", "e", "esc"},
+			{"b", "b", "r", "a", "k", "e", "backspace", "enter"}, {"b", "r", "e", "l", "e", "a", "s", "e", "enter"},
+		} {
+			r.press(keys...)
+			if r.over != nil {
+				r.press("esc")
+			}
+			if len(c.sent) > 0 {
+				t.Fatalf("%v sent %q", keys, c.sent)
+			}
+		}
+		r.press("b")
+		asked := r.shows()
+		kind, where := "ClusterEventPolicy", "in all namespaces"
+		if namespace != "" {
+			kind, where = "EventPolicy", "in namespace shop"
+		}
+		for _, said := range []string{"kind: " + kind + "\n", "action: Drop", "precedence: 1", "- Normal", "all Events but Warnings " + where, "kubectl delete ", "Type brake and press enter", "server-side apply"} {
+			if !strings.Contains(strings.ReplaceAll(asked, " \n", "\n"), said) {
+				t.Errorf("the question lacks %q:\n%s", said, asked)
+			}
+		}
+		if strings.Contains(asked, "tier: Admin") != (namespace == "") {
+			t.Errorf("only a policy of the cluster has a tier:\n%s", asked)
+		}
+		r.press("b", "r", "a", "k", "e", "enter")
+		if got := r.shows(); !strings.Contains(got, "The emergency brake is pulled") || !strings.Contains(got, "kubectl delete ") {
+			t.Errorf("then it says\n%s", got)
+		}
+		r.press("esc", "b")
+		if got := r.shows(); !strings.Contains(got, "Type release and press enter") {
+			t.Errorf("once it is pulled, the question is\n%s", got)
+		}
+		r.press("r", "e", "l", "e", "a", "s", "e", "enter", "esc")
+		if len(c.sent) != 2 || !strings.HasPrefix(c.sent[0], "PATCH "+path+"?fieldManager=eventquota-brake&force=false application/apply-patch+yaml ") ||
+			!strings.Contains(c.sent[0], `"action":"Drop"`) || !strings.HasPrefix(c.sent[1], "DELETE "+path+" ") {
+			t.Errorf("%q were sent", c.sent)
+		}
+		c.refuse = true
+		r.press("b", "b", "r", "a", "k", "e", "enter")
+		if got := r.shows(); !strings.Contains(got, "Nothing was changed: pull the emergency brake: Forbidden") {
+			t.Errorf("without the right it says\n%s", got)
+		}
+		s.Close()
+	}
+}
