@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -94,7 +96,10 @@ func newStorm(t *testing.T) *storm {
 		_, err := admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		must(t, err)
 	}
-	s.proxy = httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(s.to.Load()) }})
+	s.proxy = httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(s.to.Load()) },
+		ErrorLog: log.New(io.Discard, "", 0), // the page is to say so
+	})
 	t.Cleanup(s.proxy.Close)
 	write(t.Context(), admin, "quiet", "quiet-operator", "one"+hostile, 0)
 	ctx, end := context.WithCancel(t.Context())
@@ -444,6 +449,8 @@ func (s *shown) awayAndBack(storm *storm, address string, command *exec.Cmd) {
 	if eval[int](s, `document.querySelectorAll('tbody tr').length`) == 0 {
 		s.t.Error("what was known is gone")
 	}
+	_, _, err := storm.cluster.Kubectl(s.t.Context(), "", "delete", "mutatingwebhookconfigurations/"+cluster.MutatingWebhook, "validatingwebhookconfigurations/"+cluster.ValidatingWebhook)
+	must(s.t, err) // they call the one that is gone
 	storm.start(s.t)
 	s.eventually("it goes on", following)
 	s.complains(s.t)

@@ -145,9 +145,12 @@ func serve(ctx context.Context, listener net.Listener, h http.Handler) error {
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
-	if server.Shutdown(within) != nil {
-		server.Close()
+	err := server.Shutdown(within)
+	if err != nil {
+		err = server.Close()
 	}
-	<-ended
-	return nil
+	if of := <-ended; !errors.Is(of, http.ErrServerClosed) {
+		err = errors.Join(err, of)
+	}
+	return err
 }

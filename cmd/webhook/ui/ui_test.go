@@ -92,7 +92,7 @@ func newUI(t *testing.T, o *options) *ui {
 	u := &ui{end: end, ended: make(chan error, 1), rest: bufio.NewReader(out)}
 	go func() {
 		err := o.run(ctx, in)
-		in.Close()
+		_ = in.Close() // it cannot fail
 		u.ended <- err
 	}()
 	t.Cleanup(end)
@@ -224,7 +224,11 @@ func TestAPortThatIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	o := &options{Replicas: &replicas.Options{Endpoint: newStorm(t).URL}, Port: taken.Addr().(*net.TCPAddr).Port, Interval: time.Hour} //nolint:errcheck // it is one
+	at, is := taken.Addr().(*net.TCPAddr)
+	if !is {
+		t.Fatalf("it listens at %s", taken.Addr())
+	}
+	o := &options{Replicas: &replicas.Options{Endpoint: newStorm(t).URL}, Port: at.Port, Interval: time.Hour}
 	if err := o.run(t.Context(), io.Discard); err == nil || !strings.HasPrefix(err.Error(), "--port: ") {
 		t.Errorf("it says %v", err)
 	}
