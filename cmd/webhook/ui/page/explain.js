@@ -6,7 +6,7 @@ const mostRows = 100; // of a table
 function table(caption, titles, rows) {
   const more = rows.length - mostRows;
   const body = rows.slice(0, mostRows).map(([first, ...cells]) => element('tr', {}, element('th', {scope: 'row'}, name(first)),
-    ...cells.map(cell => element('td', {}, name(cell)))));
+    ...cells.map(cell => element('td', {}, cell instanceof Node ? cell : name(cell)))));
   if (more > 0) body.push(element('tr', {}, element('td', {colspan: titles.length}, `and ${count(more)} more`)));
   return element('div', {class: 'scroll', role: 'region', tabindex: '0', 'aria-label': caption}, element('table', {}, element('caption', {}, caption),
     element('thead', {}, element('tr', {}, ...titles.map(title => element('th', {scope: 'col'}, title)))), element('tbody', {}, ...body)));
@@ -20,7 +20,7 @@ function until(at, now) {
 }
 
 function tallied(tallies = []) {
-  return tallies.map(t => `${count(t.count)} ${t.what || 'others'}`).join(', ') || '–';
+  return element('ul', {class: 'tallies'}, ...tallies.map(t => element('li', {}, `${count(t.count)} `, name(t.what || 'others'))));
 }
 
 function source(s, now) {

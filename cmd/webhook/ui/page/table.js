@@ -9,7 +9,7 @@ const figures = [
   {title: 'Total', cell: row => short(row.total.admitted + row.total.merged + row.total.dropped)},
 ];
 const levels = [
-  {title: 'Left', sort: 'total', emptiest: true, cell: ({bucket}) => `${bucket.tokens ?? '?'} of ${count(bucket.burst)}`},
+  {title: 'Left', sort: 'total', emptiest: true, cell: ({bucket}) => `${bucket.tokens === undefined ? '?' : count(bucket.tokens)} of ${count(bucket.burst)}`},
   {title: 'Empty in', cell: ({bucket}) => bucket.refuses ? 'refuses' : bucket.emptyIn === undefined ? '–' : span(bucket.emptyIn)},
   {title: 'Dropped', sort: 'dropped', cell: (row, known) => rate(row.rates.dropped, known)},
 ];
@@ -34,6 +34,7 @@ export class Table {
     const by = this.drawn.split(' ')[0];
     this.drawn = now;
     this.columns = list.by === 'quota' ? levels : figures;
+    this.table.classList.toggle('levels', list.by === 'quota');
     const focused = document.activeElement?.dataset.sort;
     this.table.tHead.replaceChildren(element('tr', {}, element('th', {scope: 'col'}, list.one), ...this.columns.map(column => {
       if (!column.sort) return element('th', {scope: 'col'}, column.title);
