@@ -103,6 +103,7 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"convert", "limits.yaml", "-o", hostile}, {"convert", "limits.yaml", "--name", hostile},
 		{"check", "--kubeconfig", "kubeconfig"}, {"check", "--kubeconfig", "raw.yaml"}, {"check", "--namespace", hostile},
 		{"top", "--kubeconfig", "kubeconfig"}, {"top", "--endpoint", hostile}, {"top", "--by", hostile},
+		{"ui", "--kubeconfig", "kubeconfig"}, {"ui", "--endpoint", hostile}, {"ui", "--interval", hostile},
 		{"explain", hostile}, {"explain", "pod/a", "--kubeconfig", "kubeconfig"}, {"explain", "pod/" + hostile, "--endpoint", hostile},
 		{"serve", "--kubeconfig", "kubeconfig"}, {"serve", "--log-level", hostile}, {"serve", "--redis-addresses", hostile},
 		{"test", "test.yaml"}, {"test", "test.yaml", "-o", "json"}, {"test", "test.yaml", "-o", "junit"}, {"test", "bad-test.yaml"},

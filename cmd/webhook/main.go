@@ -21,6 +21,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/serve"
 	"github.com/eventquota/eventquota/cmd/webhook/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/top"
+	"github.com/eventquota/eventquota/cmd/webhook/ui"
 )
 
 // completer is the name by which kubectl asks a plugin to complete a command.
@@ -69,6 +70,7 @@ func root() *cobra.Command {
 	cmd.AddCommand(policytest.Command())
 	cmd.AddCommand(explain.Command())
 	cmd.AddCommand(top.Command())
+	cmd.AddCommand(ui.Command())
 	strict(cmd)
 	return cmd
 }

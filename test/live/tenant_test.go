@@ -91,6 +91,7 @@ func TestATenantSeesItsOwnNamespaceOnly(t *testing.T) {
 			t.Errorf("top %v is answered %q", args, out)
 		}
 	}
+	pageOfATenant(t, kubeconfig)
 	goFurther(t, config)
 }
 

@@ -136,11 +136,12 @@ func made(t *testing.T, args ...string) string {
 	return file
 }
 
-// browser is one Chromium, and what it complains of.
+// browser is one Chromium, and what it complains of: all that pages say, and requests that are not for what is their own.
 type browser struct {
 	ctx context.Context //nolint:containedctx // chromedp keeps the browser in it
 
 	mutex sync.Mutex
+	own   string
 	said  []string
 }
 
@@ -171,7 +172,7 @@ func newBrowser(t *testing.T) *browser {
 		case *page.EventJavascriptDialogOpening:
 			b.said = append(b.said, "dialog: "+e.Message)
 		case *network.EventRequestWillBeSent:
-			if !strings.HasSuffix(e.Request.URL, "/page.html") {
+			if !strings.HasPrefix(e.Request.URL, b.own) && e.Request.URL != "about:blank" {
 				b.said = append(b.said, "request: "+e.Request.URL)
 			}
 		}
@@ -186,30 +187,48 @@ func newBrowser(t *testing.T) *browser {
 // complains.
 func (b *browser) open(t *testing.T, file string, width int64, scheme string) seen {
 	t.Helper()
-	b.mutex.Lock()
-	b.said = nil
-	b.mutex.Unlock()
+	address := (&url.URL{Scheme: "file", Path: file}).String()
+	b.prepare(t, address, width, scheme)
 	ctx, end := context.WithTimeout(b.ctx, loadedWithin)
 	defer end()
+	if err := chromedp.Do(ctx, chromedp.Navigate(address)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := chromedp.Run(ctx, chromedp.Evaluate[seen](look))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.complains(t)
+	return got
+}
+
+// prepare sets the size and colors of the next page, and how the address of all that is its own begins, and forgets what
+// was said before.
+func (b *browser) prepare(t *testing.T, own string, width int64, scheme string) {
+	t.Helper()
+	b.mutex.Lock()
+	b.own, b.said = own, nil
+	b.mutex.Unlock()
 	must := func(_ any, err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	must(chromedp.Call(ctx, network.Enable, network.EnableParams{}))
-	must(chromedp.Call(ctx, log.Enable, cdp.Empty{}))
-	must(chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1}))
-	must(chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	must(chromedp.Call(b.ctx, network.Enable, network.EnableParams{}))
+	must(chromedp.Call(b.ctx, log.Enable, cdp.Empty{}))
+	must(chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1}))
+	must(chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	}))
-	must(chromedp.Run(ctx, chromedp.Navigate((&url.URL{Scheme: "file", Path: file}).String())))
-	got, err := chromedp.Run(ctx, chromedp.Evaluate[seen](look))
-	must(nil, err)
+}
+
+// complains fails if the browser has complained, or has asked for what is not the page's own.
+func (b *browser) complains(t *testing.T) {
+	t.Helper()
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	if len(b.said) > 0 {
 		t.Errorf("the browser says %q", b.said)
 	}
-	return got
 }

@@ -75,9 +75,10 @@ func ways() map[string]way {
 		"kubectl create clusterrolebinding eventquota-metrics-prometheus --clusterrole=eventquota-metrics-reader" +
 			" --serviceaccount=monitoring:prometheus-k8s": runs("created"),
 		"kubectl -n eventquota-system port-forward deploy/eventquota 8443 &": untried(noKubelet),
-		"kubectl eventquota top":                                                      elsewhere("test/kwok", "TestPodsThatComeAndGo"),
-		"kubectl eventquota explain pod/web-0 -n storm":                               elsewhere("test/kwok", "TestPodsThatComeAndGo"),
-		"kubectl get events -A -o json | eventquota simulate - -o html > report.html": runs(),
+		"kubectl eventquota top":                        elsewhere("test/kwok", "TestPodsThatComeAndGo"),
+		"kubectl eventquota ui":                         elsewhere("test/page", "TestThePageOfAStorm"),
+		"kubectl eventquota explain pod/web-0 -n storm": elsewhere("test/kwok", "TestPodsThatComeAndGo"),
+		"kubectl get events -A -o json | eventquota simulate - -o html > report.html":                                               runs(),
 		"curl -sk -H \"Authorization: Bearer $(kubectl -n monitoring create token prometheus-k8s)\" https://localhost:8443/metrics": elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
 		"curl -sk -H \"Authorization: Bearer $TOKEN\" -o heap https://localhost:8443/debug/pprof/heap":                              elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
 		"go tool pprof heap": elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),

@@ -102,6 +102,15 @@ func Object(ctx context.Context, out io.Writer, o *replicas.Options, namespace, 
 	return r.write(out, output.Table)
 }
 
+// Report writes the JSON that the command prints for an object, found as o says.
+func Report(ctx context.Context, out io.Writer, o *replicas.Options, namespace, kind, name string) error {
+	r, err := (&options{Replicas: o}).explain(ctx, namespace, kind, name)
+	if err != nil {
+		return err
+	}
+	return r.write(out, output.JSON)
+}
+
 // explain reads all that is known of an object.
 func (o *options) explain(ctx context.Context, namespace, kind, name string) (*report, error) {
 	config, _, err := o.Replicas.Cluster.Config()

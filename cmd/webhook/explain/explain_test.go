@@ -1,12 +1,17 @@
 package explain
 
 import (
+	"context"
+	"io"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
+	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/test/cli"
@@ -33,6 +38,28 @@ func TestExplainSaysWhatIsMergedPendingAndDropped(t *testing.T) {
 			}
 			cli.Golden(t, filepath.Join("testdata", output), noticeNames.ReplaceAllString(said, "eventquota-NAME"))
 		})
+	}
+}
+
+// TestOthersGetWhatTheCommandPrints holds what the screen of top and the page of ui show.
+func TestOthersGetWhatTheCommandPrints(t *testing.T) {
+	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o := replicas.AddFlags(flags, true)
+	if err := flags.Parse([]string{"--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL}); err != nil {
+		t.Fatal(err)
+	}
+	type write func(ctx context.Context, out io.Writer, o *replicas.Options, namespace, kind, name string) error
+	for output, write := range map[string]write{"storm.txt": Object, "storm.json.txt": Report} {
+		var out strings.Builder
+		if err := write(t.Context(), &out, o, "storm", "Pod", "web-0"); err != nil {
+			t.Error(err)
+		}
+		cli.Golden(t, filepath.Join("testdata", output), noticeNames.ReplaceAllString(out.String(), "eventquota-NAME"))
+		out.Reset()
+		if err := write(t.Context(), &out, o, "storm", "Pod", "nobody"); err == nil || out.Len() > 0 {
+			t.Errorf("of an object without Events it says %q, %v", out.String(), err)
+		}
 	}
 }
 

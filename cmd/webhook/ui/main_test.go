@@ -1,0 +1,10 @@
+package ui
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
