@@ -66,7 +66,7 @@ func (c *Counter) Decided(d *admission.Decided) {
 	if !d.Audited {
 		in := c.by[Namespace].count(namespace, key{namespace}, one)
 		from := c.by[Source].count(namespace, source, one)
-		c.by[Object].countOf(namespace, object, one, from)
+		c.by[Object].countOf(namespace, object, one, from, &d.Workload)
 		why := c.by[Reason].count(namespace, key{e.Type, e.Reason}.clipped(), one)
 		rule := c.by[Policy].count(namespace, key{d.Rule.Name}.clipped(), one)
 		if c.details != nil {
@@ -221,6 +221,7 @@ type row[K any] struct {
 	holder *holder
 	weight int64    // with that of earlier keys in the same place
 	by     majority // who writes, of an object and a bucket
+	of     *key     // the workload of an object, once it is known
 	used   *used    // of a bucket
 	err    string   // of a rule
 	// overflow and overflowIn are RuleCounts' of a rule.
@@ -240,11 +241,16 @@ func (s *sketch[K]) count(namespace string, k K, one Counts) K {
 	return s.counted(namespace, k, one).key
 }
 
-// countOf does so too, and also counts from which source it came.
-func (s *sketch[K]) countOf(namespace string, k K, one Counts, source key) {
+// countOf does so too, counts from which source it came, and keeps the workload unless that is zero.
+func (s *sketch[K]) countOf(namespace string, k K, one Counts, source key, workload *store.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counted(namespace, k, one).by.vote(source)
+	r := s.counted(namespace, k, one)
+	r.by.vote(source)
+	if r.of == nil && !workload.IsZero() {
+		of := key{workload.Kind, workload.Namespace, workload.Name}.clipped().detached()
+		r.of = &of
+	}
 }
 
 // counted is the row of k, with one write more. s.mu is held.

@@ -38,6 +38,8 @@ type Involved struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+	// Workload is what it belongs to, such as a Deployment, if that is known: a name that is safe to print.
+	Workload string `json:"workload,omitempty"`
 	Writer
 }
 
@@ -144,7 +146,11 @@ func (c *Counter) within() (w Within) {
 	}
 	objects, _ := c.by[Object].all()
 	for _, r := range objects {
-		w.Involved = append(w.Involved, Involved{r.key[0], r.key[1], r.key[2], r.by.writer()})
+		o := Involved{Kind: r.key[0], Namespace: r.key[1], Name: r.key[2], Writer: r.by.writer()}
+		if r.of != nil {
+			o.Workload = Object.name(*r.of)
+		}
+		w.Involved = append(w.Involved, o)
 	}
 	rows, _ := c.buckets.all()
 	for _, r := range rows {
@@ -170,7 +176,7 @@ func addWithin(snapshots []Snapshot) (w Within) {
 			addTo(details, name{d.Namespace, d.Source, d.Reason, d.Policy}, d, func(sum *Detail) { sum.Counts = sum.Add(d.Counts) })
 		}
 		for _, o := range s.Involved {
-			addTo(involved, o.Row(), o, func(sum *Involved) { sum.Writer = sum.with(o.Writer) })
+			addTo(involved, o.Row(), o, func(sum *Involved) { sum.Writer, sum.Workload = sum.with(o.Writer), cmp.Or(sum.Workload, o.Workload) })
 		}
 		for _, b := range s.Buckets {
 			addTo(buckets, b.Key, b, func(sum *Bucket) {

@@ -172,6 +172,26 @@ func TestTheWriterIsWhoMadeMoreThanHalf(t *testing.T) {
 	}
 }
 
+// TestAnObjectHasItsWorkload from when it is known, whichever replica knows it.
+func TestAnObjectHasItsWorkload(t *testing.T) {
+	c, knows := busiest.NewCounter("x", epoch(), busiest.Places), busiest.NewCounter("y", epoch(), busiest.Places)
+	w := write(0)
+	c.Decided(w.decided(store.Drop))
+	for _, of := range []store.Object{{}, {Kind: "Deployment", Namespace: "shop", Name: "web\x1b"}, {}} {
+		d := w.decided(store.Drop)
+		d.Workload = of
+		knows.Decided(d)
+	}
+	const want = `Deployment shop/"web\x1b"`
+	if got := knows.Snapshot(epoch()).Within.Involved; len(got) != 1 || got[0].Workload != want {
+		t.Errorf("%+v, want one object of %s", got, want)
+	}
+	both := busiest.AddWithin([]busiest.Snapshot{c.Snapshot(epoch()), knows.Snapshot(epoch()), c.Snapshot(epoch())})
+	if got := both.Involved; len(got) != 1 || got[0].Workload != want {
+		t.Errorf("%+v of all replicas, want one object of %s", got, want)
+	}
+}
+
 func sameElements[T comparable](a, b []T) bool {
 	count := map[T]int{}
 	for _, one := range a {

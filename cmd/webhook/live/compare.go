@@ -113,7 +113,7 @@ func (d *difference) objects(rows []Row) []Object {
 	all := make([]Object, 0, len(rows))
 	for _, row := range rows {
 		if o := involved[row.Name]; o != nil {
-			all = append(all, Object{row.Name, o.Kind, o.Namespace, o.Name, o.Source, row.Figures})
+			all = append(all, Object{row.Name, o.Kind, o.Namespace, o.Name, o.Workload, o.Source, row.Figures})
 		}
 	}
 	return all

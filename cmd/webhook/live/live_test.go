@@ -41,7 +41,7 @@ func after(seconds int64, names ...string) busiest.Live {
 			},
 			Involved: []busiest.Involved{
 				{Kind: "Node", Name: "n1", Writer: busiest.Writer{Source: "operator"}},
-				{Kind: "Pod", Namespace: "shop", Name: "web", Writer: busiest.Writer{Source: "kubelet"}},
+				{Kind: "Pod", Namespace: "shop", Name: "web", Workload: "Deployment shop/web", Writer: busiest.Writer{Source: "kubelet"}},
 			},
 			Buckets: []busiest.Bucket{
 				{Key: store.KeyOf("full"), Name: "full", Limit: store.Limit{Burst: 10, Every: time.Second}, Tokens: new(10)},
@@ -96,9 +96,12 @@ func TestAViewHasRatesAndTotals(t *testing.T) {
 	if got, want := v.Reasons("", "operator"), []Row{{"Warning Failed", ops}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("reasons %+v, want %+v", got, want)
 	}
-	pod := Object{"Pod shop/web", "Pod", "shop", "web", "kubelet", shop}
+	pod := Object{"Pod shop/web", "Pod", "shop", "web", "Deployment shop/web", "kubelet", shop}
 	if got := v.ObjectsOf("shop", "kubelet"); !reflect.DeepEqual(got, []Object{pod}) {
 		t.Errorf("objects %+v, want %+v", got, pod)
+	}
+	if got, want := pod.Title(), "Pod shop/web of Deployment shop/web"; got != want {
+		t.Errorf("it is called %q, want %q", got, want)
 	}
 	if got := v.ObjectsOf("ops", ""); len(got) != 1 || got[0].Name != "n1" {
 		t.Errorf("objects of ops %+v, want the node", got)

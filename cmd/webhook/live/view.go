@@ -103,8 +103,18 @@ type Object struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	Source    string `json:"source"`
+	// Workload is what it belongs to, if that is known, and safe to print as Row is.
+	Workload string `json:"workload,omitempty"`
+	Source   string `json:"source"`
 	Figures
+}
+
+// Title names the object, and what it belongs to if that is known.
+func (o *Object) Title() string {
+	if o.Workload == "" {
+		return o.Row
+	}
+	return o.Row + " of " + o.Workload
 }
 
 // Bucket is a token bucket of a quota.

@@ -129,7 +129,7 @@ func (s *selection) rows(v *live.View) []row {
 		for _, o := range v.ObjectsOf(s.filter.Namespace, s.filter.Source) {
 			into := s.into(busiest.Object, "")
 			into["kind"], into["in"], into["name"] = o.Kind, cmp.Or(o.Namespace, "default"), o.Name // where Events about objects of the cluster are
-			rows = append(rows, row{Key: o.Row, Name: o.Row, Figures: o.Figures, Into: into})
+			rows = append(rows, row{Key: o.Row, Name: o.Title(), Figures: o.Figures, Into: into})
 		}
 	default:
 		for _, r := range v.Rows(busiest.By(s.by), s.filter) {

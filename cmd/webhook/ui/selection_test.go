@@ -29,7 +29,7 @@ func view() *live.View {
 			{Namespace: "ops", Source: "operator", Reason: "Warning Failed", Policy: "default", Figures: f(3, 0)},
 		},
 		Objects: []live.Object{
-			{Row: "Pod shop/web", Kind: "Pod", Namespace: "shop", Name: "web", Source: "kubelet", Figures: f(1, 9)},
+			{Row: "Pod shop/web", Kind: "Pod", Namespace: "shop", Name: "web", Workload: "Job shop/web", Source: "kubelet", Figures: f(1, 9)},
 			{Row: "Node n1", Kind: "Node", Name: "n1", Source: "operator", Figures: f(3, 0)},
 		},
 		Buckets: []live.Bucket{
@@ -66,7 +66,7 @@ func TestRowsLeadToWhatIsBehindThem(t *testing.T) {
 		"":                             "shop [by:source namespace:shop]\nops [by:source namespace:ops]",
 		"sort=admitted":                "ops [by:source namespace:ops]\nshop [by:source namespace:shop]",
 		"by=source&namespace=shop":     "kubelet [by:object namespace:shop source:kubelet]",
-		"by=object&source=kubelet":     "Pod shop/web [by:object in:shop kind:Pod name:web source:kubelet]",
+		"by=object&source=kubelet":     "Pod shop/web of Job shop/web [by:object in:shop kind:Pod name:web source:kubelet]",
 		"by=object&namespace=ops":      "Node n1 [by:object in:default kind:Node name:n1 namespace:ops]",
 		"by=reason&namespace=ops":      "Warning Failed [by:source namespace:ops reason:Warning Failed]",
 		"by=policy":                    "floor [by:source policy:floor]\ndefault [by:source policy:default]",

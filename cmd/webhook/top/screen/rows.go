@@ -65,7 +65,7 @@ func (m *model) rows() []row {
 		all = m.buckets()
 	case objects:
 		for _, o := range m.view.ObjectsOf(m.filter.Namespace, m.filter.Source) {
-			all = append(all, row{key: o.Row, name: shown(o.Row), live: o.Figures, object: &o})
+			all = append(all, row{key: o.Row, name: shown(o.Title()), live: o.Figures, object: &o})
 		}
 	default:
 		for _, r := range m.view.Rows(m.tab.by(), m.filter) {
