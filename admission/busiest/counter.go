@@ -241,13 +241,13 @@ func (s *sketch[K]) count(namespace string, k K, one Counts) K {
 	return s.counted(namespace, k, one).key
 }
 
-// countOf does so too, counts from which source it came, and keeps the workload unless that is zero.
+// countOf does so too, counts from which source it came, and keeps the workload if there is one.
 func (s *sketch[K]) countOf(namespace string, k K, one Counts, source key, workload *store.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.counted(namespace, k, one)
 	r.by.vote(source)
-	if r.of == nil && !workload.IsZero() {
+	if r.of == nil && workload.Name != "" {
 		of := key{workload.Kind, workload.Namespace, workload.Name}.clipped().detached()
 		r.of = &of
 	}

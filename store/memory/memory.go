@@ -171,7 +171,9 @@ func (s *Store) measure(e *entry) {
 	if s.opts.Unsettled {
 		e.Discard()
 	}
-	s.pending.keep(e)
+	if due := e.Due(); e.turn != nil || !due.IsZero() {
+		s.pending.keep(e, due)
+	}
 	s.groups.Set(e.place, e.Size(), e.turn != nil)
 	s.groups.Ends(e.place, e.Ends())
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"container/heap"
+	"time"
 
 	"github.com/eventquota/eventquota/store/rules"
 )
@@ -21,9 +22,8 @@ type turn struct {
 	groups []*entry
 }
 
-// keep brings the place of e up to date with when something of it is due.
-func (p *pending) keep(e *entry) {
-	at := e.Due()
+// keep brings the place of e up to date with when something of it is due; never if at is zero.
+func (p *pending) keep(e *entry, at time.Time) {
 	due := at.UnixMicro()
 	if t := e.turn; t != nil {
 		switch same := !at.IsZero() && t.name == e.Turn(); {
