@@ -24,6 +24,7 @@ const (
 	firingAlerts = "Alerts (annotation)"
 	aloneWithout = "Decided without Redis"
 	storeErrors  = "Errors of the store"
+	notInSink    = "Copies that the sink does not take"
 )
 
 // failing is a policy of which a condition cannot be evaluated for Events without labels.
@@ -55,7 +56,7 @@ func TestEveryQueryHasAnAnswer(t *testing.T) {
 		e.must(alone.Install(t.Context()))
 		prometheus := scraping(t, e.cluster.Config, map[string]*replica.Replica{"eventquota-0": alone})
 		over := e.storm("one")
-		prometheus.answers(firingAlerts, aloneWithout, storeErrors)
+		prometheus.answers(firingAlerts, aloneWithout, storeErrors, notInSink)
 		prometheus.shows("Replicas", 1)
 		prometheus.shows("Without Redis", 0)
 		prometheus.shows("Failing open", 0)
@@ -64,7 +65,9 @@ func TestEveryQueryHasAnAnswer(t *testing.T) {
 	})
 	t.Run("of several with Redis, and when that goes away", func(t *testing.T) {
 		redis := redistest.Start(t, redistest.Options{})
-		set, err := replica.StartSet(t.Context(), e.cluster, e.program, 2, "--calls-per-connection=5", "--redis-addresses="+redis.Addr())
+		// Nothing is at the address of the sink, so that its queue is full soon.
+		set, err := replica.StartSet(t.Context(), e.cluster, e.program, 2, "--calls-per-connection=5", "--redis-addresses="+redis.Addr(),
+			"--sink-otlp-endpoint=http://127.0.0.1:9", "--sink-memory=1Mi")
 		e.must(err)
 		defer set.Close()
 		e.must(set.Install(t.Context()))
