@@ -193,8 +193,8 @@ func oldest(e *corev1.Event) time.Time {
 	return e.FirstTimestamp.Time
 }
 
-// newest is when the newest occurrence of e happened, by its writer's clock; zero where it does not say.
-func newest(e *corev1.Event) time.Time {
+// Newest is when the newest occurrence of e happened, by its writer's clock; zero where it does not say.
+func Newest(e *corev1.Event) time.Time {
 	at := e.LastTimestamp.Time
 	if e.EventTime.After(at) {
 		at = e.EventTime.Time

@@ -170,7 +170,7 @@ func (q *question) write() *store.Write {
 		Count:     Occurrences(e),
 		Series:    keepsSeries(e),
 		First:     oldest(e),
-		At:        newest(e),
+		At:        Newest(e),
 		Text:      text,
 		Combined:  combined,
 		Reason:    e.Reason,

@@ -45,7 +45,7 @@ func NewCounter(replica string, now time.Time, places int) *Counter {
 	return c
 }
 
-// NewRankings is NewCounter where nobody asks what is Within, which takes half of the time that counting does.
+// NewRankings is NewCounter where nobody asks what is Within, as counting that takes time too.
 func NewRankings(replica string, now time.Time, places int) *Counter {
 	c := &Counter{
 		replica: replica, since: now.UTC(), by: map[By]*sketch[key]{},

@@ -85,7 +85,7 @@ const severityInfo, severityWarn = 9, 13
 
 // encode appends the LogRecord of a write to b.
 func encode(b []byte, uid string, now time.Time, r *admission.Request, e *corev1.Event, f *fate) []byte {
-	at := newest(e)
+	at := admission.Newest(e)
 	if s := at.Unix(); s <= 0 || s >= maxTime {
 		at = now
 	}
@@ -143,18 +143,6 @@ func encode(b []byte, uid string, now time.Time, r *admission.Request, e *corev1
 
 // errorBytes is the longest text of an error that is kept or logged: it may quote what others wrote.
 const errorBytes = 256
-
-// newest is when the newest occurrence of e happened, by its writer's clock; zero where it does not say.
-func newest(e *corev1.Event) time.Time {
-	at := e.LastTimestamp.Time
-	if e.EventTime.After(at) {
-		at = e.EventTime.Time
-	}
-	if e.Series != nil && e.Series.LastObservedTime.After(at) {
-		at = e.Series.LastObservedTime.Time
-	}
-	return at
-}
 
 // valid is s as protobuf has texts, which is in UTF-8: another one would make a whole batch invalid.
 func valid(s string) string {

@@ -140,6 +140,28 @@ type Bucket struct {
 	Figures
 }
 
+// Title names a bucket: its limit, what it is for, and the policy or quota that it is of.
+func (b *Bucket) Title() string {
+	title := b.Name
+	if b.For != "" {
+		title += " of " + b.For
+	}
+	return title + ": " + b.Policy
+}
+
+// BucketsOf are the buckets that a Filter does not exclude, the emptiest first. One that several namespaces share is in
+// each.
+func (v *View) BucketsOf(f Filter) (found []*Bucket) {
+	for i := range v.Buckets {
+		b := &v.Buckets[i]
+		if (f.Namespace == "" || b.Namespace == "" || f.Namespace == b.Namespace) &&
+			(f.Source == "" || f.Source == b.Source) && (f.Policy == "" || f.Policy == b.Policy) {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
 // Filled is the part of a bucket that is left, from 0 to 1; 1 where the store did not say.
 func (b *Bucket) Filled() float64 {
 	if b.Tokens == nil || b.Burst <= 0 {

@@ -174,17 +174,8 @@ func (s *selection) into(by busiest.By, name string) map[string]string {
 // buckets are those that the filter does not exclude. One that several namespaces share is in each.
 func (s *selection) buckets(v *live.View) []row {
 	rows := []row{}
-	for i := range v.Buckets {
-		b := &v.Buckets[i]
-		if f := s.filter; f.Namespace != "" && b.Namespace != "" && f.Namespace != b.Namespace ||
-			f.Source != "" && f.Source != b.Source || f.Policy != "" && f.Policy != b.Policy {
-			continue
-		}
-		name := b.Name
-		if b.For != "" {
-			name += " of " + b.For
-		}
-		name += ": " + b.Policy
+	for _, b := range v.BucketsOf(s.filter) {
+		name := b.Title()
 		r := row{Key: name, Name: name, Figures: b.Figures, Bucket: b}
 		if b.Namespace != "" {
 			r.Into = map[string]string{"by": string(busiest.Source), "namespace": b.Namespace}

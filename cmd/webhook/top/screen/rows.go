@@ -116,18 +116,9 @@ func (m *model) into(name string) *place {
 
 // buckets are those that the filter does not exclude. One that several namespaces share is in each.
 func (m *model) buckets() (all []row) {
-	for i := range m.view.Buckets {
-		b := &m.view.Buckets[i]
-		if f := m.filter; f.Namespace != "" && b.Namespace != "" && f.Namespace != b.Namespace ||
-			f.Source != "" && f.Source != b.Source || f.Policy != "" && f.Policy != b.Policy {
-			continue
-		}
-		name := b.Name
-		if b.For != "" {
-			name += " of " + b.For
-		}
-		name += ": " + b.Policy
-		key := name
+	for _, b := range m.view.BucketsOf(m.filter) {
+		key := b.Title()
+		name := key
 		if b.Source != "" {
 			name += ", most by " + b.Source
 		}
