@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
@@ -41,9 +42,10 @@ The cluster is up, and its API server calls the webhook for every Event.
   export PATH="$PATH:%s"         # a kubectl, if you have none
   kubectl get events -A          # the Events
   curl -s %s     # the webhook's metrics
+  make build && bin/eventquota top --endpoint %s     # who writes Events, live; ui shows it in a browser
 
 Ctrl-C ends it.
-`, kubeconfig, filepath.Dir(kubectl), r.MetricsURL)
+`, kubeconfig, filepath.Dir(kubectl), r.MetricsURL, strings.TrimSuffix(r.MetricsURL, "/metrics"))
 	<-ctx.Done()
 	fmt.Println("\nStopping.")
 	return r.Stop()
