@@ -70,8 +70,7 @@ func (d *decoder) entry(to []decoded, e *recording.Entry, nested int, s *scratch
 		return append(to, one)
 	}
 	l := &s.line
-	*l = line{text: e.Text}
-	if err := decode(e.Text, l); err != nil {
+	if err := l.decode(e.Text); err != nil {
 		one.err = recording.Plain(err)
 		return append(to, one)
 	}
@@ -226,6 +225,11 @@ func (q *quickEvent) decode(text []byte, newAPI bool) (*corev1.Event, error) {
 	if err := decode(text, q); err != nil {
 		return nil, recording.Plain(err)
 	}
+	return q.convert(text, newAPI)
+}
+
+// convert is what decode does with an Event that has been decoded from a text.
+func (q *quickEvent) convert(text []byte, newAPI bool) (*corev1.Event, error) {
 	e := &q.Event
 	e.FirstTimestamp.Time, e.LastTimestamp.Time = q.FirstTimestamp.Time, q.LastTimestamp.Time
 	switch {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,6 +46,7 @@ func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 		"a watch of an unknown type":    {watched("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{"", 1, "it is neither an entry of an audit log, nor an event of a watch, nor an Event"}}},
 		"a watch of something else":     {watched("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{"", 1, "is not an Event"}}},
 		"a request without an Event":    {body("[]") + good, 1, []Broken{{"", 1, "requestObject: "}}},
+		"a request with half an Event":  {body(`{"reason":"A","count":"many"}`) + good, 1, []Broken{{"", 1, "requestObject: count is not of the type that it has in Kubernetes"}}},
 		"an item that is no Event":      {list, 2, []Broken{{"", 2, "it is no JSON object"}}},
 		"a list that is cut":            {cut, 1, []Broken{{"", 2, "the rest is not read: "}}},
 	} {
@@ -142,6 +145,51 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 			_, err := Read(t.Context(), []Source{From("the-file", in)}, nil)
 			if !errors.Is(err, failing) || !strings.HasPrefix(err.Error(), "the-file: ") {
 				t.Errorf("error %v, want that of the file with its name", err)
+			}
+		})
+	}
+}
+
+// TestABodyIsTheSameInOnePass holds that an Event in a request, which is decoded together with it, is what it would be alone.
+func TestABodyIsTheSameInOnePass(t *testing.T) {
+	e := strings.TrimSpace(text(event("a", "one", noon())))
+	for says, test := range map[string]struct {
+		before, body string
+		onePass      bool
+	}{
+		"an Event":                       {"", e, true},
+		"an Event after white space":     {"", " \t " + e, true},
+		"an Event of events.k8s.io":      {"", `{"apiVersion":"events.k8s.io/v1","kind":"Event","note":"n","regarding":{"name":"web-0"}}`, true},
+		"the second of two":              {`"requestObject":{"action":"first","count":7},`, e, true},
+		"the second after what is none":  {`"requestObject":[1],`, e, true},
+		"what is none after the first":   {`"requestObject":` + e + ",", "[1]", false},
+		"a field of another type":        {"", `{"count":"many"}`, false},
+		"a field of another type before": {`"requestObject":{"count":"many"},`, e, false},
+		"null":                           {"", "null", false},
+		"a text":                         {"", `"left out"`, false},
+	} {
+		t.Run(says, func(t *testing.T) {
+			line := line{}
+			if err := line.decode([]byte(`{"verb":"create",` + test.before + `"requestObject" :` + test.body + ` ,"level":"Request"}`)); err != nil {
+				t.Fatal(err)
+			}
+			if line.RequestObject.isEvent != test.onePass || line.Verb != "create" || line.Level != "Request" {
+				t.Errorf("an Event %t, verb %s, level %s; want %t, create and Request", line.RequestObject.isEvent, line.Verb, line.Level, test.onePass)
+			}
+			body := strings.TrimSpace(test.body)
+			if got := string(line.value(line.RequestObject.part)); got != body {
+				t.Fatalf("body %q, want %q", got, body)
+			}
+			if body[0] != '{' {
+				return
+			}
+			got, failed := line.written(false, &quickEvent{})
+			want, err := decodeEvent([]byte(body), false)
+			if fmt.Sprint(failed) != fmt.Sprint(err) {
+				t.Errorf("error %v, want %v", failed, err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("Event (-want +got):\n%s", diff)
 			}
 		})
 	}
