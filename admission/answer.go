@@ -133,7 +133,7 @@ func (q *question) admit(o Outcome, createID uint64) (Answer, error) {
 // quietly, and so does one of events.k8s.io unless the write carries a series. A write with a series is retried after
 // AlreadyExists, and so is a generated name, by the API server itself; there TooManyRequests ends it.
 func merged(q *question, d store.Decision) Answer {
-	message := fmt.Sprintf("merged into a stored Event, %d occurrences so far", d.Total)
+	message := "merged into a stored Event, " + strconv.FormatInt(d.Total, 10) + " occurrences so far"
 	if q.throughEventsAPI() && q.Object.Series != nil || q.Operation == admissionv1.Create && q.Object.GenerateName != "" {
 		return tooMany(Merged, message)
 	}
