@@ -84,29 +84,45 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	if !r.isEvent() {
 		return admit(Ignored), nil
 	}
-	g.replaceUnreadable(r)
-	gov, err := g.governing(ctx, r)
+	q, err := g.questionOf(ctx, r, rewritable)
 	if err != nil {
 		return Answer{}, err
 	}
+	return g.finish(ctx, q)
+}
+
+// questionOf is what decide finds out about a write of an Event before it asks a store.
+func (g *Gate) questionOf(ctx context.Context, r *Request, rewritable bool) (*question, error) {
+	g.replaceUnreadable(r)
+	gov, err := g.governing(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	q := g.newQuestion(r, gov, rewritable && r.Unreadable == nil)
+	if q.invalid = !r.DryRun && q.isInvalid(); !q.invalid && !r.DryRun {
+		q.nameIt()
+		q.identify()
+	}
+	return q, nil
+}
+
+// finish asks the store about a write, unless that needs none, and makes the answer.
+func (g *Gate) finish(ctx context.Context, q *question) (Answer, error) {
 	switch {
-	case r.DryRun:
+	case q.DryRun:
 		return q.admit(Admitted, 0)
-	case q.invalid():
+	case q.invalid:
 		return admit(Ignored), nil // the API server refuses it
 	}
-	q.nameIt()
-	q.identify()
 	g.audit(ctx, q)
-	d, err := g.ask(ctx, g.Store, q, gov.Policy, q.gov.Limits())
+	d, err := g.ask(ctx, g.Store, q, g.limitsInForce(q))
 	if err != nil {
 		return Answer{}, fmt.Errorf("ask the store: %w", err)
 	}
 	if span := trace.SpanFromContext(ctx); d.Empty != nil && span.IsRecording() {
 		span.SetAttributes(attribute.String("eventquota.bucket", d.Empty.Name))
 	}
-	g.passOn(q, gov.Policy, d, false)
+	g.passOn(q, q.gov.Policy, d, false)
 	return q.answer(d)
 }
 
@@ -207,7 +223,7 @@ func (g *Gate) audit(ctx context.Context, q *question) {
 	if p == nil || g.Audit == nil {
 		return
 	}
-	d, err := g.ask(ctx, g.Audit, q, p, q.gov.AuditLimits())
+	d, err := g.ask(ctx, g.Audit, q, g.limitsOf(q, p, q.gov.AuditLimits()))
 	if err != nil {
 		g.Log.V(1).Info("Event write not audited", "policy", p.Name, "reason", err.Error())
 		return

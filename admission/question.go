@@ -27,6 +27,8 @@ type question struct {
 	gov policy.Governing
 	// rewritable reports whether the answer may change the Event.
 	rewritable bool
+	// invalid reports whether the API server will refuse the write, unless it is a dry run.
+	invalid bool
 	// storeID is that of the Gate.
 	storeID string
 	// about is what a notice says that the Event is about, and workload what that belongs to, as far as is known.
@@ -39,6 +41,8 @@ type question struct {
 	// written is the write for the store, made when one is first asked, and updates what an UPDATE adds to it.
 	made    bool
 	written store.Write
+	// prepared are the limits in force where Prepare has made them.
+	prepared *store.Limits
 	// quotas are the buckets that the store was asked about last.
 	quotas  []store.Bucket
 	updates store.Update
@@ -64,8 +68,8 @@ func (g *Gate) newQuestion(r *Request, gov policy.Governing, rewritable bool) *q
 // throughEventsAPI reports whether the client used events.k8s.io.
 func (q *question) throughEventsAPI() bool { return q.RequestKind.Group == "events.k8s.io" }
 
-// invalid reports whether the API server will refuse the write as it would be stored.
-func (q *question) invalid() bool {
+// isInvalid reports whether the API server will refuse the write as it would be stored.
+func (q *question) isInvalid() bool {
 	e := q.Object
 	switch {
 	case q.Unreadable != nil:
@@ -135,11 +139,23 @@ func mayChangeAnyEvent(user string) bool {
 // limits are limits, each with the quota it is of.
 type limits = iter.Seq2[*policy.Quota, *policy.QuotaLimit]
 
-// ask asks a store what becomes of a write under a policy and limits, where anything merges or limits it.
-func (g *Gate) ask(ctx context.Context, s store.Store, q *question, p *policy.Policy, all limits) (store.Decision, error) {
-	l := g.limitsOf(q, p, all)
+// limitsInForce is what the store is asked under.
+func (g *Gate) limitsInForce(q *question) store.Limits {
+	if q.prepared != nil {
+		return *q.prepared
+	}
+	return g.limitsOf(q, q.gov.Policy, q.gov.Limits())
+}
+
+// applies reports whether anything merges or limits a write.
+func applies(l *store.Limits) bool {
+	return l.Merge || !l.Spam.Key.IsZero() || len(l.Quotas) > 0
+}
+
+// ask asks a store what becomes of a write under limits, where anything merges or limits it.
+func (g *Gate) ask(ctx context.Context, s store.Store, q *question, l store.Limits) (store.Decision, error) {
 	q.decided, q.spamKey, q.quotas = Moment{}, l.Spam.Key, l.Quotas
-	if !l.Merge && l.Spam.Key.IsZero() && len(l.Quotas) == 0 {
+	if !applies(&l) {
 		return store.Decision{Verdict: store.Admit}, nil
 	}
 	w := q.write()

@@ -123,13 +123,19 @@ func (p *applied) inForce() *policy.Current {
 func runStories(t *testing.T, stories []story) {
 	t.Helper()
 	for _, s := range stories {
+		p := defaults()
+		if s.policy != nil {
+			s.policy(p)
+		}
 		t.Run(s.says, func(t *testing.T) {
 			t.Parallel()
-			p := defaults()
-			if s.policy != nil {
-				s.policy(p)
-			}
 			newRig(t, p).run(s.steps)
+		})
+		t.Run(s.says+", prepared", func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, p)
+			r.prepares = true
+			r.run(s.steps)
 		})
 	}
 }
@@ -141,6 +147,8 @@ type rig struct {
 	memory *memory.Store
 	store  *watched // of the Gate, on memory
 	gate   *admission.Gate
+	// prepares says that a CREATE is prepared, by another Gate.
+	prepares bool
 }
 
 // watched is a store that keeps the name of the Event into which it merged last: no answer says it.
@@ -199,7 +207,19 @@ func newGate(s store.Store, p *applied) *admission.Gate {
 // create sends a CREATE to the mutating phase, as the API server does.
 func create(name string, details ...detail) action {
 	return func(r *rig) string {
-		return r.words(r.gate.Decide(r.t.Context(), r.gate.Mutate, newRequest(r.now, name, details)))
+		request, phase := newRequest(r.now, name, details), r.gate.Mutate
+		if r.prepares {
+			other := &admission.Gate{
+				Policies: r.gate.Policies, StoreID: r.gate.StoreID, Workloads: r.gate.Workloads,
+				MaxWriteInterval: r.gate.MaxWriteInterval, Now: time.Now,
+			}
+			if err := other.Prepare(r.t.Context(), request); err == nil {
+				phase = r.gate.MutatePrepared
+			} else if request.Operation == admissionv1.Create && request.Kind.Kind == "Event" && request.Kind.Group == "" {
+				r.t.Error(err)
+			}
+		}
+		return r.words(r.gate.Decide(r.t.Context(), phase, request))
 	}
 }
 

@@ -67,19 +67,23 @@ type Snapshot struct {
 	Rules []RuleCounts `json:"rules,omitempty"`
 }
 
+// All is what was counted until now. Two rankings may differ by the writes that are being counted.
+func (r *Rankings) All() map[By]Ranking {
+	all := map[By]Ranking{}
+	for by, counted := range r.by {
+		rows, total := counted.all()
+		one := Ranking{Total: total, Rows: make([]Row, len(rows))}
+		for i, row := range rows {
+			one.Rows[i] = Row{by.name(row.key), row.Counts}
+		}
+		all[by] = one
+	}
+	return all
+}
+
 // Snapshot is what was counted until now. Two rankings may differ by the writes that are being counted.
 func (c *Counter) Snapshot(now time.Time) Snapshot {
-	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, By: map[By]Ranking{}}
-	for by, counted := range c.by {
-		var r Ranking
-		var rows []row[key]
-		rows, r.Total = counted.all()
-		r.Rows = make([]Row, len(rows))
-		for i, one := range rows {
-			r.Rows[i] = Row{by.name(one.key), one.Counts}
-		}
-		s.By[by] = r
-	}
+	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, By: c.All()}
 	s.Within = c.within()
 	sources := map[RuleID][]SourceCounts{}
 	refused, _ := c.refused.all()

@@ -25,12 +25,27 @@ const (
 	maxPart = 253
 )
 
-// Counter counts what one replica decides: by each By (at most 1 MB, for Places rows), what is Within them (at most
-// 2 MB), and by rules with the sources and objects that they refused (at most 4 MB). It may be used concurrently.
+// Rankings count Event writes by each By: at most 1 MB, for Places rows. They may be used concurrently.
+type Rankings struct {
+	by map[By]*sketch[key]
+}
+
+// NewRankings makes Rankings that follow up to places rows of each By.
+func NewRankings(places int) Rankings {
+	r := Rankings{by: map[By]*sketch[key]{}}
+	for _, by := range All() {
+		r.by[by] = newSketch[key](places)
+	}
+	return r
+}
+
+// Counter counts what one replica decides: Rankings, what is Within them (at most 2 MB), and by rules with the sources and objects
+// that they refused (at most 4 MB). It may be used concurrently.
 type Counter struct {
+	Rankings
+
 	replica string
 	since   time.Time
-	by      map[By]*sketch[key]
 	rules   *sketch[RuleID]
 	refused *sketch[refusal]
 	details *sketch[detail]
@@ -40,47 +55,66 @@ type Counter struct {
 
 // NewCounter makes a Counter for a replica of a unique name. It follows up to places rows of each By.
 func NewCounter(replica string, now time.Time, places int) *Counter {
-	c := NewRankings(replica, now, places)
-	c.details, c.buckets = newSketch[detail](detailPlaces), newSketch[bucketKey](bucketPlaces)
-	return c
+	return &Counter{
+		Rankings: NewRankings(places), replica: replica, since: now.UTC(),
+		rules: newSketch[RuleID](rulePlaces), refused: newSketch[refusal](sourcePlaces),
+		details: newSketch[detail](detailPlaces), buckets: newSketch[bucketKey](bucketPlaces),
+	}
 }
 
-// NewRankings is NewCounter where nobody asks what is Within, as counting that takes time too.
-func NewRankings(replica string, now time.Time, places int) *Counter {
-	c := &Counter{
-		replica: replica, since: now.UTC(), by: map[By]*sketch[key]{},
-		rules: newSketch[RuleID](rulePlaces), refused: newSketch[refusal](sourcePlaces),
+// Write is one Event write as Rankings count it. Its texts are those of the Event.
+type Write struct {
+	namespace                    string
+	source, object, reason, rule key
+	workload                     key // of object; empty where that is not known
+	one                          Counts
+}
+
+// WriteOf is the write of a decision. Rankings count those that are not Audited.
+func WriteOf(d *admission.Decided) Write {
+	e, w := d.Request.Object, &d.Workload
+	return Write{
+		namespace: store.Clip(d.Request.Namespace, maxPart),
+		source:    key{d.Source.Component, d.Source.Host}.clipped(),
+		object:    key{d.Object.Kind, d.Object.Namespace, d.Object.Name}.clipped(),
+		reason:    key{e.Type, e.Reason}.clipped(),
+		rule:      key{d.Rule.Name}.clipped(),
+		workload:  key{w.Kind, w.Namespace, w.Name}.clipped(),
+		one:       countsOf(d.Verdict),
 	}
-	for _, by := range All() {
-		c.by[by] = newSketch[key](places)
-	}
-	return c
+}
+
+// Count counts a write, and keeps no part of it.
+func (r *Rankings) Count(w *Write) { r.count(w) }
+
+// count returns the detail of w, whose texts are kept.
+func (r *Rankings) count(w *Write) detail {
+	in := r.by[Namespace].count(w.namespace, key{w.namespace}, w.one)
+	from := r.by[Source].count(w.namespace, w.source, w.one)
+	r.by[Object].countOf(w.namespace, w.object, w.one, from, w.workload)
+	why := r.by[Reason].count(w.namespace, w.reason, w.one)
+	rule := r.by[Policy].count(w.namespace, w.rule, w.one)
+	return detail{in[0], from[0], from[1], why[0], why[1], rule[0]}
 }
 
 // Decided counts what became of one Event write. It takes a few locks, mostly one after the other and each for a moment;
 // allocates only for what is not followed yet, and keeps no part of d. Decisions of audited rules are in no ranking. The status of a rule in force counts only what it did, not what it would do if others were
 // audited too; the built-in default has no status.
 func (c *Counter) Decided(d *admission.Decided) {
-	e, namespace, one := d.Request.Object, store.Clip(d.Request.Namespace, maxPart), countsOf(d.Verdict)
-	source, object := key{d.Source.Component, d.Source.Host}.clipped(), key{d.Object.Kind, d.Object.Namespace, d.Object.Name}.clipped()
+	w := WriteOf(d)
 	if !d.Audited {
-		in := c.by[Namespace].count(namespace, key{namespace}, one)
-		from := c.by[Source].count(namespace, source, one)
-		c.by[Object].countOf(namespace, object, one, from, &d.Workload)
-		why := c.by[Reason].count(namespace, key{e.Type, e.Reason}.clipped(), one)
-		rule := c.by[Policy].count(namespace, key{d.Rule.Name}.clipped(), one)
-		if c.details != nil {
-			c.details.count(in[0], detail{in[0], from[0], from[1], why[0], why[1], rule[0]}, one)
-			c.charged(d, from, one)
-		}
+		within := c.count(&w)
+		c.details.count(within[0], within, w.one)
+		c.charged(d, key{within[1], within[2]}, w.one)
 	}
 	if i := &d.Rule.Identity; i.UID != "" && (!d.Audited || d.Rule.Mode == policy.Audit) {
-		c.rules.count(i.Namespace, ruleID(i), one)
-		if one.Admitted == 0 {
-			if o := &d.Workload; !o.IsZero() { // of which there are fewer, and which say more than a pod's name
-				object = key{o.Kind, o.Namespace, o.Name}.clipped()
+		c.rules.count(i.Namespace, ruleID(i), w.one)
+		if w.one.Admitted == 0 {
+			object := w.object
+			if !d.Workload.IsZero() { // of which there are fewer, and which say more than a pod's name
+				object = w.workload
 			}
-			c.refused.count(namespace, refusal{ruleID(i), source, object}, one)
+			c.refused.count(w.namespace, refusal{ruleID(i), w.source, object}, w.one)
 		}
 	}
 	for _, err := range d.Errors {
@@ -88,7 +122,7 @@ func (c *Counter) Decided(d *admission.Decided) {
 	}
 	for _, r := range []*policy.Rule{d.NoBucket, d.NoRegister} {
 		if r != nil && r.Identity.UID != "" && (!d.Audited || r.Mode == policy.Audit) {
-			c.overflowed(&r.Identity, namespace)
+			c.overflowed(&r.Identity, w.namespace)
 		}
 	}
 }
@@ -125,26 +159,6 @@ func (c *Counter) charged(d *admission.Decided, source key, one Counts) {
 		}
 		r.by.vote(source)
 		r.used.limit = store.Limit{Burst: b.Burst, Every: b.Every, Reserve: max(r.used.limit.Reserve, b.Reserve)}
-	}
-}
-
-// overflowed counts a write that an overflow bucket of a rule has decided.
-func (c *Counter) overflowed(rule *policy.Identity, namespace string) {
-	c.rules.mu.Lock()
-	defer c.rules.mu.Unlock()
-	r := c.rules.row(rule.Namespace, ruleID(rule))
-	if r.overflow++; r.overflowIn != namespace {
-		r.overflowIn = strings.Clone(namespace)
-	}
-}
-
-// failed keeps the first reason why it is unknown whether a rule matches.
-func (c *Counter) failed(err *policy.EvaluationError) {
-	c.rules.mu.Lock()
-	defer c.rules.mu.Unlock()
-	r := c.rules.row(err.Rule.Identity.Namespace, ruleID(&err.Rule.Identity))
-	if r.err == "" {
-		r.err = store.Clip(err.Reason(), maxPart)
 	}
 }
 
@@ -242,13 +256,13 @@ func (s *sketch[K]) count(namespace string, k K, one Counts) K {
 }
 
 // countOf does so too, counts from which source it came, and keeps the workload if there is one.
-func (s *sketch[K]) countOf(namespace string, k K, one Counts, source key, workload *store.Object) {
+func (s *sketch[K]) countOf(namespace string, k K, one Counts, source, workload key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.counted(namespace, k, one)
 	r.by.vote(source)
-	if r.of == nil && workload.Name != "" {
-		of := key{workload.Kind, workload.Namespace, workload.Name}.clipped().detached()
+	if r.of == nil && workload[2] != "" {
+		of := workload.detached()
 		r.of = &of
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/store"
 )
 
 // RuleID names one generation of a rule, a policy or a quota. One that is edited is counted anew.
@@ -29,6 +30,26 @@ type RuleCounts struct {
 	// Overflow is how many writes one of its overflow buckets has decided, and OverflowIn the namespace of the last of them.
 	Overflow   int64  `json:"overflow,omitempty"`
 	OverflowIn string `json:"overflowIn,omitempty"`
+}
+
+// overflowed counts a write that an overflow bucket of a rule has decided.
+func (c *Counter) overflowed(rule *policy.Identity, namespace string) {
+	c.rules.mu.Lock()
+	defer c.rules.mu.Unlock()
+	r := c.rules.row(rule.Namespace, ruleID(rule))
+	if r.overflow++; r.overflowIn != namespace {
+		r.overflowIn = strings.Clone(namespace)
+	}
+}
+
+// failed keeps the first reason why it is unknown whether a rule matches.
+func (c *Counter) failed(err *policy.EvaluationError) {
+	c.rules.mu.Lock()
+	defer c.rules.mu.Unlock()
+	r := c.rules.row(err.Rule.Identity.Namespace, ruleID(&err.Rule.Identity))
+	if r.err == "" {
+		r.err = store.Clip(err.Reason(), maxPart)
+	}
 }
 
 // SourceCounts is a source and object, by name, with counts of its refused writes. They are never too high.

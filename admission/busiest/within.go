@@ -136,9 +136,6 @@ func wordsFor(per []policy.KeyPart, d *admission.Decided) string {
 // within is what is behind the rankings of c.
 func (c *Counter) within() (w Within) {
 	w.Settled = c.settled.Load()
-	if c.details == nil {
-		return w
-	}
 	details, _ := c.details.all()
 	for _, r := range details {
 		k := r.key

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/store"
 )
 
@@ -31,6 +32,7 @@ func (r Refused) String() string {
 type deciders struct {
 	*Result
 
+	ranked  *ranked
 	refused Refused
 	audited *Audited
 }
@@ -43,6 +45,7 @@ func (n *deciders) Decided(d admission.Decided) {
 		return
 	}
 	n.refused = refused(&d)
+	n.ranked.add(busiest.WriteOf(&d))
 }
 
 func refused(d *admission.Decided) Refused {

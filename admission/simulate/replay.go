@@ -73,9 +73,9 @@ type ahead struct {
 // last write may be in use.
 const aheads = 5
 
-// readAhead reads the writes of the trace, in order, while those before are decided. next returns nil after the last. A write that it
-// returned is overwritten after the next one. After stop it reads no more.
-func (t *Trace) readAhead() (next func() (*write, error), stop func()) {
+// readAhead reads the writes of the trace, in order, and prepares them, while those before are decided. next returns nil after the
+// last. A write that it returned is overwritten after the next one. After stop it reads no more. prepare may be nil.
+func (t *Trace) readAhead(prepare func(*cell)) (next func() (*write, error), stop func()) {
 	batches, free := make(chan ahead, 2), make(chan *slab, aheads)
 	for range aheads {
 		free <- &slab{}
@@ -87,7 +87,7 @@ func (t *Trace) readAhead() (next func() (*write, error), stop func()) {
 		var through window
 		for order, err := t.order, error(nil); len(order) > 0 && err == nil; {
 			b := ahead{memory: <-free}
-			order, err = t.readSome(&b, order, &through)
+			order, err = t.readSome(&b, order, &through, prepare)
 			b.err = err
 			select {
 			case batches <- b:
@@ -115,24 +115,28 @@ func (t *Trace) readAhead() (next func() (*write, error), stop func()) {
 	return next, func() { close(stopped); <-done }
 }
 
-// readSome reads the first writes of order into b, and returns the rest.
-func (t *Trace) readSome(b *ahead, order []spot, through *window) (rest []spot, err error) {
+// readSome reads the first writes of order into b, prepares them, and returns the rest.
+func (t *Trace) readSome(b *ahead, order []spot, through *window, prepare func(*cell)) (rest []spot, err error) {
 	b.memory.used = 0
 	for size := 0; len(order) > 0 && len(b.writes) < aheadWrites && size < aheadBytes; order = order[1:] {
-		w, err := t.spool.readBy(through, order[0].offset(), t.end, b.memory.next())
+		c := b.memory.next()
+		w, err := t.spool.readBy(through, order[0].offset(), t.end, c)
 		if err != nil {
 			return order, err
+		}
+		if prepare != nil {
+			prepare(c)
 		}
 		b.writes, size = append(b.writes, w), size+w.size
 	}
 	return order, nil
 }
 
-// writes are all, in the order of their times. Of stored Events that happened more than once, memory holds 24 bytes of
+// writes are all, in the order of their times. prepare is called with each before, in another goroutine. Of stored Events that happened more than once, memory holds 24 bytes of
 // each whose time has begun and not ended.
-func (t *Trace) writes(b Bound) iter.Seq2[*write, error] {
+func (t *Trace) writes(b Bound, prepare func(*cell)) iter.Seq2[*write, error] {
 	return func(yield func(*write, error) bool) {
-		next, stop := t.readAhead()
+		next, stop := t.readAhead(prepare)
 		defer stop()
 		var open steps
 		for following, err := next(); following != nil || err != nil || len(open) > 0; {

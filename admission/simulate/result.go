@@ -74,8 +74,7 @@ type Result struct {
 	// Timeline says when all of it was decided.
 	Timeline Timeline `json:"timeline"`
 
-	rules   map[ruleKey]*RuleCounts
-	counter *busiest.Counter
+	rules map[ruleKey]*RuleCounts
 }
 
 // EtcdWrites count writes to etcd.
@@ -110,7 +109,6 @@ const followed = 8192
 func newResult(in *Input) *Result {
 	return &Result{
 		Outcomes: map[admission.Outcome]int64{}, rules: map[ruleKey]*RuleCounts{},
-		counter:  busiest.NewRankings("simulated", time.Time{}, followed),
 		Timeline: newTimeline(in.First, in.Last),
 	}
 }
@@ -136,7 +134,6 @@ func (r *Result) Decided(d admission.Decided) {
 	if d.Audited {
 		return
 	}
-	r.counter.Decided(&d)
 	if d.Verdict == store.Drop && d.Request.Object.Type == corev1.EventTypeWarning {
 		r.WarningsDropped++
 	}
@@ -159,7 +156,6 @@ func (r *Result) finish() {
 	slices.SortFunc(r.Rules, func(a, b RuleCounts) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(a.Rule, b.Rule))
 	})
-	r.Busiest = busiest.Add([]busiest.Snapshot{r.counter.Snapshot(time.Time{})}).By
 }
 
 // maxSlots bounds a Timeline.

@@ -76,7 +76,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		opts: o, result: newResult(&t.Input), files: t.Input.Files, rules: newUsage(&o.Rules),
 		store: memory.New(memory.Options{Bytes: memory.DefaultBytes}), api: newAPIServer(t.spool, cmp.Or(o.EventTTL, EventTTL)),
 	}
-	r.by = &deciders{Result: r.result}
+	r.by = &deciders{Result: r.result, ranked: newRanked()}
 	r.gate = &admission.Gate{
 		Policies:         r.rules,
 		Store:            r.store,
@@ -86,21 +86,9 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		MaxWriteInterval: maxWriteInterval,
 		Local:            admission.NewAllowance(localRate, time.Second),
 	}
-	for w, err := range t.writes(o.Bound) {
-		if err != nil {
-			return nil, err
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := r.do(ctx, w); err != nil {
-			return nil, err
-		}
-		if o.Progress != nil {
-			o.Progress(1)
-		}
-	}
-	if err := r.drain(ctx); err != nil {
+	err := r.all(ctx, t)
+	r.result.Busiest = r.by.ranked.end()
+	if err != nil {
 		return nil, err
 	}
 	r.result.finish()
@@ -109,6 +97,25 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		r.result.NeedUsers = r.rules.needUsers()
 	}
 	return r.result, nil
+}
+
+// all carries out all writes.
+func (r *run) all(ctx context.Context, t *Trace) error {
+	for w, err := range t.writes(r.opts.Bound, newPreparing(ctx, r.rules.set).prepare) {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.do(ctx, w); err != nil {
+			return err
+		}
+		if r.opts.Progress != nil {
+			r.opts.Progress(1)
+		}
+	}
+	return r.drain(ctx)
 }
 
 // do carries out one write, when its time has come.
@@ -150,9 +157,19 @@ func (r *run) do(ctx context.Context, w *write) error {
 
 // decide asks a phase what the API server would ask the webhook.
 func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, old *corev1.Event) admission.Answer {
+	r.by.refused, r.by.audited, r.rules.governs = Refused{}, nil, ""
+	if p := w.prepared; p != nil {
+		r.rules.note(w.Namespace, &p.governing)
+		return r.gate.Decide(ctx, r.gate.MutatePrepared, &p.request)
+	}
+	w.review(&r.request, e, old)
+	return r.gate.Decide(ctx, phase, &r.request)
+}
+
+// review makes of a what the API server would ask the webhook.
+func (w *write) review(a *admission.Request, e, old *corev1.Event) {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
-	a := &r.request
 	a.Reset()
 	a.UID, a.Object, a.OldObject = "simulate", e, old
 	a.Request = policy.Request{
@@ -171,8 +188,6 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 	if tooLong(a) {
 		a.Object, a.OldObject, a.Unreadable = nil, nil, admission.ErrTooLong
 	}
-	r.by.refused, r.by.audited, r.rules.governs = Refused{}, nil, ""
-	return r.gate.Decide(ctx, phase, a)
 }
 
 // jsonGrowth is how many times as long as its protobuf an Event may be as JSON, or nearly so: a byte may take up to six.

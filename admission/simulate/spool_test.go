@@ -114,7 +114,7 @@ func TestAnEventThatHasBecomeAnotherIsStoredAsItIs(t *testing.T) {
 	trace := readAll(t, text(request("create", "a", 201, sec(0), event("a", "one", noon())))+text(request("update", "a", 200, sec(1), event("a", "one", noon()))))
 	api := newAPIServer(trace.spool, EventTTL)
 	var writes []*write
-	for w, err := range trace.writes("") {
+	for w, err := range trace.writes("", nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

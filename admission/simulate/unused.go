@@ -58,6 +58,12 @@ func newUsage(r *Rules) *usage {
 // For implements admission.Policies.
 func (u *usage) For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing {
 	g := u.set.For(ctx, namespace, e, r)
+	u.note(namespace, &g)
+	return g
+}
+
+// note notes what applies to a write.
+func (u *usage) note(namespace string, g *policy.Governing) {
 	for _, f := range g.Errors {
 		i := slices.IndexFunc(u.unknown, func(is UnknownMatch) bool { return is.Rule == f.Rule.Name && is.Field == f.Field })
 		if i < 0 {
@@ -75,7 +81,6 @@ func (u *usage) For(ctx context.Context, namespace string, e *corev1.Event, r *p
 			u.used[&q.Rule], u.limits[l] = true, true
 		}
 	}
-	return g
 }
 
 // example is why it is unknown for an Event of a namespace whether a rule matches.

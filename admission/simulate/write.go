@@ -72,6 +72,8 @@ type write struct {
 	// read from there.
 	size   int
 	offset int64
+	// prepared is what was found out about it ahead; nil for nothing.
+	prepared *prepared
 }
 
 // slab is memory for writes, which is used again once used is less.
@@ -80,10 +82,11 @@ type slab struct {
 	used int
 }
 
-// cell is memory for a write and for its Event.
+// cell is memory for a write, for its Event, and for what is found out about it ahead, if anything is.
 type cell struct {
-	write write
-	event quickEvent
+	write    write
+	event    quickEvent
+	prepared *prepared
 }
 
 // next is memory for one more write.
@@ -93,7 +96,7 @@ func (s *slab) next() *cell {
 	}
 	next := s.all[s.used]
 	s.used++
-	*next = cell{}
+	*next = cell{prepared: next.prepared}
 	return next
 }
 

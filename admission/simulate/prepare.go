@@ -1,0 +1,58 @@
+package simulate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy"
+)
+
+// prepared is what is found out about a write before its turn: nothing of it depends on other writes.
+type prepared struct {
+	request admission.Request
+	// governing is what applies to it.
+	governing policy.Governing
+}
+
+// preparing prepares writes, in a goroutine of its own: it shares nothing with a run but the Set, which does not change.
+type preparing struct {
+	ctx  context.Context //nolint:containedctx // it lives for one run
+	gate admission.Gate
+	set  *policy.Set
+	// found is what For has returned last.
+	found policy.Governing
+}
+
+func newPreparing(ctx context.Context, set *policy.Set) *preparing {
+	p := &preparing{ctx: ctx, set: set}
+	p.gate = admission.Gate{Policies: p, MaxWriteInterval: maxWriteInterval, Now: time.Now}
+	return p
+}
+
+// prepare prepares the write of a cell, if it is a CREATE. What becomes of others depends on what is stored by then.
+func (p *preparing) prepare(c *cell) {
+	w := &c.write
+	if w.Verb != create {
+		return
+	}
+	if c.prepared == nil {
+		c.prepared = &prepared{}
+	}
+	w.event.Namespace = w.Namespace
+	w.review(&c.prepared.request, w.event, nil)
+	if p.gate.Prepare(p.ctx, &c.prepared.request) == nil {
+		c.prepared.governing, w.prepared = p.found, c.prepared
+	}
+}
+
+// For implements admission.Policies.
+func (p *preparing) For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing {
+	g := p.set.For(ctx, namespace, e, r)
+	p.found = g
+	p.found.Errors = slices.Clone(g.Errors) // the gate leaves some out
+	return g
+}
