@@ -12,7 +12,7 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* What a field may be: its type, bounds and default. */ -}}
+{{- /* The value of a field: its type, bounds and default. */ -}}
 {{- define "value" -}}
 {{- template "kind" .Type -}}
 {{- $markers := .Markers -}}
@@ -25,16 +25,16 @@
 {{- if index $markers "required" }}; required{{ end -}}
 {{- end -}}
 
-{{- /* What Go's doc comment says, without the name that it begins with. */ -}}
+{{- /* A Go doc comment without the name at its beginning. */ -}}
 {{- define "doc" -}}
-{{- $text := .Doc | replace "\n" " " | replace "|" "\\|" | regexFind " .*" | trim | trimPrefix "is " | trimPrefix "are " -}}
+{{- $text := .Doc | replace "\n" " " | replace "|" "\\|" | regexFind " .*" | trim | trimPrefix "is " | trimPrefix "are " | trimPrefix "says " -}}
 {{- printf "%s%s" (upper (substr 0 1 $text)) (substr 1 -1 $text) -}}
 {{- end -}}
 
-{{- /* A table of the fields of a type, but for those without, and one for each object in it. */ -}}
+{{- /* A table of the fields of a type, except those in without, and a table for each object among them. */ -}}
 {{- define "fields" -}}
 {{- $path := .path }}{{ $without := .without | default list -}}
-| field | value | what it is |
+| field | value | meaning |
 |---|---|---|
 {{ range .type.Members }}{{ if not (has .Name $without) -}}
 | `{{ .Name }}` | {{ template "value" . }} | {{ template "doc" . }} |
@@ -44,7 +44,7 @@
 {{- if and $element.Fields (ne $element.Name "Duration") (hasPrefix "github.com/eventquota/" $element.Package) }}
 #### {{ $path }}.{{ .Name }}
 
-{{ range index $element.Markers "kubebuilder:validation:XValidation" }}What breaks the rule over its fields is refused: {{ .Message }}.
+{{ range index $element.Markers "kubebuilder:validation:XValidation" }}The API server refuses an object that breaks this rule: {{ with .FieldPath }}`{{ trimPrefix "." . }}` {{ end }}{{ .Message }}.
 
 {{ end -}}
 {{ template "fields" (dict "path" (printf "%s.%s" $path .Name) "type" $element) -}}

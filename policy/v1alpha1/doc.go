@@ -1,5 +1,6 @@
-// Package v1alpha1 is the API of policies and quotas, those of the cluster and those of a namespace. The definitions in
-// manifests/crds are generated from it. What their rules cannot say, as whether an expression compiles, is in the status.
+// Package v1alpha1 is the API of policies and quotas, for the cluster and for a namespace. The definitions in
+// manifests/crds are generated from it. The status reports what a definition cannot check, such as whether an
+// expression compiles.
 //
 // +groupName=eventquota.io
 // +kubebuilder:object:generate=true

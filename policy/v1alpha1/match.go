@@ -2,10 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Match says which Events are meant: those that fit each field that is set. An empty match fits every Event.
+// Match selects Events. An Event matches if it matches every field that is set; an empty match selects every Event.
 type Match struct {
-	// types are the types of Events: Normal, Warning. Normal is whatever is not
-	// Warning: an Event may have no type. Empty means all.
+	// types are the types of Events: Normal, Warning. An Event may have no type, so Normal selects every Event that is
+	// not a Warning. Empty means all.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
 	Types []EventType `json:"types,omitempty"`
@@ -17,8 +17,8 @@ type Match struct {
 	// +kubebuilder:validation:items:MaxLength=128
 	Reasons []string `json:"reasons,omitempty"`
 
-	// controllers are the components that report Events, such as kubelet: the component of their source or, where they
-	// have none, the reporting controller. Empty means all.
+	// controllers are the components that report Events, such as kubelet: the component of the source or, if there is
+	// none, the reporting controller. Empty means all.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -32,9 +32,10 @@ type Match struct {
 	// +kubebuilder:validation:items:MaxLength=128
 	Kinds []string `json:"kinds,omitempty"`
 
-	// messages are globs, of which one must match the whole message: `*` matches any text, and none. All else is literal,
-	// and case counts. Empty means all. Of a message, the first 4 KiB and the end are read. A glob that needs more is
-	// unknown for that message: the policy does not match then, and the quota applies.
+	// messages are globs, one of which must match the whole message. `*` matches any text, including none; everything
+	// else is literal and case-sensitive. Empty means all. Of a message, the first 4 KiB and the end are read. If a
+	// glob needs more than that, it is unknown whether it matches: the policy does not match then, and the quota
+	// applies.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
@@ -42,16 +43,16 @@ type Match struct {
 	Messages []string `json:"messages,omitempty"`
 }
 
-// ClusterMatch is a Match over namespaces, with conditions.
+// ClusterMatch is a Match that also selects namespaces and has conditions.
 type ClusterMatch struct {
 	// namespaceSelector selects namespaces by their labels. Empty means all.
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	Match `json:",inline"`
 
-	// conditions must all hold. They are evaluated after all other fields of match. A condition that cannot be evaluated
-	// for an Event is unknown, say because it reads a label that the Event does not have: the policy does not match then,
-	// and the quota applies. has() tells whether a label is there.
+	// conditions must all be true. They are evaluated after all other fields of match. A condition is unknown if it
+	// cannot be evaluated for an Event, for example because it reads a label that the Event does not have. The policy
+	// does not match then, and the quota applies. Use has() to test whether a label exists.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -72,47 +73,49 @@ type MatchCondition struct {
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
 	Name string `json:"name"`
 
-	// expression is a CEL expression that must evaluate to bool. It reads `event`, the Event as core/v1 has it, with
-	// `event.controller`, and `event.messageBytes`, the length of the message in bytes; `request`, the admission request:
-	// name, namespace, operation, userInfo.username, userInfo.groups, dryRun, kind, resource and more; and
-	// `namespaceObject`, the namespace: its metadata.name, metadata.labels and metadata.annotations. A field that does not
-	// exist is an error, which the status shows. Texts and numbers that the Event does not have are empty, so that no Event
-	// gets around a condition by leaving one out. Unknown are: a text of more than 4 KiB, a list or map of more than 64
-	// entries, a map with a name of more than 512 bytes, a label of the namespace beyond the first 4 KiB, an annotation of it
-	// of more than 512 bytes or beyond the first 4 KiB, and a time that the Event does not have or that is not from 1970 to
-	// 9999. Only functions whose worst cost is known are allowed, and that cost is bounded for each expression and for all of
-	// the cluster together.
+	// expression is a CEL expression that must evaluate to bool. It reads three variables. `event` is the Event in its
+	// core/v1 form, with `event.controller` and `event.messageBytes`, the length of the message in bytes. `request` is
+	// the admission request: name, namespace, operation, userInfo.username, userInfo.groups, dryRun, kind, resource
+	// and more. `namespaceObject` is the namespace: its metadata.name, metadata.labels and metadata.annotations. A
+	// field that does not exist is an error, and the status shows it. Texts and numbers that the Event does not have
+	// are empty, so no Event evades a condition by omitting one. These values are unknown: a text of more than 4 KiB,
+	// a list or map of more than 64 entries, a map with a name of more than 512 bytes, a label of the namespace beyond
+	// the first 4 KiB, an annotation of the namespace that is longer than 512 bytes or beyond the first 4 KiB, and a
+	// time that the Event does not have or that is not from 1970 to 9999. Only functions with a known worst-case cost
+	// are allowed. The cost is bounded for each expression and for all expressions of the cluster together.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Expression string `json:"expression"`
 }
 
-// Enforcement is whether a policy or quota is in force, and whether what is dropped is reported.
+// Enforcement says whether a policy or quota is in force, and how its drops are reported.
 type Enforcement struct {
-	// mode is Enforce, Audit (decide and count, but refuse nothing; of policies the next one that enforces governs) or
-	// Disabled (as if it were not there).
+	// mode is Enforce, Audit (decide and count, but refuse nothing; the next policy in mode Enforce governs instead of
+	// an audited one) or Disabled (as if the object did not exist).
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
 
-	// notices is Enabled, Combined or None. Combined reports drops under their own reason and type, in one Event for each, of
-	// at most 16 a bucket; all others in one Event of reason EventsDropped, as Enabled does. A bucket whose per has Reason is
-	// always reported so, unless notices is None: then drops are to be seen in metrics and in the status only.
+	// notices says how drops are reported: Enabled, Combined or None. Enabled writes one Event of reason EventsDropped
+	// for each bucket. Combined writes one Event for each reason and type that was dropped, under that reason and
+	// type: at most 16 for each bucket, and EventsDropped reports the rest. If per contains Reason, a bucket is always
+	// reported as with Combined, unless notices is None. None writes no Event; drops appear only in metrics and in the
+	// status.
 	// +kubebuilder:default=Enabled
 	Notices Notices `json:"notices,omitempty"`
 
-	// sink is which of the Events that this rule decides are sent to the sink of the webhook, if it has one: All (what is
-	// merged or dropped), Refused (what is dropped), Warnings (as All, but only those of type Warning) or None. Without it the
-	// webhook's flag --sink says so.
+	// sink says which Events decided by this policy or quota are sent to the sink of the webhook, if it has one: All
+	// (merged or dropped Events), Refused (dropped Events), Warnings (as All, but only Events of type Warning) or
+	// None. If it is absent, the webhook's flag --sink decides.
 	Sink Sink `json:"sink,omitempty"`
 }
 
-// Mode is whether a policy or quota is in force.
+// Mode says whether a policy or quota is in force.
 //
 // +kubebuilder:validation:Enum=Enforce;Audit;Disabled
 type Mode string
 
-// Notices is whether drops are reported as Events.
+// Notices says how drops are reported as Events.
 //
 // +kubebuilder:validation:Enum=Enabled;Combined;None
 type Notices string
@@ -124,12 +127,12 @@ const (
 	NoNotices Notices = "None"
 )
 
-// Sink is which Events are sent to the sink.
+// Sink says which Events are sent to the sink.
 //
 // +kubebuilder:validation:Enum=All;Refused;Warnings;None
 type Sink string
 
-// What a Duration may be is said by one rule of each field: a pattern would give a second message.
+// Each field of this type has one rule for its range. A pattern here would add a second message for the same mistake.
 
 // Duration is a time such as 10m or 1h30m.
 //

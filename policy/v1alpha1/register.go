@@ -13,7 +13,7 @@ const (
 	Version = "v1alpha1"
 )
 
-// The kinds.
+// The kinds of policies and quotas.
 const (
 	KindEventPolicy        = "EventPolicy"
 	KindClusterEventPolicy = "ClusterEventPolicy"
@@ -26,7 +26,7 @@ func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: GroupName, Version: Version}
 }
 
-// Resources are the resources of this package, by their kinds.
+// Resources maps each kind of this package to its resource.
 func Resources() map[string]schema.GroupVersionResource {
 	return map[string]schema.GroupVersionResource{
 		KindEventPolicy:        GroupVersion().WithResource("eventpolicies"),
@@ -36,7 +36,7 @@ func Resources() map[string]schema.GroupVersionResource {
 	}
 }
 
-// AddToScheme makes the types of this package known to s. It never fails.
+// AddToScheme registers the types of this package with s. It never fails.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion(), &EventPolicy{}, &ClusterEventPolicy{}, &EventQuota{}, &ClusterEventQuota{})
 	metav1.AddToGroupVersion(s, GroupVersion())

@@ -2,91 +2,93 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// The types of conditions that policies and quotas have.
+// Types of conditions in the status of policies and quotas.
 const (
-	// ConditionAccepted is True when the object is valid. While it is False, its
-	// last valid generation stays in force, if it had one.
+	// ConditionAccepted is True if the object is valid. While it is False, the last valid generation stays in force,
+	// if there is one.
 	ConditionAccepted = "Accepted"
-	// ConditionReady is True when the observed generation is what decides: also in
-	// mode Audit, and in mode Disabled, where it decides nothing.
+	// ConditionReady is True if the observed generation decides. It is also True in mode Audit, and in mode Disabled,
+	// where the object decides nothing.
 	ConditionReady = "Ready"
-	// ConditionShadowed is True when a policy can never govern, or a limit of a quota can never apply, as others that
-	// match the same stand before it. It is absent otherwise.
+	// ConditionShadowed is True if a policy can never govern, or a limit of a quota can never apply, because others
+	// that match the same Events take precedence. Otherwise it is absent.
 	ConditionShadowed = "Shadowed"
-	// ConditionErrors is True when, for an Event, it was unknown whether the generation in force matches. It is absent
-	// otherwise.
+	// ConditionErrors is True if it was unknown for an Event whether the generation in force matches. Otherwise it is
+	// absent.
 	ConditionErrors = "ConditionErrors"
-	// ConditionOverflow is True while an overflow bucket of the generation in force decides, as a namespace has as many
-	// buckets or registers in the store as it may. It is absent otherwise.
+	// ConditionOverflow is True while an overflow bucket decides for the generation in force, because a namespace has
+	// reached its bound of buckets or registers in the store. Otherwise it is absent.
 	ConditionOverflow = "Overflow"
 )
 
-// Status says whether a policy or quota is in force and what it did.
+// Status says whether a policy or quota is in force, and what it did.
 type Status struct {
-	// observedGeneration is the generation that this status is about.
+	// observedGeneration is the generation that this status describes.
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Accepted (it is valid; if not, the message says which field is wrong and why, and of an expression
-	// at which line and column), Ready (the observed generation is what decides, as its mode says; if not, the message
-	// says which one does), Shadowed (it, or a limit of it, can never decide; the message names what stands before it),
-	// ConditionErrors (an expression failed on an Event; the message has an example) and Overflow (a namespace has as many
-	// token buckets, or sources and objects with a state, as it may; the message names it).
+	// conditions are Accepted, Ready, Shadowed, ConditionErrors and Overflow. Accepted: the object is valid; if not,
+	// the message names the field and the reason, and the line and column in an expression. Ready: the observed
+	// generation decides, as its mode says; if not, the message names the generation that does. Shadowed: the object,
+	// or one of its limits, can never decide; the message names the object that takes precedence. ConditionErrors: an
+	// expression failed on an Event; the message has an example. Overflow: a namespace has reached its bound of token
+	// buckets, or of sources and objects with state; the message names the namespace.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// total counts the Events that it decided since its generation was observed first, written every five minutes at most.
-	// It may lack those of the minutes before another replica began to write statuses. While the generation is not valid, it
-	// goes on counting those of the generation that stays in force, and is absent where there is none.
+	// total counts the Events that were decided since this generation was first observed. It is written at most every
+	// five minutes. After a leader change it may lack a few minutes' Events. While the generation is not valid, total
+	// counts for the generation that stays in force, and is absent if there is none.
 	Total *Counts `json:"total,omitempty"`
 
-	// topSources are the sources and objects with most Events merged or dropped since the status was written before, the
-	// first with the most; if there were none, those of an earlier write.
+	// topSources are the sources and objects with the most Events merged or dropped since the last status write, in
+	// descending order. If there were none since then, the list of an earlier write stays.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
 	TopSources []SourceCounts `json:"topSources,omitempty"`
 }
 
-// Counts are Events that a policy governed, by what became of them, or that a quota refused. In mode Audit they are
-// those that would have been merged or dropped. Each request counts once, also one that reports many occurrences.
+// Counts has the Events that a policy governed, by outcome, or that a quota refused. In mode Audit it has the Events
+// that would have been merged or dropped. Each request counts once, even if it reports many occurrences.
 type Counts struct {
-	// since is when counting began.
+	// since is the time at which counting began.
 	Since *metav1.Time `json:"since,omitempty"`
-	// matched is how many Events it decided.
+	// matched is the number of Events that it decided.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Matched int64 `json:"matched"`
-	// admitted is how many of them were let through.
+	// admitted is the number of those that were admitted.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Admitted int64 `json:"admitted"`
-	// merged is how many of them were merged into a stored Event.
+	// merged is the number of those that were merged into a stored Event.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Merged int64 `json:"merged"`
-	// dropped is how many of them were dropped.
+	// dropped is the number of those that were dropped.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Dropped int64 `json:"dropped"`
 }
 
-// SourceCounts is a source and object with many Events.
+// SourceCounts counts the merged and dropped Events of one source and object.
 type SourceCounts struct {
-	// source is who reports the Events: the source's component, or the reporting controller, and its host.
+	// source is the reporter of the Events: the source's component, or the reporting controller, and its host.
 	// +required
 	// +kubebuilder:validation:MaxLength=4096
 	Source string `json:"source"`
-	// involvedObject is what the Events are about: kind, namespace and name. Of pods it is the workload, where that is known.
+	// involvedObject is the object that the Events are about: kind, namespace and name. For pods it is the workload,
+	// if that is known.
 	// +required
 	// +kubebuilder:validation:MaxLength=4096
 	InvolvedObject string `json:"involvedObject"`
-	// merged is how many of the Events were merged.
+	// merged is the number of the Events that were merged.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Merged int64 `json:"merged"`
-	// dropped is how many of the Events were dropped.
+	// dropped is the number of the Events that were dropped.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Dropped int64 `json:"dropped"`

@@ -39,7 +39,7 @@ func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
 		{"a negative burst", policy, " spamFilter: {burst: -1}", "spec.spamFilter.burst", "greater than or equal to 1"},
 		{"a spam filter of users", policy, " spamFilter: {per: [User]}", "spec.spamFilter.per[0]", `supported values: "Source", "InvolvedObject", "Type", "Reason"`},
 		{"a duration that overflows", policy, " merge: {identical: {window: 9999999999h}}", "spec.merge.identical.window", "more than 0s and at most 24h"},
-		{"a bucket that takes years to fill", policy, " spamFilter: {burst: 1000000, interval: 24h}", "spec.spamFilter", "full again within 720h"},
+		{"a bucket that takes years to fill", policy, " spamFilter: {burst: 1000000, interval: 24h}", "spec.spamFilter", "refill within 720h"},
 		{"an unknown field", policy, " spamFilter: {brust: 25}", "spec.spamFilter.brust", "field"},
 		{"what the action ignores", policy, " action: Drop\n merge: {enabled: false}", "spec.merge", "allowed only with action Limit"},
 		{"an interval of zero", quota, " limits: [{name: all, burst: 5, tokens: 1, interval: 0s}]", "spec.limits[0].interval", "at least 1ms and at most 24h"},
