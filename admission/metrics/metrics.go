@@ -44,18 +44,18 @@ func New(version string) *Metrics {
 		factory:  made,
 		Gatherer: prometheus.Gatherers{registry, process, ctrlmetrics.Registry},
 		decided: made.counters("eventquota_decisions_total",
-			"Admission reviews, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided or overload). Each that is merged, dropped, denied or overload is a write that etcd is spared.",
+			"Admission reviews, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided or overload). Each review with the outcome merge, drop, deny or overload saves a write to etcd.",
 			"phase", "outcome"),
 		took: made.histograms("eventquota_review_duration_seconds",
-			"How long the webhook took to answer a review, from its headers to the end of the answer, by phase.",
+			"Time to answer a review, from its headers to the end of the answer, by phase.",
 			fastBuckets(), "phase"),
 		ConnectionsRefused: made.counter("eventquota_connections_refused_total",
-			"Connections that were closed, or whose TLS handshake was refused, as there were too many at a port: those on which no call was served yet first, of the address with most of them."),
+			"Connections that were closed, or whose TLS handshake was refused, because a port had too many. Connections without a served call go first, those of the address with most of them."),
 		CallersRefused: made.counters("eventquota_callers_refused_total",
-			"Connections without a client certificate of the API server, and calls at another path than its, by what they lacked (certificate or path). None was read.",
+			"Connections without a client certificate of the API server, and calls at a path other than the secret one, by what was missing (certificate or path). No review of them was read.",
 			"by"),
 		audited: made.counters("eventquota_audited_decisions_total",
-			"Event writes that a policy or quota in mode Audit looked at, by what it would have done (admit, aggregate, merge, drop or deny).",
+			"Event writes that a policy or quota in mode Audit matched, by the outcome that it would have had (admit, aggregate, merge, drop or deny).",
 			"outcome"),
 		events: newEventMetrics(made),
 		Store:  newStoreMetrics(made),
@@ -73,7 +73,7 @@ func New(version string) *Metrics {
 		m.CallersRefused.WithLabelValues(by)
 	}
 	made.NewGauge(prometheus.GaugeOpts{
-		Name: "eventquota_build_info", Help: "1, with the version of the program.",
+		Name: "eventquota_build_info", Help: "Always 1. The label has the version of the program.",
 		ConstLabels: prometheus.Labels{"version": version},
 	}).Set(1)
 	return m
@@ -117,7 +117,7 @@ func (m *Metrics) Policies(reports func() []watch.Report) {
 	for result, is := range results {
 		m.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "eventquota_policies",
-			Help:        "Policies and quotas there are, by whether their newest generation was accepted, rejected or is pending until it is compiled. Where the newest is not valid, the last valid one stays in force.",
+			Help:        "Policies and quotas, by the result for their newest generation: accepted, rejected, or pending until it is compiled. If the newest generation is not valid, the last valid one stays in force.",
 			ConstLabels: prometheus.Labels{"result": result},
 		}, func() (n float64) {
 			for _, one := range reports() {
@@ -134,7 +134,7 @@ func (m *Metrics) Policies(reports func() []watch.Report) {
 func (m *Metrics) Certificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
 	m.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventquota_certificate_expiry_timestamp_seconds",
-		Help: "When the serving certificate expires, in seconds since 1970; NaN while there is none.",
+		Help: "Expiry time of the serving certificate, in seconds since 1970; NaN while there is none.",
 	}, func() float64 {
 		served, err := get(nil)
 		if err != nil {
@@ -148,6 +148,6 @@ func (m *Metrics) Certificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, 
 func (m *Metrics) Repairs(count func() int64) {
 	m.NewCounterFunc(prometheus.CounterOpts{
 		Name: "eventquota_webhook_configuration_repairs_total",
-		Help: "Webhook configurations in which somebody else had changed or removed the path of the webhook, and that were repaired. With self-managed certificates only.",
+		Help: "Repairs of webhook configurations whose webhook path somebody else had changed or removed. With self-managed certificates only.",
 	}, func() float64 { return float64(count()) })
 }

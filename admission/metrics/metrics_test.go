@@ -138,18 +138,17 @@ func whole() *Metrics {
 
 const docsHead = `# Metrics
 
-Each replica serves these at ` + "`--metrics-address`" + ` under ` + "`/metrics`" + `, in the text format of Prometheus, beside
-those of client-go's leader election, Go and the process.
-This page is generated: a test writes it and holds it.
+Each replica serves these metrics at ` + "`--metrics-address`" + ` under ` + "`/metrics`" + `, in the Prometheus text format, with
+those of client-go's leader election, Go and the process. [Operations](operations.md#metrics-and-profiles) says how to read them, and
+[which of them to look at first](operations.md#is-it-working). A test generates this page.
 
-What each replica counts is its own. Sum over replicas; of gauges by what the text says.
+Each replica counts only what it does itself. Sum counters over all replicas; for gauges, read the description.
 
-The labels ` + "`event_namespace` and `policy`" + ` are bounded. %d namespaces in which a replica decides
-Events have their own value, all others share the value ` + "`other`" + `; in each of these,
-so have %d policies and quotas. The first ones keep their values while they are counted. One that was not counted for
-an hour loses its series to the next one; if it comes back, its counters begin at 0, as after a restart.
-A namespace named other is counted with the rest.
+The labels ` + "`event_namespace` and `policy`" + ` are bounded. In each replica, %d namespaces with Events have a value of
+their own, and all others share the value ` + "`other`" + `. In each of these, %d policies and quotas have a value of their own. The first
+ones keep their values while they are counted. After an hour without a count, one loses its series to the next. If it comes back, its
+counters start at 0, as after a restart. A namespace named other is counted with the rest.
 
-| metric | type | unit | labels | what it is |
+| metric | type | unit | labels | description |
 |---|---|---|---|---|
 `

@@ -21,7 +21,7 @@ func newSinkMetrics(made factory, events *eventMetrics) *Sink {
 	return &Sink{
 		factory: made, events: events,
 		records: made.counters("eventquota_sink_records_total",
-			"Copies of Event writes that were to be sent to an output of the sink (otlp or file), by what became of them (delivered, full, refused, unanswered or stopped).",
+			"Copies of Event writes for an output of the sink (otlp or file), by result (delivered, full, refused, unanswered or stopped).",
 			"output", "result"),
 		undelivered: events.undelivered,
 	}
@@ -35,7 +35,7 @@ func (s *Sink) Show(held func() int64, outputs ...string) {
 		}
 	}
 	s.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "eventquota_sink_queue_bytes", Help: "Memory of the copies of Event writes that wait for the outputs of the sink, or are on their way.",
+		Name: "eventquota_sink_queue_bytes", Help: "Memory of the copies of Event writes that wait for the outputs of the sink or are being sent.",
 	}, func() float64 { return float64(held()) })
 }
 
