@@ -44,9 +44,9 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 	const (
 		storm    = "info: An Event storm is under way in namespace bank."
 		dropped  = "warning: Warning Events are dropped in namespace bank."
-		behind   = "warning: The counts of merged Events come late."
+		behind   = "warning: Counts of merged Events are written late."
 		lost     = "warning: Occurrences of Events are lost."
-		failOpen = "critical: Events pass without a decision of eventquota."
+		failOpen = "critical: Events pass without a decision by eventquota."
 	)
 	hold(t, map[string]alertCase{
 		"nothing while all is well": {healthy, time.Hour, nil},
@@ -66,17 +66,17 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 			25 * time.Minute, nil},
 		"copies that a sink does not take": {healthy + `
 			eventquota_sink_records_total{pod="b",output="otlp",result="full"} 0x10 9x50`,
-			20 * time.Minute, []string{"warning: Copies of Events do not get to the sink."}},
+			20 * time.Minute, []string{"warning: Copies of Events do not reach the sink."}},
 		"a policy that is not valid for minutes": {healthy + `
 			eventquota_policies{pod="a",result="rejected"} 0x10 2x50
 			eventquota_policies{pod="b",result="rejected"} 0x10 2x50`,
-			25 * time.Minute, []string{"warning: 2 policies or quotas of Events are not valid."}},
+			25 * time.Minute, []string{"warning: 2 policies or quotas for Events are not valid."}},
 		"no policy that is corrected soon": {healthy + `
 			eventquota_policies{pod="a",result="rejected"} 0x10 1x5 0x45`,
 			18 * time.Minute, nil},
 		"conditions that keep failing": {healthy + `
 			eventquota_condition_errors_total{pod="a",event_namespace="bank",policy="ClusterEventPolicy own"} 0+6x60`,
-			25 * time.Minute, []string{"warning: Conditions of ClusterEventPolicy own fail for Events in namespace bank."}},
+			25 * time.Minute, []string{"warning: Conditions or globs of ClusterEventPolicy own cannot be evaluated for Events in namespace bank."}},
 		"a store that is unavailable for minutes": {healthy + `
 			eventquota_store_unavailable{pod="b"} 0x10 1x50
 			eventquota_store_unavailable{pod="c"} 0x10 1x50`,
@@ -97,7 +97,7 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 			25 * time.Minute, []string{behind}},
 		"a Redis that may evict what is pending": {healthy + `
 			eventquota_redis_servers_evicting{pod="b"} 0x10 2x50`,
-			20 * time.Minute, []string{"warning: Redis may evict the counts of eventquota."}},
+			20 * time.Minute, []string{"warning: Redis may evict pending writes of eventquota."}},
 		"counts that are given up": {healthy + `
 			eventquota_settle_given_up_total{pod="b"} 0x10 7x50`,
 			12 * time.Minute, []string{lost}},

@@ -86,9 +86,9 @@ func TestAlertsOfPriorityLevelsFireWhenTheyAreTo(t *testing.T) {
 		"Event writes that wait at one of two API servers, however many find their queue full": {healthy + slowAt("events") + `
 			apiserver_flowcontrol_request_wait_duration_seconds_bucket{instance="api-2",flow_schema="x",execute="false",priority_level="events",le="1"} 0+60000x60
 			apiserver_flowcontrol_request_wait_duration_seconds_bucket{instance="api-2",flow_schema="x",execute="false",priority_level="events",le="+Inf"} 0+60000x60`,
-			15 * time.Minute, []string{"warning: Event writes of priority level events wait for 9.95s."}},
+			15 * time.Minute, []string{"warning: Event writes of priority level events wait 9.95s for a seat."}},
 		"Event writes of nodes that wait": {healthy + slowAt("events-system"),
-			15 * time.Minute, []string{"warning: Event writes of priority level events-system wait for 9.95s."}},
+			15 * time.Minute, []string{"warning: Event writes of priority level events-system wait 9.95s for a seat."}},
 		"no Event writes before they have waited for minutes": {healthy + slowAt("events"),
 			9 * time.Minute, nil},
 		"other requests that wait during a storm": {healthy + stormInBank + slowAt("workload-low"),
@@ -98,7 +98,7 @@ func TestAlertsOfPriorityLevelsFireWhenTheyAreTo(t *testing.T) {
 			15 * time.Minute, []string{storm, others}},
 		"no other requests where only Event writes wait and are rejected during a storm": {healthy + stormInBank + slowAt("events") +
 			counted + full + events + "0+60x60",
-			15 * time.Minute, []string{storm, rejected, "warning: Event writes of priority level events wait for 9.95s."}},
+			15 * time.Minute, []string{storm, rejected, "warning: Event writes of priority level events wait 9.95s for a seat."}},
 		"no other requests that wait without a storm": {healthy + slowAt("workload-low"),
 			15 * time.Minute, nil},
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// runbook says what to do about what the dashboard shows.
+// runbook is the page that says what to do.
 const runbook = "https://github.com/eventquota/eventquota/blob/main/docs/operations.md"
 
 // row is a question and the panels that answer it.
@@ -20,7 +20,7 @@ type row struct {
 func eventquota() (*file, error) {
 	d := dashboard.NewDashboardBuilder("eventquota").
 		Uid("eventquota").
-		Description("Event quotas at the Kubernetes API server: is the webhook healthy, is there an Event storm, who makes it, does it slow anyone else down, and what is saved.").
+		Description("Event quotas at the Kubernetes API server: is the webhook healthy, is there an Event storm, who makes it, does it slow anyone else down, and what does it save?").
 		Tags([]string{"eventquota", "kubernetes"}).
 		Readonly().
 		Time("now-3h", "now").
@@ -47,7 +47,7 @@ func eventquota() (*file, error) {
 	return finished(made), nil
 }
 
-// firing marks when an alert of manifests/alerts fired.
+// firing marks the times at which an alert of manifests/alerts fired.
 func firing() *dashboard.AnnotationQueryBuilder {
 	return dashboard.NewAnnotationQueryBuilder().
 		Name("Alerts").
@@ -59,8 +59,8 @@ func firing() *dashboard.AnnotationQueryBuilder {
 			Range().RefId("Alerts").Datasource(source()))
 }
 
-// oneOf is a variable of which one, several or all values are chosen. All matches series
-// without the label too, as where no ServiceMonitor gives them a pod.
+// oneOf is a variable for one, several or all values. All also matches series without the label, such as those that no
+// ServiceMonitor gives a pod.
 func oneOf(name, label, values string) *dashboard.QueryVariableBuilder {
 	all := dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}}
 	text := dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}}
@@ -76,7 +76,7 @@ func oneOf(name, label, values string) *dashboard.QueryVariableBuilder {
 		Sort(dashboard.VariableSortAlphabeticalAsc)
 }
 
-// source is the data source that is chosen.
+// source is the data source that the user has chosen.
 func source() common.DataSourceRef {
 	return common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
 }

@@ -8,11 +8,11 @@ import (
 
 func saved() row {
 	return row{"What does it save?", []cog.Builder[dashboard.Panel]{
-		number("Writes to etcd saved", "Event writes refused in the time shown, less what the settler wrote instead.", units.Short, 6,
+		number("Writes to etcd saved", "Event writes refused in the time shown, minus the writes of the settler, which writes merged counts and notices.", units.Short, 6,
 			steps("blue"),
 			query{`sum(increase(eventquota_decisions_total{pod=~"$pod", outcome=~"merge|drop|deny|overload"}[$__range])) - (sum(increase(eventquota_settle_writes_total{pod=~"$pod", result="written"}[$__range])) or vector(0))`, "writes"}).
 			Decimals(0).NoValue("no replica").Height(tall),
-		lines("Writes to etcd", "What etcd was spared, and what the settler wrote instead: counts and notices.", units.WritesPerSecond, 18,
+		lines("Writes to etcd", "Writes that etcd was spared, and those that the settler made instead: counts and notices.", units.WritesPerSecond, 18,
 			query{`sum(rate(eventquota_decisions_total{pod=~"$pod", outcome=~"merge|drop|deny|overload"}[$__rate_interval]))`, "saved"},
 			query{`sum(rate(eventquota_settle_writes_total{pod=~"$pod", result="written"}[$__rate_interval]))`, "written by the settler"}),
 	}}
@@ -20,19 +20,19 @@ func saved() row {
 
 func waiting() row {
 	return row{"What waits?", []cog.Builder[dashboard.Panel]{
-		lines("Counts and notices to be written", "Sources and objects, and quotas, of which counts or notices are still to be written to the API server, due or not. Those in Redis are shown by the replica that settles.", units.Number, third,
+		lines("Pending counts and notices", "Pairs of source and object, and quotas, with counts or notices that are not yet written to the API server, due or not. Only the leader shows those in Redis.", units.Number, third,
 			query{`sum by (store) (eventquota_settle_pending{pod=~"$pod"})`, "{{store}}"}).
 			NoValue("not known"),
-		limit(lines("Written late by", "How long after it fell due a count or notice was written. An alert fires when a tenth comes more than 30 s late.", units.Seconds, third,
+		limit(lines("Delay of writes", "Delay of writes of counts and notices after they fell due. An alert fires when a tenth is more than 30 s late.", units.Seconds, third,
 			query{`histogram_quantile(0.5, sum by (le) (rate(eventquota_settle_lag_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "p50"},
 			query{`histogram_quantile(0.99, sum by (le) (rate(eventquota_settle_lag_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "p99"}), 30),
-		lines("Writes of the settler", "not_found: the Event was deleted; name_taken: another Event has its name; rejected: by the API server for good; retried, failed: will be tried again; given_up: nothing reports it.", units.WritesPerSecond, third,
+		lines("Writes of the settler", "not_found: the Event was deleted. name_taken: another Event has its name. rejected: the API server refuses it for good. retried, failed: it will be tried again. given_up: nothing reports it.", units.WritesPerSecond, third,
 			query{`sum by (result) (rate(eventquota_settle_writes_total{pod=~"$pod"}[$__rate_interval]))`, "{{result}}"}),
-		lines("Reports to Redis", "What replicas decided without Redis, or without asking it: reports that Redis took, and those that wait to be sent.", units.Number, half,
-			query{`sum(rate(eventquota_reports_total{pod=~"$pod"}[$__rate_interval]))`, "sent per second"},
+		lines("Reports to Redis", "Decisions that replicas made without Redis, or without asking it: decisions per second, and pairs of source and object and quotas that Redis has not received yet.", units.Number, half,
+			query{`sum(rate(eventquota_reports_total{pod=~"$pod"}[$__rate_interval]))`, "reported per second"},
 			query{`sum(eventquota_reports_waiting{pod=~"$pod"})`, "waiting"}).
 			NoValue("none"),
-		lines("Occurrences lost", "Occurrences of Events that nothing reports. given up: could not be written to the API server for an hour, or their namespace is deleted; not reported: a replica had no memory for more.", units.Number, half,
+		lines("Occurrences lost", "Occurrences of Events that nothing reports. given up: they could not be written to the API server for an hour or were rejected, or their namespace is deleted. not reported: a replica had no memory left for them.", units.Number, half,
 			query{`sum(increase(eventquota_settle_given_up_total{pod=~"$pod"}[$__rate_interval]))`, "given up"},
 			query{`sum(increase(eventquota_reports_lost_total{pod=~"$pod"}[$__rate_interval]))`, "not reported"}),
 	}}
@@ -40,29 +40,29 @@ func waiting() row {
 
 func fast() row {
 	return row{"How fast is it?", []cog.Builder[dashboard.Panel]{
-		limit(lines("Time for a review", "How long the webhook took to answer, by phase. It is decided within --deadline, 200 ms by default, and the API server gives a call up after 1 s.", units.Seconds, third,
+		limit(lines("Time for a review", "Time to answer a review, by phase. The webhook decides within --deadline, 200 ms by default, and the API server gives up a call after 1 s.", units.Seconds, third,
 			query{`histogram_quantile(0.5, sum by (le, phase) (rate(eventquota_review_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{phase}} p50"},
 			query{`histogram_quantile(0.99, sum by (le, phase) (rate(eventquota_review_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{phase}} p99"}), 1),
-		lines("Time for a call of the store", "How long Redis, or the replica's memory, took for each step. No Event waits longer than --store-deadline.", units.Seconds, third,
+		lines("Time for a call of the store", "Time that Redis, or the memory of the replica, took for each step. No Event waits longer than --store-deadline.", units.Seconds, third,
 			query{`histogram_quantile(0.5, sum by (le, store, step) (rate(eventquota_store_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{store}} {{step}} p50"},
 			query{`histogram_quantile(0.99, sum by (le, store, step) (rate(eventquota_store_duration_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "{{store}} {{step}} p99"}),
-		lines("Errors of the store", "Calls of a store that failed, by step and reason.", units.OpsPerSecond, third,
+		lines("Errors of the store", "Failed calls to a store, by step and reason.", units.OpsPerSecond, third,
 			query{`sum by (store, step, reason) (rate(eventquota_store_errors_total{pod=~"$pod"}[$__rate_interval]))`, "{{store}} {{step}}: {{reason}}"}).
 			NoValue("none"),
 	}}
 }
 
-// kept is what has to be looked after now and then.
+// kept has what needs attention now and then.
 func kept() row {
 	return row{"Certificate, policies, quotas and versions", []cog.Builder[dashboard.Panel]{
-		limit(lines("Certificate of each replica", "The time that is left. An alert fires below 7 days.", units.Seconds, quarter,
+		limit(lines("Certificate of each replica", "Time until it expires. An alert fires below 7 days.", units.Seconds, quarter,
 			query{`eventquota_certificate_expiry_timestamp_seconds{pod=~"$pod"} - time()`, "{{pod}}"}), 7*24*3600),
-		lines("Policies and quotas", "Policies and quotas there are. One whose newest generation is rejected stays in force as before; its status says why.", units.Number, quarter,
+		lines("Policies and quotas", "Policies and quotas, by result for their newest generation. After a rejection the last valid one stays in force; the status says why.", units.Number, quarter,
 			query{`max by (result) (eventquota_policies{pod=~"$pod"})`, "{{result}}"}),
-		lines("Conditions that fail", "Event writes for which it is unknown whether a condition or glob holds, by namespace: the policy did not match, and the quota applied. Its status has an example.", units.WritesPerSecond, quarter,
+		lines("Conditions that fail", "Conditions and globs that could not be evaluated for an Event write, by namespace. A policy does not match then, and a quota applies. Its status has an example.", units.WritesPerSecond, quarter,
 			query{`sum by (event_namespace, policy) (rate(eventquota_condition_errors_total{pod=~"$pod", event_namespace=~"$namespace", policy=~"$policy"}[$__rate_interval]))`, "{{event_namespace}}: {{policy}}"}).
 			NoValue("none"),
-		cells("Versions", "What the replicas run. Two versions are normal in a rollout only.", quarter,
+		cells("Versions", "Versions that the replicas run. Two versions are normal only during a rollout.", quarter,
 			`count by (version) (eventquota_build_info{pod=~"$pod"})`, "replicas"),
 	}}
 }
