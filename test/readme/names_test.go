@@ -22,6 +22,7 @@ func TestEveryFlagIsThere(t *testing.T) {
 		"--field-selector":                "kubectl",
 		"--force-conflicts":               "helm",
 		"--ignore-not-found":              "kubectl",
+		"--raw":                           "kubectl",
 	}
 	known := helpTexts(t)
 	flag := regexp.MustCompile(`--[a-z][a-z0-9]*(-[a-z0-9]+)*(-\*)?`)
