@@ -88,7 +88,7 @@ func TestSectionsAppearOnceTheirFiguresAreMeasured(t *testing.T) {
 		return strings.Contains(name, "bystander_") || strings.HasPrefix(name, "api200_") || strings.HasPrefix(name, "list_")
 	})
 	for page, content := range renderAll(t, r) {
-		for _, part := range []string{"another account", "200 writers", "To list the Events"} {
+		for _, part := range []string{"another account", "200 writers", "listing the remaining Events"} {
 			if _, block, _ := strings.Cut(content, "<!-- figures: "); strings.Contains(block, part) {
 				t.Errorf("%s has %q without its figures", page, part)
 			}
