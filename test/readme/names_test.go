@@ -16,7 +16,6 @@ import (
 func TestEveryFlagIsThere(t *testing.T) {
 	others := map[string]string{
 		"--admission-control-config-file": "kube-apiserver",
-		"--all":                           "kubectl",
 		"--enable-admission-plugins":      "kube-apiserver",
 		"--enable-aggregator-routing":     "kube-apiserver",
 		"--field-selector":                "kubectl",
