@@ -107,10 +107,8 @@ func compare(
 	if with, err = measure(ctx, c, client, other, r, namespace, s); err != nil {
 		return with, without, err
 	}
-	for _, selector := range s.shows {
-		if err := printEvents(ctx, c, os.Stdout, namespace, selector); err != nil {
-			return with, without, err
-		}
+	if err := printEvents(ctx, c, os.Stdout, namespace, s.shows); err != nil {
+		return with, without, err
 	}
 	if err := c.RemoveWebhooks(ctx); err != nil {
 		return with, without, err
@@ -119,8 +117,11 @@ func compare(
 		return with, without, err
 	}
 	fmt.Println("\nThe same storm, with the webhook and its priority levels removed:")
-	without, err = measure(ctx, c, client, other, nil, s.name+"-without", s)
-	return with, without, err
+	namespace = s.name + "-without"
+	if without, err = measure(ctx, c, client, other, nil, namespace, s); err != nil {
+		return with, without, err
+	}
+	return with, without, printEvents(ctx, c, os.Stdout, namespace, s.showsWithout)
 }
 
 // start starts the control plane and builds the webhook.

@@ -21,11 +21,10 @@ import (
 const shown = 12
 
 // messageColumns is how much of a message fits on the screen.
-const messageColumns = 110
+const messageColumns = 60
 
-// printEvents prints the Events that a field selector selects as kubectl does: the API
-// server itself makes the table.
-func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace, selector string) error {
+// printEvents prints the Events that each of some field selectors selects.
+func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace string, selectors []string) error {
 	config := rest.CopyConfig(c.Config)
 	config.APIPath = "/api"
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
@@ -34,8 +33,18 @@ func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
+	for _, selector := range selectors {
+		if err := printSelected(ctx, client, w, namespace, selector); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printSelected prints a table of Events as kubectl does: the API server itself makes it.
+func printSelected(ctx context.Context, client rest.Interface, w io.Writer, namespace, selector string) error {
 	table := &metav1.Table{}
-	err = client.Get().Namespace(namespace).Resource("events").
+	err := client.Get().Namespace(namespace).Resource("events").
 		Param("fieldSelector", selector).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
 		Do(ctx).Into(table)

@@ -18,8 +18,9 @@ type scenario struct {
 	says string
 	// policy governs it, the built-in default when it is empty.
 	policy string
-	// shows are field selectors of the Events that are printed.
-	shows []string
+	// shows are field selectors of the Events that are printed after the storm with eventquota, and showsWithout after the one
+	// without it.
+	shows, showsWithout []string
 	// run makes the storm in a namespace, and returns when it has done all that it does. The administrator does not write Events
 	// itself, as the API server would not queue them: it impersonates those who do.
 	run func(ctx context.Context, admin *rest.Config, namespace string) error
@@ -32,8 +33,9 @@ func scenarios() []scenario {
 			name: "storm",
 			says: `A storm about few objects: 39 recorders write about the same five pods again and again.
 No policy is applied.`,
-			shows: []string{"involvedObject.name=web-0"},
-			run:   narrow,
+			shows:        []string{"involvedObject.name=web-0"},
+			showsWithout: []string{"involvedObject.name=web-0"},
+			run:          narrow,
 		},
 		{
 			name: "wide", prefix: "wide_",
