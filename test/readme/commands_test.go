@@ -74,7 +74,7 @@ func (e *env) use(path string, b block) {
 // try runs a command of a page, and returns what it prints.
 func (e *env) try(path, command string, says []string) string {
 	e.Helper()
-	printed := e.run(strings.ReplaceAll(command, published, ""))
+	printed := e.run(strings.NewReplacer(published, "", fromSource, "eventquota").Replace(command))
 	for _, s := range says {
 		if !strings.Contains(printed, s) {
 			e.Errorf("%s: %s\nprints no %q:\n%s", path, command, s, printed)
