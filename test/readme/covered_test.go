@@ -56,6 +56,8 @@ func ways() map[string]way {
 
 		"eventquota test ci.eventquota-test.yaml": runs(),
 
+		"go test ./test/e2e -run '^TestOneReplica$' -count=1 -v": elsewhere("test/e2e", "TestOneReplica"),
+
 		"eventquota convert eventratelimit.yaml | tee quota.yaml":                                       runs(),
 		"kubectl get events -A -o json | eventquota simulate - --policies quota.yaml --compare default": runs("Under default, most writes", "WRITES TO ETCD"),
 		"kubectl apply -f quota.yaml": runs("clustereventquota.eventquota.io/eventratelimit "),

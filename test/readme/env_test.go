@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
@@ -53,6 +55,13 @@ func newEnv(t *testing.T) *env {
 	e.must(err)
 	e.must(os.Symlink(filepath.Join(checkout, "manifests"), filepath.Join(e.dir, "manifests")))
 	e.must(os.Symlink(filepath.Join(checkout, "manifests/examples"), filepath.Join(e.dir, "policies")))
+	// Every cluster has Events, and nothing can be said of none.
+	_, err = e.client.CoreV1().Events(metav1.NamespaceDefault).Create(t.Context(), &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: "node-1.started"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "node-1"},
+		Reason:         "Starting", Type: corev1.EventTypeNormal, Count: 1, FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(),
+	}, metav1.CreateOptions{})
+	e.must(err)
 	return e
 }
 
