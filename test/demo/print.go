@@ -73,6 +73,7 @@ func number(cell any) int {
 
 // row prints the columns that kubectl prints without -o wide, and the count.
 func row(w io.Writer, columns []metav1.TableColumnDefinition, cell func(int) any) {
+	var cells []string
 	for i, column := range columns {
 		if column.Priority != 0 && column.Name != "Count" {
 			continue
@@ -81,7 +82,7 @@ func row(w io.Writer, columns []metav1.TableColumnDefinition, cell func(int) any
 		if len(text) > messageColumns {
 			text = append(text[:messageColumns-1], '…')
 		}
-		fmt.Fprintf(w, "%s\t", string(text))
+		cells = append(cells, string(text))
 	}
-	fmt.Fprintln(w)
+	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
