@@ -18,53 +18,53 @@ import (
 )
 
 const (
-	into = "AlreadyExists: merged into "
-	busy = "TooManyRequests: merged into "
+	mergedConflict = "AlreadyExists: merged into "
+	mergedTooMany  = "TooManyRequests: merged into "
 )
 
-func TestAnswersToMerges(t *testing.T) {
+func TestMergeAnswers(t *testing.T) {
 	t.Parallel()
-	runStories(t, []story{
-		{says: "a recorder of core/v1 gets AlreadyExists, which it takes quietly", steps: []step{
+	runScenarios(t, []scenario{
+		{name: "a recorder of core/v1 gets AlreadyExists, which it takes quietly", steps: []step{
 			{0, create("a"), "admit"},
-			{0, create("b"), "merge 409 " + into + "a, 2 occurrences so far"},
-			{time.Second, create("c", count(5)), "merge 409 " + into + "a, 7 occurrences so far"},
-			{time.Second, update("a", details{}, details{count(2)}), "merge 409 " + into + "a, 8 occurrences so far"},
+			{0, create("b"), "merge 409 " + mergedConflict + "a, 2 occurrences so far"},
+			{time.Second, create("c", count(5)), "merge 409 " + mergedConflict + "a, 7 occurrences so far"},
+			{time.Second, update("a", details{}, details{count(2)}), "merge 409 " + mergedConflict + "a, 8 occurrences so far"},
 		}},
-		{says: "a recorder of events.k8s.io gets AlreadyExists where it does not try again", steps: []step{
-			{0, create("a", modern), "admit"},
-			{0, create("b", modern), "merge 409 " + into + "a, 2 occurrences so far"},
+		{name: "a recorder of events.k8s.io gets AlreadyExists where it does not try again", steps: []step{
+			{0, create("a", viaEventsRecorder), "admit"},
+			{0, create("b", viaEventsRecorder), "merge 409 " + mergedConflict + "a, 2 occurrences so far"},
 		}},
-		{says: "a recorder of events.k8s.io gets TooManyRequests where AlreadyExists would make it try again", steps: []step{
-			{0, create("a", modern), "admit"},
-			{0, create("b", series(2)), "merge 429 " + busy + "a, 3 occurrences so far"},
-			{0, update("a", details{modern}, details{series(2)}), "merge 429 " + busy + "a, 4 occurrences so far"},
+		{name: "a recorder of events.k8s.io gets TooManyRequests where AlreadyExists would make it try again", steps: []step{
+			{0, create("a", viaEventsRecorder), "admit"},
+			{0, create("b", series(2)), "merge 429 " + mergedTooMany + "a, 3 occurrences so far"},
+			{0, update("a", details{viaEventsRecorder}, details{series(2)}), "merge 429 " + mergedTooMany + "a, 4 occurrences so far"},
 		}},
-		{says: "a series written through core/v1 is answered as core/v1", steps: []step{
-			{0, create("a", series(2), throughCore), "admit"},
-			{0, create("b", series(2), throughCore), "merge 409 " + into + "a, 4 occurrences so far"},
+		{name: "a series written through core/v1 is answered as core/v1", steps: []step{
+			{0, create("a", series(2), viaCoreAPI), "admit"},
+			{0, create("b", series(2), viaCoreAPI), "merge 409 " + mergedConflict + "a, 4 occurrences so far"},
 		}},
-		{says: "who asks for a generated name gets TooManyRequests: with AlreadyExists the API server tries other names", steps: []step{
-			{0, validate("web.x7k2p", generated("web.")), "admit"},
-			{0, validate("web.q4m9s", generated("web.")), "merge 429 " + busy + "web.x7k2p, 2 occurrences so far"},
-			{0, create("", generated("web.")), "merge 429 " + busy + "web.x7k2p, 3 occurrences so far"},
-			{0, update("web.x7k2p", details{generated("web.")}, details{generated("web."), count(2)}), "merge 409 " + into + "web.x7k2p, 4 occurrences so far"},
+		{name: "who asks for a generated name gets TooManyRequests: with AlreadyExists the API server tries other names", steps: []step{
+			{0, validate("web.x7k2p", withGenerateName("web.")), "admit"},
+			{0, validate("web.q4m9s", withGenerateName("web.")), "merge 429 " + mergedTooMany + "web.x7k2p, 2 occurrences so far"},
+			{0, create("", withGenerateName("web.")), "merge 429 " + mergedTooMany + "web.x7k2p, 3 occurrences so far"},
+			{0, update("web.x7k2p", details{withGenerateName("web.")}, details{withGenerateName("web."), count(2)}), "merge 409 " + mergedConflict + "web.x7k2p, 4 occurrences so far"},
 		}},
-		{says: "similar Events merge into their aggregate", policy: func(p *applied) { p.Merge.Threshold = 2 }, steps: []step{
+		{name: "similar Events merge into their aggregate", change: func(p *appliedRules) { p.Merge.Threshold = 2 }, steps: []step{
 			{0, create("a", message("1")), "admit"},
 			{0, create("b", message("2")), "aggregate, /message = " + combined + "2"},
-			{0, create("c", message("3")), "merge 409 " + into + "b, 2 occurrences so far"},
-			{0, create("d", message("1")), "merge 409 " + into + "a, 2 occurrences so far"},
+			{0, create("c", message("3")), "merge 409 " + mergedConflict + "b, 2 occurrences so far"},
+			{0, create("d", message("1")), "merge 409 " + mergedConflict + "a, 2 occurrences so far"},
 		}},
 	})
 }
 
-func TestAnswersToDrops(t *testing.T) {
+func TestDropAnswers(t *testing.T) {
 	t.Parallel()
 	const dropped, brake = "drop 429 TooManyRequests: ", "drop 429 TooManyRequests: brake drops it"
-	runStories(t, []story{
-		{says: "a drop names the bucket, the policy and the next token", policy: func(p *applied) {
-			allows(2)(p)
+	runScenarios(t, []scenario{
+		{name: "a drop names the bucket, the policy and the next token", change: func(p *appliedRules) {
+			spamFilterBurst(2)(p)
 			p.Name = "night"
 		}, steps: []step{
 			{0, create("a", message("1")), "admit"},
@@ -73,43 +73,43 @@ func TestAnswersToDrops(t *testing.T) {
 			{5*time.Minute - 1500*time.Millisecond, create("d", series(7), message("4")), dropped + `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 1.5s`},
 			{5 * time.Minute, create("d", message("4")), "admit"},
 		}},
-		{says: "or the limit and its quota", policy: only(hourly()), steps: []step{
+		{name: "or the limit and its quota", change: onlyLimits(onePerHour()), steps: []step{
 			{0, create("a"), "admit"},
 			{0, create("b", message("2")), dropped + `limit "all" of quota is empty: next token at 2030-03-01T13:00:00Z, in 1h0m0s`},
 		}},
-		{says: "a bucket without tokens never has one", policy: allows(0), steps: []step{
+		{name: "a bucket without tokens never has one", change: spamFilterBurst(0), steps: []step{
 			{0, create("a"), dropped + `spam filter of the default policy is empty: it never has tokens`},
 		}},
-		{says: "a policy that drops all names itself, and a recorder counts on", policy: func(p *applied) { p.Name, p.Action = "brake", policy.Drop }, steps: []step{
+		{name: "a policy that drops all names itself, and a recorder counts on", change: func(p *appliedRules) { p.Name, p.Action = "brake", policy.Drop }, steps: []step{
 			{0, create("a"), brake},
 			{time.Hour, create("b", message("2")), brake},
-			{0, update("a", details{}, details{count(2)}), "merge 409 " + into + "a, 2 occurrences so far"},
-			{0, update("a", details{}, details{labelled("x")}), brake},
+			{0, update("a", details{}, details{count(2)}), "merge 409 " + mergedConflict + "a, 2 occurrences so far"},
+			{0, update("a", details{}, details{withLabel("x")}), brake},
 		}},
 	})
 }
 
-// TestAnswersQuoteNothingThatAClientWrote holds every kind of refusal, word by word.
-func TestAnswersQuoteNothingThatAClientWrote(t *testing.T) {
+// TestRefusalsQuoteNoClientText holds every kind of refusal, word by word.
+func TestRefusalsQuoteNoClientText(t *testing.T) {
 	t.Parallel()
 	const secret = "swordfish"
 	all := details{
-		message(secret), reason(secret), component(secret), about(secret), user(secret), labelled(secret), in(secret),
-		event(func(e *corev1.Event) { e.InvolvedObject.FieldPath, e.Source.Host = secret, secret }),
+		message(secret), reason(secret), component(secret), aboutPod(secret), user(secret), withLabel(secret), inNamespace(secret),
+		changeEvent(func(e *corev1.Event) { e.InvolvedObject.FieldPath, e.Source.Host = secret, secret }),
 	}
-	limited := named("night", allows(1))
-	deny := named("strict", func(p *applied) { p.limits(hourly()) })
+	limited := namedPolicy("night", spamFilterBurst(1))
+	deny := namedPolicy("strict", func(p *appliedRules) { p.addQuota(onePerHour()) })
 	for says, tt := range map[string]struct {
-		policy *applied
+		policy *appliedRules
 		store  store.Store // nil for one in memory
 		writes []details   // all but the last are admitted
 		want   string
 	}{
 		"a merge":      {policy: limited, writes: []details{nil, nil}, want: "merged into a stored Event, 2 occurrences so far"},
 		"an empty one": {policy: limited, writes: []details{nil, {message("2" + secret)}}, want: `spam filter of night is empty: next token at 2030-03-01T12:05:00Z, in 5m0s`},
-		"a brake":      {policy: named("brake", func(p *applied) { p.Action = policy.Drop }), writes: []details{nil}, want: `brake drops it`},
-		"no store":     {policy: deny, store: denies{}, writes: []details{nil}, want: `the shared store is unavailable, and quota denies Events then`},
-		"no time":      {policy: limited, store: faulty(func() error { return errors.New(secret) }), writes: []details{nil, nil, nil}, want: "no decision in time, and the local limit for undecided Events is reached"},
+		"a brake":      {policy: namedPolicy("brake", func(p *appliedRules) { p.Action = policy.Drop }), writes: []details{nil}, want: `brake drops it`},
+		"no store":     {policy: deny, store: denyingStore{}, writes: []details{nil}, want: `the shared store is unavailable, and quota denies Events then`},
+		"no time":      {policy: limited, store: faultyStore(func() error { return errors.New(secret) }), writes: []details{nil, nil, nil}, want: "no decision in time, and the local limit for undecided Events is reached"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
@@ -134,13 +134,13 @@ func TestAnswersQuoteNothingThatAClientWrote(t *testing.T) {
 	}
 }
 
-func TestAnAnnotationThatIsNoMomentIsNone(t *testing.T) {
+func TestParseDecisionTimeRejectsInvalid(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMicro(1793534400000001).UTC()
-	for annotation, want := range map[string]admission.Moment{
+	for annotation, want := range map[string]admission.DecisionTime{
 		"1793534400000001":            {At: at},
-		"1793534400000001+3":          {At: at, After: 3},
-		"1793534400000001+3600000000": {At: at, After: 3600000000},
+		"1793534400000001+3":          {At: at, Offset: 3},
+		"1793534400000001+3600000000": {At: at, Offset: 3600000000},
 		"":                            {},
 		"now":                         {},
 		"1793534400000001.5":          {},
@@ -152,65 +152,67 @@ func TestAnAnnotationThatIsNoMomentIsNone(t *testing.T) {
 		"99999999999999999999":        {},
 		"1793534400000001+1+1":        {},
 	} {
-		if got := admission.ParseMoment(annotation); got != want {
+		if got := admission.ParseDecisionTime(annotation); got != want {
 			t.Errorf("%q: %+v, want %+v", annotation, got, want)
 		}
 	}
 }
 
-// TestTheAuditLogHasWhenAStoreDecided reads answers as the API server does.
-func TestTheAuditLogHasWhenAStoreDecided(t *testing.T) {
+// TestAuditAnnotationHasDecisionTime reads answers as the API server does.
+func TestAuditAnnotationHasDecisionTime(t *testing.T) {
 	t.Parallel()
-	h := serve(newMemory(t))
+	h := newTestHandlers(newMemory(t))
 	h.gate.Now = func() time.Time { return epoch().Add(1500 * time.Nanosecond) }
-	decided := answered(t, post(t, h.mutate, reviewOf(t, newRequest(epoch(), "a", nil)), unhurried)).AuditAnnotations
+	decided := reviewResponse(t, post(t, h.mutate, marshalReview(t, newRequest(epoch(), "a", nil)), longTimeout)).AuditAnnotations
 	at := strconv.FormatInt(epoch().UnixMicro()+1, 10)
 	if want := map[string]string{admission.AnnotationDecided: at}; !maps.Equal(decided, want) {
 		t.Errorf("a decision: audit annotations %v, want %v", decided, want)
 	}
-	ignored := answered(t, post(t, h.mutate, reviewOf(t, newRequest(epoch(), "a", details{dryRun})), unhurried)).AuditAnnotations
+	ignored := reviewResponse(t, post(t, h.mutate, marshalReview(t, newRequest(epoch(), "a", details{dryRun})), longTimeout)).AuditAnnotations
 	if ignored != nil {
 		t.Errorf("a dry run: audit annotations %v, want none", ignored)
 	}
 }
 
-// moment is when a CREATE was decided, as its answer says.
-func (r *rig) moment(request *admission.Request) admission.Moment {
-	return r.gate.Decide(r.t.Context(), r.gate.Mutate, request).Decided
+// decisionTime is when a CREATE was decided, as its answer says.
+func (r *rig) decisionTime(request *admission.Request) admission.DecisionTime {
+	return r.gate.Decide(r.t.Context(), r.gate.Mutate, request).DecidedAt
 }
 
-// TestMomentsTellTheOrderOfDecisions has a clock that stands still and then goes back, as that of a request does that
+// TestDecisionTimesKeepDecisionOrder has a clock that stands still and then goes back, as that of a request does that
 // others overtake, and an audited policy that asks its own store. What only that one decides has no moment.
-func TestMomentsTellTheOrderOfDecisions(t *testing.T) {
+func TestDecisionTimesKeepDecisionOrder(t *testing.T) {
 	t.Parallel()
-	audited := func(p *applied) { p.before = []*policy.Policy{named("new", func(*applied) {}).audited()} }
-	r := newRig(t, named("own", audited))
-	if _, err := r.gate.Audit.Decide(t.Context(), r.now, store.Write{Group: store.KeyOf("a"), Name: "a"}, store.Limits{}); err != nil {
+	audited := func(p *appliedRules) {
+		p.earlierPolicies = []*policy.Policy{namedPolicy("new", func(*appliedRules) {}).addAudited()}
+	}
+	r := newRig(t, namedPolicy("own", audited))
+	if _, err := r.gate.AuditStore.Decide(t.Context(), r.now, store.Write{GroupKey: store.KeyOf("a"), Name: "a"}, store.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []admission.Moment{
-		{At: epoch()}, {At: epoch(), After: 1}, {At: epoch().Add(-time.Millisecond), After: 1002}, {At: epoch().Add(time.Second)},
+	for i, want := range []admission.DecisionTime{
+		{At: epoch()}, {At: epoch(), Offset: 1}, {At: epoch().Add(-time.Millisecond), Offset: 1002}, {At: epoch().Add(time.Second)},
 	} {
 		r.now = want.At
-		if got := r.moment(newRequest(r.now, "a", nil)); got != want {
+		if got := r.decisionTime(newRequest(r.now, "a", nil)); got != want {
 			t.Errorf("decision %d: %+v, want %+v", i, got, want)
 		}
 	}
-	r.gate.Policies = named("free", func(p *applied) {
+	r.gate.Policies = namedPolicy("free", func(p *appliedRules) {
 		audited(p)
 		p.Action = policy.Exempt
-	}).inForce()
-	if got := r.moment(newRequest(r.now, "a", nil)); got != (admission.Moment{}) {
+	}).current()
+	if got := r.decisionTime(newRequest(r.now, "a", nil)); got != (admission.DecisionTime{}) {
 		t.Errorf("decided %+v where only an audited policy asks a store, want no moment", got)
 	}
 }
 
-// TestAnOutcomeIsThatOfItsVerdict holds what who counts verdicts, and has no answers, relies on.
-func TestAnOutcomeIsThatOfItsVerdict(t *testing.T) {
+// TestOutcomeOfVerdict holds what who counts verdicts, and has no answers, relies on.
+func TestOutcomeOfVerdict(t *testing.T) {
 	t.Parallel()
 	for _, v := range []store.Verdict{store.Admit, store.Aggregate, store.Merge, store.Drop, store.Deny} {
 		r := newRig(t, defaults())
-		r.gate.Store = answers{Verdict: v}
+		r.gate.Store = fixedStore{Verdict: v}
 		a := r.gate.Decide(t.Context(), r.gate.Mutate, newRequest(r.now, "a", nil))
 		if a.Outcome != admission.OutcomeOf(v) || a.Response.Allowed != v.Admits() {
 			t.Errorf("the answer to verdict %v has outcome %q, allowed %v; OutcomeOf says %q", v, a.Outcome, a.Response.Allowed, admission.OutcomeOf(v))

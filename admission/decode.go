@@ -32,18 +32,18 @@ type Request struct {
 	Object    *corev1.Event `json:"object"`
 	OldObject *corev1.Event `json:"oldObject"`
 	Options   WriteOptions  `json:"options"`
-	// Unreadable is why Object or OldObject cannot be read, or nil.
-	Unreadable error `json:"-"`
+	// DecodeError is why Object or OldObject cannot be read, or nil.
+	DecodeError error `json:"-"`
 	// unidentified says that it is not known whose write this is, or what it does, as the review is too long.
 	unidentified bool
-	// decided is when a store was asked last.
-	decided Moment
+	// decidedAt is when a store was asked last.
+	decidedAt DecisionTime
 	// hasher makes the keys of the write.
 	hasher store.Hasher
-	// encoded is the memory of scratch.
-	encoded []byte
-	// question is what stores are asked about the write. It is here to be part of one allocation.
-	question question
+	// scratchBuffer is the memory of scratch.
+	scratchBuffer []byte
+	// evaluation is what stores are asked about the write. It is here to be part of one allocation.
+	evaluation evaluation
 }
 
 // Reset makes r an empty Request, which uses memory of r again.
@@ -55,7 +55,7 @@ type WriteOptions struct {
 	FieldManager string `json:"fieldManager"`
 }
 
-var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set`)
+var errNotAReview = errors.New(`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set`)
 
 // decode reads the body of a review, or what there is of it where cut says why that is not all. It
 // fails if no answer can be made; if only the Event cannot be read, Unreadable is set. Of a review that is cut, all may be missing but
@@ -63,20 +63,20 @@ var errNoReview = errors.New(`body must be an AdmissionReview of admission.k8s.i
 func decode(body []byte, cut error) (*Request, error) {
 	r, unreadable := &review{}, cut
 	if cut == nil {
-		unreadable = json.Unmarshal(body, r, events)
+		unreadable = json.Unmarshal(body, r, decodeOptions)
 	}
 	if unreadable != nil {
 		var ok bool
-		if r, ok = head(body); !ok && (cut == nil || !r.answerable()) {
-			return nil, fmt.Errorf("%w: %w", errNoReview, unreadable)
+		if r, ok = decodeHead(body); !ok && (cut == nil || !r.answerable()) {
+			return nil, fmt.Errorf("%w: %w", errNotAReview, unreadable)
 		}
 		r.Request.unidentified = !ok && (r.Request.Namespace == "" || r.Request.Operation == "" || r.Request.UserInfo.Username == "")
 	}
 	if !r.answerable() {
-		return nil, errNoReview
+		return nil, errNotAReview
 	}
 	if unreadable != nil {
-		r.Request.Object, r.Request.OldObject, r.Request.Unreadable = nil, nil, unreadable
+		r.Request.Object, r.Request.OldObject, r.Request.DecodeError = nil, nil, unreadable
 	}
 	return &r.Request, nil
 }
@@ -84,28 +84,28 @@ func decode(body []byte, cut error) (*Request, error) {
 // answerable reports whether an answer to r can name it.
 func (r *review) answerable() bool { return r.Kind == "AdmissionReview" && r.Request.UID != "" }
 
-// events decode a review with its Events, but for managedFields, which decide nothing. They keep what they have found
+// decodeOptions decode a review with its Events, but for managedFields, which decide nothing. They keep what they have found
 // out about types.
 //
 //nolint:gochecknoglobals // never changed
-var events = lenient(json.JoinUnmarshalers(
-	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.Time) error { return readTime(d, &t.Time) }),
-	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.MicroTime) error { return readTime(d, &t.Time) }),
+var decodeOptions = lenientOptions(json.JoinUnmarshalers(
+	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.Time) error { return decodeTime(d, &t.Time) }),
+	json.UnmarshalFromFunc(func(d *jsontext.Decoder, t *metav1.MicroTime) error { return decodeTime(d, &t.Time) }),
 	json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error { return d.SkipValue() }),
-	json.UnmarshalFromFunc(makeList),
+	json.UnmarshalFromFunc(presizeList),
 ))
 
-// makeList gives a list of texts, such as the groups of a user, memory for as many as most have. Otherwise it grows, one
+// presizeList gives a list of texts, such as the groups of a user, memory for as many as most have. Otherwise it grows, one
 // after the other. The default decoder reads it.
-func makeList(d *jsontext.Decoder, list *[]string) error {
+func presizeList(d *jsontext.Decoder, list *[]string) error {
 	if d.PeekKind() == '[' {
 		*list = make([]string, 0, 4)
 	}
 	return errors.ErrUnsupported
 }
 
-// readTime costs no allocation, where the types' own decoders cost some.
-func readTime(d *jsontext.Decoder, t *time.Time) error {
+// decodeTime costs no allocation, where the types' own decoders cost some.
+func decodeTime(d *jsontext.Decoder, t *time.Time) error {
 	value, err := d.ReadValue()
 	if err != nil {
 		return err
@@ -117,28 +117,28 @@ func readTime(d *jsontext.Decoder, t *time.Time) error {
 	return t.UnmarshalJSON(value)
 }
 
-// head decodes a review but for its Events, and reports whether it has come to them: the API server writes first where
+// decodeHead decodes a review but for its Events, and reports whether it has come to them: the API server writes first where
 // they are and who sends them. What comes after them, such as dryRun, is missing where they cannot even be skipped.
-func head(body []byte) (r *review, ok bool) {
+func decodeHead(body []byte) (r *review, ok bool) {
 	r = &review{}
 	skip := json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *corev1.Event) error {
 		ok = true
 		return d.SkipValue()
 	})
-	err := json.Unmarshal(body, r, lenient(skip))
+	err := json.Unmarshal(body, r, lenientOptions(skip))
 	return r, ok || err == nil
 }
 
-// lenient accepts what encoding/json would: a webhook must not refuse what the API server accepted.
-func lenient(u *json.Unmarshalers) json.Options {
+// lenientOptions accepts what encoding/json would: a webhook must not refuse what the API server accepted.
+func lenientOptions(u *json.Unmarshalers) json.Options {
 	return json.JoinOptions(json.WithUnmarshalers(u), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
 // aggregatePrefix starts the message of an aggregate, as it does in client-go: tools recognize it.
 const aggregatePrefix = "(combined from similar events): "
 
-// seriesMessageBytes is the longest message, in bytes, that the API server takes in an Event with eventTime set.
-const seriesMessageBytes = 1024
+// maxSeriesMessageBytes is the longest message, in bytes, that the API server takes in an Event with eventTime set.
+const maxSeriesMessageBytes = 1024
 
 // AggregateMessage is the message of an aggregate whose newest is text. Of a series, the API server limits it.
 func AggregateMessage(text string, series bool) string {
@@ -147,7 +147,7 @@ func AggregateMessage(text string, series bool) string {
 		message = aggregatePrefix + text
 	}
 	if series {
-		return Truncate(message, seriesMessageBytes)
+		return Truncate(message, maxSeriesMessageBytes)
 	}
 	return message
 }
@@ -165,8 +165,8 @@ func Truncate(s string, limit int) string {
 	return store.Clip(s, limit-len(note)) + note
 }
 
-// sourceOf is the source of e as notices call it, where an empty name is that of all which have no line of their own.
-func sourceOf(e *corev1.Event) store.Source {
+// noticeSource is the source of e as notices call it, where an empty name is that of all which have no line of their own.
+func noticeSource(e *corev1.Event) store.Source {
 	component, host := Source(e)
 	return store.Source{Component: cmp.Or(component, "unknown"), Host: host}
 }
@@ -180,21 +180,21 @@ func Occurrences(e *corev1.Event) int64 {
 	return int64(max(n, 1))
 }
 
-// keepsSeries reports whether e counts in series.count, as Events written through events.k8s.io do.
-func keepsSeries(e *corev1.Event) bool {
+// usesSeries reports whether e counts in series.count, as Events written through events.k8s.io do.
+func usesSeries(e *corev1.Event) bool {
 	return e.Series != nil || !e.EventTime.IsZero()
 }
 
-// oldest is when the first occurrence of e happened, by its writer's clock; zero where it does not say.
-func oldest(e *corev1.Event) time.Time {
+// firstSeen is when the first occurrence of e happened, by its writer's clock; zero where it does not say.
+func firstSeen(e *corev1.Event) time.Time {
 	if e.FirstTimestamp.IsZero() {
 		return e.EventTime.Time
 	}
 	return e.FirstTimestamp.Time
 }
 
-// Newest is when the newest occurrence of e happened, by its writer's clock; zero where it does not say.
-func Newest(e *corev1.Event) time.Time {
+// LastSeen is when the newest occurrence of e happened, by its writer's clock; zero where it does not say.
+func LastSeen(e *corev1.Event) time.Time {
 	at := e.LastTimestamp.Time
 	if e.EventTime.After(at) {
 		at = e.EventTime.Time

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-func TestAnEventIsReadAsTheAPIServerWritesIt(t *testing.T) {
+func TestDecodeMatchesAPIServerEncoding(t *testing.T) {
 	t.Parallel()
 	at := time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 	second, micro := metav1.NewTime(at), metav1.NewMicroTime(at.Add(time.Microsecond))
@@ -35,7 +35,7 @@ func TestAnEventIsReadAsTheAPIServerWritesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := decode(body, nil)
-	if err != nil || r.Unreadable != nil {
+	if err != nil || r.DecodeError != nil {
 		t.Fatal(err, r)
 	}
 	if diff := cmp.Diff(want, r.Object); diff != "" {

@@ -1,24 +1,24 @@
 package admission
 
-// AllFree reports whether no review has a place.
-func (p *Places) AllFree() bool {
+// Idle reports whether no review has a place.
+func (p *Semaphore) Idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.taken) == 0
+	return len(p.held) == 0
 }
 
-// Untouched reports whether no Event was admitted by it.
-func (a *Allowance) Untouched() bool {
+// Full reports whether no Event was admitted by it.
+func (a *Limiter) Full() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.left == nil
+	return a.remaining == nil
 }
 
-// KeptBytes is the memory of a body that h keeps for the next call.
-func (h *Handler) KeptBytes() int {
-	b, kept := h.bodies.Get().(*body)
+// PooledBytes is the memory of a body that h keeps for the next call.
+func (h *Handler) PooledBytes() int {
+	b, kept := h.bodyPool.Get().(*body)
 	if !kept {
 		return 0
 	}
-	return b.text.Cap()
+	return b.buffer.Cap()
 }

@@ -21,34 +21,34 @@ func kind(group, name string) detail {
 	return func(r *admission.Request) { r.Kind.Group, r.Kind.Kind = group, name }
 }
 
-// undecided asks a phase that cannot decide.
-func undecided(details ...detail) action {
+// sendUndecided asks a phase that cannot decide.
+func sendUndecided(details ...detail) action {
 	return func(r *rig) string {
 		fails := func(context.Context, *admission.Request) (admission.Answer, error) {
 			return admission.Answer{}, errors.New("no decision")
 		}
-		return r.words(r.gate.Decide(r.t.Context(), fails, newRequest(r.now, "a", details)))
+		return r.answerText(r.gate.Decide(r.t.Context(), fails, newRequest(r.now, "a", details)))
 	}
 }
 
 func TestOnlyEventWritesAreDecided(t *testing.T) {
 	t.Parallel()
 	// A bucket without tokens drops whatever is decided.
-	drops := allows(0)
+	drops := spamFilterBurst(0)
 	const never = `drop 429 TooManyRequests: spam filter of the default policy is empty: it never has tokens`
-	runStories(t, []story{
-		{says: "a CREATE is decided in the mutating phase", policy: drops, steps: []step{{0, create("a"), never}}},
-		{says: "and in the validating one, where there is no other", policy: drops, steps: []step{{0, validate("a"), never}}},
-		{says: "an UPDATE is decided in the validating phase", policy: drops, steps: []step{
-			{0, update("a", details{}, details{count(2)}), "merge 409 " + into + "a, 2 occurrences so far"},
+	runScenarios(t, []scenario{
+		{name: "a CREATE is decided in the mutating phase", change: drops, steps: []step{{0, create("a"), never}}},
+		{name: "and in the validating one, where there is no other", change: drops, steps: []step{{0, validate("a"), never}}},
+		{name: "an UPDATE is decided in the validating phase", change: drops, steps: []step{
+			{0, update("a", details{}, details{count(2)}), "merge 409 " + mergedConflict + "a, 2 occurrences so far"},
 		}},
-		{says: "what is no core/v1 Event is let through", policy: drops, steps: []step{
+		{name: "what is no core/v1 Event is let through", change: drops, steps: []step{
 			{0, create("a", kind("", "Pod")), "ignore"},
 			{0, validate("a", kind("", "Pod")), "ignore"},
 			{0, create("a", kind("example.com", "Event")), "ignore"},
 			{0, validate("a", kind("example.com", "Event")), "ignore"},
 		}},
-		{says: "operations that write no Event are let through", policy: drops, steps: []step{
+		{name: "operations that write no Event are let through", change: drops, steps: []step{
 			{0, create("a", operation(admissionv1.Delete)), "ignore"},
 			{0, validate("a", operation(admissionv1.Delete)), "ignore"},
 			{0, create("a", operation(admissionv1.Connect)), "ignore"},
@@ -56,34 +56,34 @@ func TestOnlyEventWritesAreDecided(t *testing.T) {
 			{0, create("a", operation("")), "ignore"},
 			{0, create("a", operation(admissionv1.Update)), "ignore"},
 		}},
-		{says: "what cannot be decided is admitted under the local limit, and one namespace leaves some to others", steps: []step{
-			{0, undecided(), "undecided"},
-			{0, undecided(), "undecided"},
-			{0, undecided(), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
-			{0, undecided(in("bank")), "undecided"},
-			{0, undecided(in("shop")), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
-			{time.Hour, undecided(), "undecided"},
+		{name: "what cannot be decided is admitted under the local limit, and one namespace leaves some to others", steps: []step{
+			{0, sendUndecided(), "undecided"},
+			{0, sendUndecided(), "undecided"},
+			{0, sendUndecided(), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
+			{0, sendUndecided(inNamespace("bank")), "undecided"},
+			{0, sendUndecided(inNamespace("shop")), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
+			{time.Hour, sendUndecided(), "undecided"},
 		}},
-		{says: "a dry run is always admitted and takes none of the local limit", steps: []step{
-			{0, undecided(dryRun), "undecided"},
-			{0, undecided(dryRun), "undecided"},
-			{0, undecided(dryRun), "undecided"},
-			{0, undecided(), "undecided"},
+		{name: "a dry run is always admitted and takes none of the local limit", steps: []step{
+			{0, sendUndecided(dryRun), "undecided"},
+			{0, sendUndecided(dryRun), "undecided"},
+			{0, sendUndecided(dryRun), "undecided"},
+			{0, sendUndecided(), "undecided"},
 		}},
 	})
 }
 
-// TestWhatTheAPIServerRefusesLeavesNoState: the mutating phase comes before the API server's own validation.
-func TestWhatTheAPIServerRefusesLeavesNoState(t *testing.T) {
+// TestInvalidEventsLeaveNoState: the mutating phase comes before the API server's own validation.
+func TestInvalidEventsLeaveNoState(t *testing.T) {
 	t.Parallel()
 	for says, write := range map[string]func(i int) action{
 		"names with a slash":                    func(i int) action { return create(fmt.Sprintf("a/%d", i), message(fmt.Sprint(i))) },
 		"names with a slash, all the same":      func(int) action { return create("a/b") },
 		"no name at all":                        func(int) action { return create("") },
-		"no name, where nothing can be changed": func(int) action { return validate("", generated("web.")) },
-		"another namespace":                     func(i int) action { return create(fmt.Sprint("e", i), elsewhere) },
+		"no name, where nothing can be changed": func(int) action { return validate("", withGenerateName("web.")) },
+		"another namespace":                     func(i int) action { return create(fmt.Sprint("e", i), aboutOtherNamespace) },
 		"no action, through events.k8s.io": func(i int) action {
-			return create(fmt.Sprint("e", i), modern, event(func(e *corev1.Event) { e.Action = "" }))
+			return create(fmt.Sprint("e", i), viaEventsRecorder, changeEvent(func(e *corev1.Event) { e.Action = "" }))
 		},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -94,8 +94,8 @@ func TestWhatTheAPIServerRefusesLeavesNoState(t *testing.T) {
 					t.Fatalf("write %d: %q, want ignore", i, said)
 				}
 			}
-			if r.store.writes > 0 || len(r.pending()) > 0 {
-				t.Errorf("the store was asked about %d writes and has %q pending", r.store.writes, r.pending())
+			if r.store.decisions > 0 || len(r.claimTexts()) > 0 {
+				t.Errorf("the store was asked about %d writes and has %q pending", r.store.decisions, r.claimTexts())
 			}
 			if said := create("good")(r); said != "admit" {
 				t.Errorf("one that is valid: %q, want admit", said)
@@ -104,13 +104,13 @@ func TestWhatTheAPIServerRefusesLeavesNoState(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestGeneratedNames(t *testing.T) {
 	t.Parallel()
-	runStories(t, []story{
-		{says: "a name that is given, or the API server has generated, wins over generateName", steps: []step{
-			{0, validate("web.x7k2p", generated("web.")), "admit"},
-			{0, create("a", message("2"), generated("web.")), "admit"},
-			{0, create("b"), "merge 409 " + into + "web.x7k2p, 2 occurrences so far"},
+	runScenarios(t, []scenario{
+		{name: "a name that is given, or the API server has generated, wins over generateName", steps: []step{
+			{0, validate("web.x7k2p", withGenerateName("web.")), "admit"},
+			{0, create("a", message("2"), withGenerateName("web.")), "admit"},
+			{0, create("b"), "merge 409 " + mergedConflict + "web.x7k2p, 2 occurrences so far"},
 		}},
 	})
 	for says, tt := range map[string]struct{ prefix, kept string }{
@@ -121,29 +121,29 @@ func TestNames(t *testing.T) {
 		t.Run("an Event with "+says+" is given a name, so that it is known", func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, defaults())
-			said := create("", generated(tt.prefix))(r)
+			said := create("", withGenerateName(tt.prefix))(r)
 			name, ok := strings.CutPrefix(said, "admit, /metadata/name = ")
 			if random, from := strings.CutPrefix(name, tt.kept); !ok || !from || len(random) != 10 {
 				t.Errorf("%q, want a name of %q and 10 letters", said, tt.kept)
 			}
-			want := "merge 429 " + busy + name + ", 2 occurrences so far"
-			if said := create("", generated(tt.prefix))(r); said != want {
+			want := "merge 429 " + mergedTooMany + name + ", 2 occurrences so far"
+			if said := create("", withGenerateName(tt.prefix))(r); said != want {
 				t.Errorf("its repeat: %q, want %q", said, want)
 			}
 		})
 	}
 }
 
-// faulty is a store that does what went wrong.
-type faulty func() error
+// faultyStore is a store that does what went wrong.
+type faultyStore func() error
 
-func (f faulty) Decide(context.Context, time.Time, store.Write, store.Limits) (store.Decision, error) {
+func (f faultyStore) Decide(context.Context, time.Time, store.Write, store.Limits) (store.Decision, error) {
 	return store.Decision{}, f()
 }
 
-func TestStoreFaults(t *testing.T) {
+func TestStoreFailures(t *testing.T) {
 	t.Parallel()
-	for says, fault := range map[string]faulty{"fails": func() error { return store.ErrFull }, "panics": func() error { panic("bug") }} {
+	for says, fault := range map[string]faultyStore{"fails": func() error { return store.ErrFull }, "panics": func() error { panic("bug") }} {
 		t.Run("when the store "+says+" Events are admitted under the local limit, and a namespace leaves complaints to others", func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, defaults())
@@ -155,7 +155,7 @@ func TestStoreFaults(t *testing.T) {
 			if complaints != 2 {
 				t.Errorf("%d lines logged, want 2", complaints)
 			}
-			create("b", in("other"))(r)
+			create("b", inNamespace("other"))(r)
 			if complaints != 3 {
 				t.Errorf("%d lines logged, want another one for another namespace", complaints)
 			}

@@ -26,31 +26,31 @@ const (
 	// MaxTimeout bounds a call from its headers to the end of its answer, whatever time the caller gives it. It is the
 	// API server's own default.
 	MaxTimeout = 10 * time.Second
-	// MaxBytes is how much of a body is read, and so bounds what each connection costs in memory and each review in
+	// MaxReviewBytes is how much of a body is read, and so bounds what each connection costs in memory and each review in
 	// processor time. Nearly all reviews are a tenth of it.
-	MaxBytes = 128 << 10
-	// firstBytes is how much memory a body takes before it comes, whatever its length is said to be.
-	firstBytes = 8 << 10
+	MaxReviewBytes = 128 << 10
+	// initialBodyBytes is how much memory a body takes before it comes, whatever its length is said to be.
+	initialBodyBytes = 8 << 10
 )
 
-// ErrTooLong is why an Event cannot be read whose review has more than MaxBytes.
-var ErrTooLong = fmt.Errorf("body: must have at most %d bytes", MaxBytes)
+// ErrTooLong is why an Event cannot be read whose review has more than MaxReviewBytes.
+var ErrTooLong = fmt.Errorf("body: must have at most %d bytes", MaxReviewBytes)
 
 // Handler serves one phase over HTTP. Its fields are set before the first call; after that it is safe for concurrent use.
 type Handler struct {
-	// Name is that of the phase, for the Gate's Recorder.
+	// Name is that of the phase, for the Gate's Observer.
 	Name  string
 	Gate  *Gate
 	Phase Phase
 	// InFlight are the places of reviews. Shared by the handlers of a server.
-	InFlight *Places
+	InFlight *Semaphore
 	// Deadline bounds the time for a decision, during which the API server holds a seat of a priority level. Its own
 	// timeout applies if it is shorter.
 	Deadline time.Duration
-	// Failed, if set, is called after a call that the API server counts as failed: it got no review, or did not wait for it.
-	Failed func()
+	// OnFailure, if set, is called after a call that the API server counts as failed: it got no review, or did not wait for it.
+	OnFailure func()
 
-	bodies sync.Pool // of *body, which no call uses
+	bodyPool sync.Pool // of *body, which no call uses
 }
 
 // ServeHTTP answers one review. A body that is no review gets a 4xx, which the API
@@ -58,19 +58,19 @@ type Handler struct {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	began := time.Now()
 	var outcome Outcome
-	timeout, err := timeoutOf(req)
+	timeout, err := requestTimeout(req)
 	if err != nil {
-		fail(req.Context(), w, err, http.StatusBadRequest)
+		respondError(req.Context(), w, err, http.StatusBadRequest)
 	} else {
 		outcome = h.serve(w, req, began, timeout)
 	}
 	took := time.Since(began)
 	// The API server takes a call for failed that gets no review, or for which it does not wait.
-	if h.Failed != nil && (outcome == "" || took >= timeout || req.Context().Err() != nil) {
-		h.Failed()
+	if h.OnFailure != nil && (outcome == "" || took >= timeout || req.Context().Err() != nil) {
+		h.OnFailure()
 	}
-	if h.Gate.Recorder != nil {
-		h.Gate.Recorder.Reviewed(h.Name, outcome, took)
+	if h.Gate.Observer != nil {
+		h.Gate.Observer.ObserveReview(h.Name, outcome, took)
 	}
 }
 
@@ -83,74 +83,74 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	_ = http.NewResponseController(w).SetReadDeadline(began.Add(min(answered, max(h.Deadline, bodyTimeout))))
 	_ = http.NewResponseController(w).SetWriteDeadline(began.Add(timeout))
 
-	b, kept := h.bodies.Get().(*body)
+	b, kept := h.bodyPool.Get().(*body)
 	if !kept {
 		b = &body{}
 	}
-	defer b.giveBack(&h.bodies)
-	r, status, err := b.request(w, req)
+	defer b.release(&h.bodyPool)
+	r, status, err := b.readRequest(w, req)
 	if err != nil {
-		fail(ctx, w, err, status)
+		respondError(ctx, w, err, status)
 		return ""
 	}
 	phase := h.Phase
 	switch {
 	case r.unidentified:
 		phase = h.Gate.refuseUnidentified
-	case h.InFlight.enter(r.Namespace):
-		defer h.InFlight.leave(r.Namespace)
+	case h.InFlight.tryAcquire(r.Namespace):
+		defer h.InFlight.release(r.Namespace)
 	default:
-		phase = crowded
+		phase = overloadedPhase
 	}
 	answer := h.Gate.Decide(ctx, phase, r)
-	noteAnswer(ctx, r, answer.Outcome)
+	annotateSpan(ctx, r, answer.Outcome)
 	respond(w, answer)
 	return answer.Outcome
 }
 
-var errCrowded = errors.New("too many reviews in flight")
+var errOverloaded = errors.New("too many reviews in flight")
 
-// crowded is the phase of a review above the bound in flight.
-func crowded(context.Context, *Request) (Answer, error) { return Answer{}, errCrowded }
+// overloadedPhase is the phase of a review above the bound in flight.
+func overloadedPhase(context.Context, *Request) (Answer, error) { return Answer{}, errOverloaded }
 
 // body is the memory for the body of a call. Calls use it one after the other.
 type body struct {
-	text  bytes.Buffer
-	bound io.LimitedReader
+	buffer bytes.Buffer
+	limit  io.LimitedReader
 }
 
-// giveBack keeps b for another call, unless it has grown: that call may be one whose body never comes.
-func (b *body) giveBack(to *sync.Pool) {
-	b.bound.R = nil
-	if b.text.Cap() <= 2*firstBytes {
+// release keeps b for another call, unless it has grown: that call may be one whose body never comes.
+func (b *body) release(to *sync.Pool) {
+	b.limit.R = nil
+	if b.buffer.Cap() <= 2*initialBodyBytes {
 		to.Put(b)
 	}
 }
 
-// request is what a call asks, or the status of the answer that says why it cannot be read. Of a body that is too long
+// readRequest is what a call asks, or the status of the answer that says why it cannot be read. Of a body that is too long
 // it is what was read; the connection ends with the answer.
-func (b *body) request(w http.ResponseWriter, req *http.Request) (*Request, int, error) {
+func (b *body) readRequest(w http.ResponseWriter, req *http.Request) (*Request, int, error) {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method %s: must be POST", req.Method)
 	}
-	b.text.Reset()
-	b.text.Grow(int(min(max(req.ContentLength, 0), firstBytes)) + bytes.MinRead)
-	b.bound = io.LimitedReader{R: req.Body, N: MaxBytes + 1}
-	if _, err := b.text.ReadFrom(&b.bound); err != nil {
+	b.buffer.Reset()
+	b.buffer.Grow(int(min(max(req.ContentLength, 0), initialBodyBytes)) + bytes.MinRead)
+	b.limit = io.LimitedReader{R: req.Body, N: MaxReviewBytes + 1}
+	if _, err := b.buffer.ReadFrom(&b.limit); err != nil {
 		return nil, http.StatusBadRequest, fmt.Errorf("read body: %w", err)
 	}
 	var cut error
-	if b.text.Len() > MaxBytes {
+	if b.buffer.Len() > MaxReviewBytes {
 		cut = ErrTooLong
 		w.Header().Set("Connection", "close")
 	}
-	r, err := decode(b.text.Bytes(), cut)
+	r, err := decode(b.buffer.Bytes(), cut)
 	return r, http.StatusBadRequest, err
 }
 
-// timeoutOf is the time that the API server gives a call, from its query, and MaxTimeout at most.
-func timeoutOf(req *http.Request) (time.Duration, error) {
+// requestTimeout is the time that the API server gives a call, from its query, and MaxTimeout at most.
+func requestTimeout(req *http.Request) (time.Duration, error) {
 	given, only := strings.CutPrefix(req.URL.RawQuery, "timeout=") // as the API server says it, at no cost
 	if !only || strings.ContainsAny(given, "&;%+") {
 		given = req.URL.Query().Get("timeout")
@@ -165,8 +165,8 @@ func timeoutOf(req *http.Request) (time.Duration, error) {
 	return min(timeout, MaxTimeout), nil
 }
 
-// answered is the part of an AdmissionReview that carries an answer.
-type answered struct {
+// reviewResponse is the part of an AdmissionReview that carries an answer.
+type reviewResponse struct {
 	Kind       string   `json:"kind"`
 	APIVersion string   `json:"apiVersion"`
 	Response   response `json:"response"`
@@ -177,78 +177,78 @@ type response struct {
 	admissionv1.AdmissionResponse
 
 	AuditAnnotations struct {
-		Decided Moment `json:"decided"` // AnnotationDecided
+		Decided DecisionTime `json:"decided"` // AnnotationDecided
 	} `json:"auditAnnotations,omitzero"`
 }
 
 // respond writes the review that carries an answer.
 func respond(w http.ResponseWriter, a Answer) {
 	w.Header().Set("Content-Type", "application/json")
-	review := answered{"AdmissionReview", admissionv1.GroupName + "/v1", response{AdmissionResponse: a.Response}}
-	review.Response.AuditAnnotations.Decided = a.Decided
+	review := reviewResponse{"AdmissionReview", admissionv1.GroupName + "/v1", response{AdmissionResponse: a.Response}}
+	review.Response.AuditAnnotations.Decided = a.DecidedAt
 	// An error means that the client has disconnected.
 	_ = json.MarshalWrite(w, &review)
 }
 
-// Places bound the reviews that are decided at the same time. Namespaces share them: each may take one more while it has
+// Semaphore bound the reviews that are decided at the same time. Namespaces share them: each may take one more while it has
 // no more than are free, so that one alone leaves a half to others. It is safe for concurrent use.
-type Places struct {
-	mu    sync.Mutex
-	free  int
-	taken map[string]int
+type Semaphore struct {
+	mu   sync.Mutex
+	free int
+	held map[string]int
 }
 
-// NewPlaces makes places for n reviews, 1 or more.
-func NewPlaces(n int) *Places { return &Places{free: n, taken: map[string]int{}} }
+// NewSemaphore makes places for n reviews, 1 or more.
+func NewSemaphore(n int) *Semaphore { return &Semaphore{free: n, held: map[string]int{}} }
 
-func (p *Places) enter(namespace string) bool {
+func (p *Semaphore) tryAcquire(namespace string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.free < 1 || p.taken[namespace] > p.free {
+	if p.free < 1 || p.held[namespace] > p.free {
 		return false
 	}
 	p.free--
-	p.taken[namespace]++
+	p.held[namespace]++
 	return true
 }
 
-func (p *Places) leave(namespace string) {
+func (p *Semaphore) release(namespace string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free++
-	if p.taken[namespace]--; p.taken[namespace] == 0 {
-		delete(p.taken, namespace)
+	if p.held[namespace]--; p.held[namespace] == 0 {
+		delete(p.held, namespace)
 	}
 }
 
-// Allowance is a rate limit that namespaces share as they share Places. Nil admits nothing. It is safe for concurrent use.
-type Allowance struct {
-	most int
-	each time.Duration
+// Limiter is a rate limit that namespaces share as they share Semaphore. Nil admits nothing. It is safe for concurrent use.
+type Limiter struct {
+	limit  int
+	period time.Duration
 
-	mu    sync.Mutex
-	began time.Time
-	left  *Places
+	mu          sync.Mutex
+	periodStart time.Time
+	remaining   *Semaphore
 }
 
-// NewAllowance admits so many at most, 0 or more, in each period.
-func NewAllowance(most int, each time.Duration) *Allowance { return &Allowance{most: most, each: each} }
+// NewLimiter admits so many at most, 0 or more, in each period.
+func NewLimiter(most int, each time.Duration) *Limiter { return &Limiter{limit: most, period: each} }
 
-func (a *Allowance) admits(now time.Time, namespace string) bool {
+func (a *Limiter) allow(now time.Time, namespace string) bool {
 	if a == nil {
 		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if since := now.Sub(a.began); since >= a.each || since < 0 {
-		a.began, a.left = now, NewPlaces(a.most)
+	if since := now.Sub(a.periodStart); since >= a.period || since < 0 {
+		a.periodStart, a.remaining = now, NewSemaphore(a.limit)
 	}
-	return a.left.enter(namespace)
+	return a.remaining.tryAcquire(namespace)
 }
 
-// fail answers a call that gets no review. What has not come of its body is not waited for: the server ends its
+// respondError answers a call that gets no review. What has not come of its body is not waited for: the server ends its
 // connection, as it can find no further call there.
-func fail(ctx context.Context, w http.ResponseWriter, err error, status int) {
+func respondError(ctx context.Context, w http.ResponseWriter, err error, status int) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.Int("http.response.status_code", status))
 	}
@@ -256,9 +256,9 @@ func fail(ctx context.Context, w http.ResponseWriter, err error, status int) {
 	http.Error(w, err.Error(), status)
 }
 
-// noteAnswer notes in the span of ctx, if that is recorded, what was asked and answered. Nothing in a span is content of
+// annotateSpan notes in the span of ctx, if that is recorded, what was asked and answered. Nothing in a span is content of
 // an Event, nor an error that may quote it, as Events may contain secrets.
-func noteAnswer(ctx context.Context, r *Request, o Outcome) {
+func annotateSpan(ctx context.Context, r *Request, o Outcome) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return

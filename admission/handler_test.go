@@ -24,62 +24,62 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// unhurried is the query of a call that a busy machine answers in time.
-const unhurried = "?timeout=1h"
+// longTimeout is the query of a call that a busy machine answers in time.
+const longTimeout = "?timeout=1h"
 
-// served is a Handler of both phases and what it counted.
-type served struct {
+// testHandlers is a Handler of both phases and what it counted.
+type testHandlers struct {
 	gate             *admission.Gate
 	mutate, validate *admission.Handler
 
-	mu      sync.Mutex
-	counted []admission.Outcome
+	mu       sync.Mutex
+	outcomes []admission.Outcome
 }
 
-// serve makes a Handler of each phase on a store, with one place in flight.
-func serve(s store.Store) *served { return serveIn(s, 1) }
+// newTestHandlers makes a Handler of each phase on a store, with one place in flight.
+func newTestHandlers(s store.Store) *testHandlers { return newTestHandlersWithLimit(s, 1) }
 
-// serveIn makes a Handler of each phase on a store, with places for reviews.
-func serveIn(s store.Store, places int) *served {
-	h := &served{gate: newGate(s, defaults())}
-	h.gate.Recorder = h
-	h.mutate, h.validate = handlerOf(h.gate, h.gate.Mutate, places), handlerOf(h.gate, h.gate.Validate, places)
+// newTestHandlersWithLimit makes a Handler of each phase on a store, with places for reviews.
+func newTestHandlersWithLimit(s store.Store, places int) *testHandlers {
+	h := &testHandlers{gate: newGate(s, defaults())}
+	h.gate.Observer = h
+	h.mutate, h.validate = newHandler(h.gate, h.gate.Mutate, places), newHandler(h.gate, h.gate.Validate, places)
 	return h
 }
 
-// handlerOf makes a Handler of a phase.
-func handlerOf(g *admission.Gate, phase admission.Phase, places int) *admission.Handler {
-	return &admission.Handler{Gate: g, Phase: phase, InFlight: admission.NewPlaces(places), Deadline: time.Hour}
+// newHandler makes a Handler of a phase.
+func newHandler(g *admission.Gate, phase admission.Phase, places int) *admission.Handler {
+	return &admission.Handler{Gate: g, Phase: phase, InFlight: admission.NewSemaphore(places), Deadline: time.Hour}
 }
 
-// Reviewed implements admission.Recorder.
-func (s *served) Reviewed(_ string, o admission.Outcome, _ time.Duration) {
+// ObserveReview implements admission.Observer.
+func (s *testHandlers) ObserveReview(_ string, o admission.Outcome, _ time.Duration) {
 	if o == "" {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counted = append(s.counted, o)
+	s.outcomes = append(s.outcomes, o)
 }
 
-// Decided implements admission.Recorder.
-func (*served) Decided(admission.Decided) {}
+// ObserveDecision implements admission.Observer.
+func (*testHandlers) ObserveDecision(admission.DecidedWrite) {}
 
 // post sends a review as the API server does.
 func post(t *testing.T, h http.Handler, body []byte, query string) *httptest.ResponseRecorder {
 	t.Helper()
-	return postAs(t, h, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+query, bytes.NewReader(body)))
+	return doRequest(t, h, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+query, bytes.NewReader(body)))
 }
 
-func postAs(t *testing.T, h http.Handler, req *http.Request) *httptest.ResponseRecorder {
+func doRequest(t *testing.T, h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
 	return w
 }
 
-// reviewOf is the body that asks for admission of an Event.
-func reviewOf(t *testing.T, r *admission.Request) []byte {
+// marshalReview is the body that asks for admission of an Event.
+func marshalReview(t *testing.T, r *admission.Request) []byte {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": r})
 	if err != nil {
@@ -88,9 +88,9 @@ func reviewOf(t *testing.T, r *admission.Request) []byte {
 	return body
 }
 
-// answered reads an answer. It fails the test unless that is one that the API
+// reviewResponse reads an answer. It fails the test unless that is one that the API
 // server takes: a review of the request, and of a refusal its reason.
-func answered(t *testing.T, w *httptest.ResponseRecorder) *admissionv1.AdmissionResponse {
+func reviewResponse(t *testing.T, w *httptest.ResponseRecorder) *admissionv1.AdmissionResponse {
 	t.Helper()
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil {
@@ -110,12 +110,12 @@ func answered(t *testing.T, w *httptest.ResponseRecorder) *admissionv1.Admission
 	return r
 }
 
-// TestRequestsThatAreNotReviews holds too that a call is known which the API server takes for failed: one without a
+// TestInvalidHTTPRequests holds too that a call is known which the API server takes for failed: one without a
 // review, or that nobody waits for.
-func TestRequestsThatAreNotReviews(t *testing.T) {
+func TestInvalidHTTPRequests(t *testing.T) {
 	t.Parallel()
 	const timeout = `query parameter timeout %q: must be a duration of more than 0, such as 2s`
-	good := string(reviewOf(t, newRequest(epoch(), "a", nil)))
+	good := string(marshalReview(t, newRequest(epoch(), "a", nil)))
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	for name, tt := range map[string]struct {
@@ -134,9 +134,9 @@ func TestRequestsThatAreNotReviews(t *testing.T) {
 		"a timeout without a unit":  {"POST", "?timeout=5", good, 400, fmt.Sprintf(timeout, "5"), false},
 		"an answer too late":        {"POST", "?timeout=1ns", good, 200, "", true},
 		"a caller who left":         {"POST", "", good, 200, "", true},
-		"a body at the limit":       {"POST", "", good + strings.Repeat(" ", admission.MaxBytes-len(good)), 200, "", false},
-		"a body over the limit":     {"POST", "", good + strings.Repeat(" ", admission.MaxBytes-len(good)+1), 200, "", false},
-		"a body that is long before the Event": {"POST", "", strings.Repeat(" ", admission.MaxBytes) + good, 400,
+		"a body at the limit":       {"POST", "", good + strings.Repeat(" ", admission.MaxReviewBytes-len(good)), 200, "", false},
+		"a body over the limit":     {"POST", "", good + strings.Repeat(" ", admission.MaxReviewBytes-len(good)+1), 200, "", false},
+		"a body that is long before the Event": {"POST", "", strings.Repeat(" ", admission.MaxReviewBytes) + good, 400,
 			`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set: body: must have at most 131072 bytes`, false},
 	} {
 		t.Run(fmt.Sprintf("%s is answered %d", name, tt.want), func(t *testing.T) {
@@ -145,9 +145,9 @@ func TestRequestsThatAreNotReviews(t *testing.T) {
 			if name == "a caller who left" {
 				ctx = left
 			}
-			h, failed := serve(newMemory(t)).mutate, false
-			h.Failed = func() { failed = true }
-			w := postAs(t, h, httptest.NewRequestWithContext(ctx, tt.method, "/"+tt.query, strings.NewReader(tt.body)))
+			h, failed := newTestHandlers(newMemory(t)).mutate, false
+			h.OnFailure = func() { failed = true }
+			w := doRequest(t, h, httptest.NewRequestWithContext(ctx, tt.method, "/"+tt.query, strings.NewReader(tt.body)))
 			if w.Code != tt.want || failed != (tt.unheard || tt.want != http.StatusOK) {
 				t.Errorf("status %d, failed %t, body %q", w.Code, failed, w.Body)
 			}
@@ -158,22 +158,22 @@ func TestRequestsThatAreNotReviews(t *testing.T) {
 	}
 }
 
-// TestTheMemoryOfALargeBodyIsNotKept holds that a call whose body never comes does not take what another one has needed.
-func TestTheMemoryOfALargeBodyIsNotKept(t *testing.T) {
+// TestLargeBodiesAreNotPooled holds that a call whose body never comes does not take what another one has needed.
+func TestLargeBodiesAreNotPooled(t *testing.T) {
 	t.Parallel()
-	h := serve(newMemory(t)).mutate
-	body := reviewOf(t, newRequest(epoch(), "a", nil))
-	for _, size := range []int{admission.MaxBytes, 64 << 10, 32 << 10} {
-		answered(t, post(t, h, append(body, bytes.Repeat([]byte(" "), size-len(body))...), unhurried))
-		if n := h.KeptBytes(); n > 16<<10 {
+	h := newTestHandlers(newMemory(t)).mutate
+	body := marshalReview(t, newRequest(epoch(), "a", nil))
+	for _, size := range []int{admission.MaxReviewBytes, 64 << 10, 32 << 10} {
+		reviewResponse(t, post(t, h, append(body, bytes.Repeat([]byte(" "), size-len(body))...), longTimeout))
+		if n := h.PooledBytes(); n > 16<<10 {
 			t.Errorf("%d bytes are kept after a body of %d, want 16384 at most", n, size)
 		}
 	}
 }
 
-// TestABodyThatNeverComes sends headers over a real connection, and one byte. A call that can be answered before its body
+// TestBodyThatNeverArrives sends headers over a real connection, and one byte. A call that can be answered before its body
 // was read is, at once; another one ends with the time for its body, and holds no place meanwhile. The connection ends.
-func TestABodyThatNeverComes(t *testing.T) {
+func TestBodyThatNeverArrives(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct {
 		call     string
@@ -188,7 +188,7 @@ func TestABodyThatNeverComes(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			h := serve(newMemory(t))
+			h := newTestHandlers(newMemory(t))
 			h.mutate.Deadline = tt.deadline
 			web := httptest.NewTLSServer(h.mutate)
 			defer web.Close()
@@ -218,7 +218,7 @@ func TestABodyThatNeverComes(t *testing.T) {
 			if _, err := reader.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the connection goes on: %v", err)
 			}
-			if !h.mutate.InFlight.AllFree() {
+			if !h.mutate.InFlight.Idle() {
 				t.Error("a place is not given back")
 			}
 		})

@@ -13,22 +13,22 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// stuck is a store that does not answer before its caller gives up.
-type stuck struct {
-	mu       sync.Mutex
-	patience []time.Duration // how long each caller waited
+// stuckStore is a store that does not answer before its caller gives up.
+type stuckStore struct {
+	mu     sync.Mutex
+	waited []time.Duration // how long each caller waited
 }
 
-func (s *stuck) Decide(ctx context.Context, _ time.Time, _ store.Write, _ store.Limits) (store.Decision, error) {
+func (s *stuckStore) Decide(ctx context.Context, _ time.Time, _ store.Write, _ store.Limits) (store.Decision, error) {
 	since := time.Now()
 	<-ctx.Done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.patience = append(s.patience, time.Since(since))
+	s.waited = append(s.waited, time.Since(since))
 	return store.Decision{}, ctx.Err()
 }
 
-func TestTheDeadlineIsHandedOn(t *testing.T) {
+func TestDeadlineReachesTheStore(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		query          string
@@ -44,29 +44,29 @@ func TestTheDeadlineIsHandedOn(t *testing.T) {
 		t.Run(fmt.Sprintf("a call with %q may take %v by a deadline of %v", test.query, test.want, test.deadline), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := &stuck{}
-				h := serve(s)
-				body := reviewOf(t, newRequest(time.Now(), "a", nil))
+				s := &stuckStore{}
+				h := newTestHandlers(s)
+				body := marshalReview(t, newRequest(time.Now(), "a", nil))
 				for _, phase := range []*admission.Handler{h.mutate, h.validate} {
 					phase.Deadline = test.deadline
-					if r := answered(t, post(t, phase, body, test.query)); !r.Allowed {
+					if r := reviewResponse(t, post(t, phase, body, test.query)); !r.Allowed {
 						t.Errorf("refused: %v", r.Result)
 					}
 				}
-				if want := []time.Duration{test.want, test.want}; !slices.Equal(s.patience, want) {
-					t.Errorf("the store was given %v, want %v", s.patience, want)
+				if want := []time.Duration{test.want, test.want}; !slices.Equal(s.waited, want) {
+					t.Errorf("the store was given %v, want %v", s.waited, want)
 				}
 			})
 		})
 	}
 }
 
-// TestTheBoundOfReviewsInFlight fills the only place with a review that the store never decides.
-func TestTheBoundOfReviewsInFlight(t *testing.T) {
+// TestInFlightLimit fills the only place with a review that the store never decides.
+func TestInFlightLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stuck{}
-		h := serve(s)
+		s := &stuckStore{}
+		h := newTestHandlers(s)
 		h.mutate.Deadline = 200 * time.Millisecond
 		want := []string{
 			"allowed false after 200ms", // has the place
@@ -79,7 +79,7 @@ func TestTheBoundOfReviewsInFlight(t *testing.T) {
 		var posts sync.WaitGroup
 		for i := range want {
 			posts.Go(func() {
-				answer := answered(t, post(t, h.mutate, reviewOf(t, newRequest(began, "a", nil)), "?timeout=1s"))
+				answer := reviewResponse(t, post(t, h.mutate, marshalReview(t, newRequest(began, "a", nil)), "?timeout=1s"))
 				got[i] = fmt.Sprintf("allowed %t after %v", answer.Allowed, time.Since(began))
 			})
 			synctest.Wait()
@@ -88,18 +88,18 @@ func TestTheBoundOfReviewsInFlight(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
-		if len(s.patience) != 1 {
-			t.Errorf("%d reviews reached the store, want 1", len(s.patience))
+		if len(s.waited) != 1 {
+			t.Errorf("%d reviews reached the store, want 1", len(s.waited))
 		}
-		if want := []admission.Outcome{admission.Undecided, admission.Undecided, admission.Overloaded, admission.Overloaded}; !slices.Equal(h.counted, want) {
-			t.Errorf("counted %s, want %s", h.counted, want)
+		if want := []admission.Outcome{admission.Undecided, admission.Undecided, admission.Overloaded, admission.Overloaded}; !slices.Equal(h.outcomes, want) {
+			t.Errorf("counted %s, want %s", h.outcomes, want)
 		}
 	})
 }
 
-// TestNamespacesSharePlaces has a store that decides nothing before a call's time is over, so whoever has a place keeps
+// TestNamespacesShareInFlightLimit has a store that decides nothing before a call's time is over, so whoever has a place keeps
 // it for as long.
-func TestNamespacesSharePlaces(t *testing.T) {
+func TestNamespacesShareInFlightLimit(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct {
 		places int
@@ -115,10 +115,10 @@ func TestNamespacesSharePlaces(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h := serveIn(&stuck{}, tt.places)
+				h := newTestHandlersWithLimit(&stuckStore{}, tt.places)
 				h.mutate.Deadline = 200 * time.Millisecond
 				send := func(namespace string) {
-					answered(t, post(t, h.mutate, reviewOf(t, newRequest(time.Now(), "a", details{in(namespace)})), ""))
+					reviewResponse(t, post(t, h.mutate, marshalReview(t, newRequest(time.Now(), "a", details{inNamespace(namespace)})), ""))
 				}
 				var before sync.WaitGroup
 				for _, namespace := range tt.held {
@@ -131,7 +131,7 @@ func TestNamespacesSharePlaces(t *testing.T) {
 					t.Errorf("answered after %v, want %v", took, tt.want)
 				}
 				before.Wait()
-				if !h.mutate.InFlight.AllFree() {
+				if !h.mutate.InFlight.Idle() {
 					t.Error("a place is not given back")
 				}
 			})

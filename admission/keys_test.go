@@ -14,20 +14,20 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// keyed is a kind of key: how it is made, and which fields make a difference.
-type keyed struct {
+// keyKind is a kind of key: how it is made, and which fields make a difference.
+type keyKind struct {
 	name  string
 	key   func(*store.Hasher, *fields) store.Key
 	parts []int
 }
 
-func keys() []keyed {
+func keyKinds() []keyKind {
 	object := []int{kind, objectNamespace, objectName, objectUID, apiVersion}
 	bySource := append([]int{namespace, component, host}, object...)
 	byObject := func(of func(*store.Hasher, store.Key, *fields) store.Key) func(*store.Hasher, *fields) store.Key {
 		return func(h *store.Hasher, f *fields) store.Key { return of(h, objectKey(h, f[namespace], f.event()), f) }
 	}
-	kinds := []keyed{
+	kinds := []keyKind{
 		{"object", byObject(func(_ *store.Hasher, object store.Key, _ *fields) store.Key { return object }), bySource},
 		{"group", byObject(func(h *store.Hasher, object store.Key, f *fields) store.Key {
 			return groupKey(h, object, f[user])
@@ -49,16 +49,16 @@ func keys() []keyed {
 		policy.KeyNamespace:      {namespace},
 		policy.KeyUser:           {user},
 	} {
-		kinds = append(kinds, bucketKind("bucket by "+string(part), []policy.KeyPart{part}, wanted))
+		kinds = append(kinds, bucketKeyKind("bucket by "+string(part), []policy.KeyPart{part}, wanted))
 	}
 	return append(kinds,
-		bucketKind("bucket by nothing", nil, nil),
-		bucketKind("bucket by two neighbours", []policy.KeyPart{policy.KeyType, policy.KeyReason}, []int{warning, reason}),
-		bucketKind("default bucket", policy.Default().SpamFilter.Per, append([]int{component, host, warning, foreign}, object...)))
+		bucketKeyKind("bucket by nothing", nil, nil),
+		bucketKeyKind("bucket by two neighbours", []policy.KeyPart{policy.KeyType, policy.KeyReason}, []int{warning, reason}),
+		bucketKeyKind("default bucket", policy.Default().SpamFilter.Per, append([]int{component, host, warning, foreign}, object...)))
 }
 
-func bucketKind(name string, by []policy.KeyPart, wanted []int) keyed {
-	return keyed{name, func(h *store.Hasher, f *fields) store.Key {
+func bucketKeyKind(name string, by []policy.KeyPart, wanted []int) keyKind {
+	return keyKind{name, func(h *store.Hasher, f *fields) store.Key {
 		r := Request{Object: f.event()}
 		r.Namespace, r.UserInfo.Username = f[namespace], f[user]
 		return bucketKey(h, "default spam", by, &r)
@@ -68,7 +68,7 @@ func bucketKind(name string, by []policy.KeyPart, wanted []int) keyed {
 func checkKeys(t *testing.T, left, right fields) {
 	t.Helper()
 	var h store.Hasher
-	for _, k := range keys() {
+	for _, k := range keyKinds() {
 		same := k.key(&h, &left) == k.key(&h, &right)
 		if equal := slices.Equal(left.pick(k.parts...), right.pick(k.parts...)); same != equal {
 			t.Errorf("%s key: the same %t, but its fields are equal %t\n%q\n%q", k.name, same, equal, left, right)
@@ -86,12 +86,12 @@ func FuzzKeys(f *testing.F) {
 	f.Add(strings.Repeat(",", 100), strings.Repeat("a", 200)+",")
 	f.Add("a,k,n,,,Pod,b,web,uid,v1,,,,(combined from similar events): 1,me", "a,k,n,,,Pod,b,web,uid,v1,,,,(combined from similar events): 2,me")
 	f.Add("a,k,n,,,Pod,c,web,uid,v1,,,,,me", "b,k,n,,,Pod,c,web,uid,v1,,,,,me")
-	f.Fuzz(func(t *testing.T, left, right string) { checkKeys(t, fieldsOf(left), fieldsOf(right)) })
+	f.Fuzz(func(t *testing.T, left, right string) { checkKeys(t, parseFields(left), parseFields(right)) })
 }
 
-func TestKeysTellEventsApartByEachField(t *testing.T) {
+func TestKeysDependOnEachField(t *testing.T) {
 	t.Parallel()
-	base := fieldsOf("a,b,c,d,e,f,g,h,i,j,k,l,m,n,o")
+	base := parseFields("a,b,c,d,e,f,g,h,i,j,k,l,m,n,o")
 	for i := range base {
 		other, moved := base, base
 		other[i] += "x"
@@ -105,8 +105,8 @@ func TestKeysTellEventsApartByEachField(t *testing.T) {
 	warned[eventType] = corev1.EventTypeWarning
 	checkKeys(t, base, warned)
 	var h store.Hasher
-	f, made := fieldsOf(""), map[store.Key]string{}
-	for _, k := range keys() {
+	f, made := parseFields(""), map[store.Key]string{}
+	for _, k := range keyKinds() {
 		key := k.key(&h, &f)
 		if other, taken := made[key]; taken {
 			t.Errorf("the %s key is the %s key", k.name, other)
@@ -144,8 +144,8 @@ const (
 
 type fields [fieldCount]string
 
-// fieldsOf cuts text at commas, so that moving a comma moves bytes from one field to its neighbour.
-func fieldsOf(text string) (f fields) {
+// parseFields cuts text at commas, so that moving a comma moves bytes from one field to its neighbour.
+func parseFields(text string) (f fields) {
 	copy(f[:], strings.Split(text, ","))
 	return f
 }

@@ -11,29 +11,29 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// identified is the identity of a rule of a kind. That of the cluster has no namespace.
-func identified(kind, namespace string) policy.Rule {
+// ruleIdentity is the identity of a rule of a kind. That of the cluster has no namespace.
+func ruleIdentity(kind, namespace string) policy.Rule {
 	i := policy.Identity{Kind: kind, Namespace: namespace, Name: "p", UID: "p-uid"}
 	return policy.Rule{Identity: i, Name: i.String()}
 }
 
-// asks is what a store is asked by a CREATE.
-func (r *rig) asks(changes details) admission.Asked {
+// captureCreate is what a store is asked by a CREATE.
+func (r *rig) captureCreate(changes details) admission.CapturingStore {
 	r.t.Helper()
-	var q admission.Asked
+	var q admission.CapturingStore
 	r.gate.Store, r.gate.MaxWriteInterval = &q, 5*time.Minute
 	request := newRequest(r.now, "a", changes)
 	if _, err := r.gate.Mutate(r.t.Context(), request); err != nil {
 		r.t.Fatal(err)
 	}
-	if want := admission.Group(request.Object, request.UserInfo.Username); !q.Write.Group.IsZero() && q.Write.Group != want {
-		r.t.Errorf("asked about group %s, want the one that is looked up, %s", q.Write.Group, want)
+	if want := admission.GroupKey(request.Object, request.UserInfo.Username); !q.Write.GroupKey.IsZero() && q.Write.GroupKey != want {
+		r.t.Errorf("asked about group %s, want the one that is looked up, %s", q.Write.GroupKey, want)
 	}
 	return q
 }
 
-// TestWhatANoticeIsAbout has each kind of bucket, in the order in which a store is asked.
-func TestWhatANoticeIsAbout(t *testing.T) {
+// TestNoticeObject has each kind of bucket, in the order in which a store is asked.
+func TestNoticeObject(t *testing.T) {
 	t.Parallel()
 	const ownPolicy, clusterPolicy, own, cluster = "EventPolicy", "ClusterEventPolicy", "EventQuota", "ClusterEventQuota"
 	pod := store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid"}
@@ -41,23 +41,23 @@ func TestWhatANoticeIsAbout(t *testing.T) {
 	named := func(kind, namespace string) store.Object {
 		return store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: kind, Namespace: namespace, Name: "p", UID: "p-uid"}
 	}
-	governed := func(kind, namespace string, action policy.Action) *applied {
+	governed := func(kind, namespace string, action policy.Action) *appliedRules {
 		p := defaults()
-		p.Rule, p.Action = identified(kind, namespace), action
+		p.Rule, p.Action = ruleIdentity(kind, namespace), action
 		return p
 	}
-	limited := func(kind, namespace string) *applied {
+	limited := func(kind, namespace string) *appliedRules {
 		p := defaults()
-		p.limits(
-			hourly(), hourly(policy.KeyNamespace), hourly(policy.KeyUser), hourly(policy.KeySource),
-			hourly(policy.KeyInvolvedObject), hourly(policy.KeyNamespace, policy.KeyInvolvedObject),
+		p.addQuota(
+			onePerHour(), onePerHour(policy.KeyNamespace), onePerHour(policy.KeyUser), onePerHour(policy.KeySource),
+			onePerHour(policy.KeyInvolvedObject), onePerHour(policy.KeyNamespace, policy.KeyInvolvedObject),
 		)
-		p.quotas[0].Rule = identified(kind, namespace)
+		p.quotas[0].Rule = ruleIdentity(kind, namespace)
 		return p
 	}
 	tenants, admins := named(own, "default"), named(cluster, "")
 	for says, tt := range map[string]struct {
-		applies *applied
+		applies *appliedRules
 		spam    store.Object // of a source and object; the zero value for none
 		quotas  []store.Object
 	}{
@@ -71,12 +71,12 @@ func TestWhatANoticeIsAbout(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			q := newRig(t, tt.applies).asks(nil)
+			q := newRig(t, tt.applies).captureCreate(nil)
 			var quotas []store.Object
 			for _, b := range q.Limits.Quotas {
-				quotas = append(quotas, b.About)
+				quotas = append(quotas, b.NoticeObject)
 			}
-			if diff := cmp.Diff(tt.spam, q.Limits.Spam.About); diff != "" {
+			if diff := cmp.Diff(tt.spam, q.Limits.SpamFilter.NoticeObject); diff != "" {
 				t.Errorf("spam filter (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.quotas, quotas); diff != "" {
@@ -86,9 +86,9 @@ func TestWhatANoticeIsAbout(t *testing.T) {
 	}
 }
 
-// buckets are all of some limits.
-func buckets(l *store.Limits) []*store.Bucket {
-	all := []*store.Bucket{&l.Spam}
+// allBuckets are all of some limits.
+func allBuckets(l *store.Limits) []*store.Bucket {
+	all := []*store.Bucket{&l.SpamFilter}
 	for i := range l.Quotas {
 		all = append(all, &l.Quotas[i])
 	}
@@ -98,10 +98,10 @@ func buckets(l *store.Limits) []*store.Bucket {
 func TestLimitsOfEachAction(t *testing.T) {
 	t.Parallel()
 	common := store.Limits{
-		MaxEvents: 10, Window: 10 * time.Minute, RepeatWindow: time.Hour,
+		SimilarThreshold: 10, Window: 10 * time.Minute, IdenticalWindow: time.Hour,
 		WriteInterval: 10 * time.Second, MaxWriteInterval: 5 * time.Minute, KeepMessages: 5,
 	}
-	filter := store.Bucket{Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Name: "spam filter", Policy: "p", Of: "p"}
+	filter := store.Bucket{Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Name: "spam filter", Policy: "p", LimitID: "p"}
 	quotas := func(all ...store.Bucket) store.Limits {
 		l := common
 		l.Quotas = all
@@ -109,7 +109,7 @@ func TestLimitsOfEachAction(t *testing.T) {
 	}
 	limits := func(all ...store.Bucket) store.Limits { // of a policy that limits
 		l := quotas(all...)
-		l.Merge, l.ReservePerReason, l.Spam = true, 1, filter
+		l.Merge, l.ReservePerReason, l.SpamFilter = true, 1, filter
 		return l
 	}
 	changed := func(l store.Limits, change func(*store.Limits)) store.Limits {
@@ -121,62 +121,62 @@ func TestLimitsOfEachAction(t *testing.T) {
 	combined.Combined = true
 	normal.Reserve, deny.OnFailure, silent.Silent = 2, store.DenyAll, true
 	other.OnFailure, other.Policy, other.Name = store.AdmitAll, "wide", "like it"
-	with := func(changes ...func(*applied)) *applied {
-		return named("p", func(p *applied) {
+	with := func(changes ...func(*appliedRules)) *appliedRules {
+		return namedPolicy("p", func(p *appliedRules) {
 			for _, change := range changes {
 				change(p)
 			}
 		})
 	}
-	reserved := func(p *applied) {
+	reserved := func(p *appliedRules) {
 		l := limit(10, 1, time.Hour)
 		l.Reserve = 2
-		p.limits(l)
+		p.addQuota(l)
 	}
-	does := func(action policy.Action) func(*applied) { return func(p *applied) { p.Action = action } }
+	does := func(action policy.Action) func(*appliedRules) { return func(p *appliedRules) { p.Action = action } }
 	for says, tt := range map[string]struct {
-		policy  *applied
+		policy  *appliedRules
 		details details
 		want    store.Limits
 	}{
 		"Limit has the spam filter of a source and object": {with(), nil, limits()},
 		"Limit has quotas too":                             {with(reserved), nil, limits(all)},
 		"an Event that is no Warning leaves the reserve":   {with(reserved), details{ofType("Normal")}, limits(normal)},
-		"what the store is to do without Redis is each quota's own": {with(reserved, func(p *applied) {
+		"what the store is to do without Redis is each quota's own": {with(reserved, func(p *appliedRules) {
 			like := limit(10, 1, time.Hour)
 			like.Name = "like it"
 			p.quotas = append(p.quotas, quota("wide", like))
 			p.quotas[0].OnStoreFailure, p.quotas[1].OnStoreFailure = policy.FailureDeny, policy.FailureAdmit
 		}), nil, limits(deny, other)},
-		"without notices all buckets are silent": {with(reserved, func(p *applied) {
-			p.Silent, p.quotas[0].Silent = true, true
-		}), nil, changed(limits(silent), func(l *store.Limits) { l.Spam.Silent = true })},
-		"with combined notices all buckets are": {with(reserved, func(p *applied) {
-			p.Combined, p.quotas[0].Combined = true, true
-		}), nil, changed(limits(combined), func(l *store.Limits) { l.Spam.Combined = true })},
-		"a bucket of each reason has combined notices": {with(func(p *applied) { p.limits(limit(10, 1, time.Hour, policy.KeyNamespace, policy.KeyReason)) }), nil,
+		"without notices all buckets are silent": {with(reserved, func(p *appliedRules) {
+			p.NoNotices, p.quotas[0].NoNotices = true, true
+		}), nil, changed(limits(silent), func(l *store.Limits) { l.SpamFilter.Silent = true })},
+		"with combined notices all buckets are": {with(reserved, func(p *appliedRules) {
+			p.CombinedNotices, p.quotas[0].CombinedNotices = true, true
+		}), nil, changed(limits(combined), func(l *store.Limits) { l.SpamFilter.Combined = true })},
+		"a bucket of each reason has combined notices": {with(func(p *appliedRules) { p.addQuota(limit(10, 1, time.Hour, policy.KeyNamespace, policy.KeyReason)) }), nil,
 			changed(limits(combined), func(l *store.Limits) {
-				l.Quotas[0].Name, l.Quotas[0].Of = "each Namespace", "quota/"+limit(10, 1, time.Hour, policy.KeyNamespace, policy.KeyReason).ID
+				l.Quotas[0].Name, l.Quotas[0].LimitID = "each Namespace", "quota/"+limit(10, 1, time.Hour, policy.KeyNamespace, policy.KeyReason).ID
 			})},
-		"a filter that charges for merges, without a reserve": {with(func(p *applied) {
+		"a filter that charges for merges, without a reserve": {with(func(p *appliedRules) {
 			p.SpamFilter.ChargeMerged, p.SpamFilter.ReservePerReason = true, 0
 		}), nil, changed(limits(), func(l *store.Limits) { l.ChargeMerged, l.ReservePerReason = true, 0 })},
-		"neither merging nor a spam filter":         {with(reserved, func(p *applied) { p.Merge.Enabled, p.SpamFilter.Enabled = false, false }), nil, quotas(all)},
+		"neither merging nor a spam filter":         {with(reserved, func(p *appliedRules) { p.Merge.Enabled, p.SpamFilter.Enabled = false, false }), nil, quotas(all)},
 		"Drop has one bucket that never has tokens": {with(reserved, does(policy.Drop)), nil, quotas(store.Bucket{Policy: "p"})},
 		"Exempt is not asked about":                 {with(reserved, does(policy.Exempt)), nil, store.Limits{}},
-		"an interval that is longer than the longest is both": {with(func(p *applied) { p.Merge.WriteInterval = time.Hour }), nil,
+		"an interval that is longer than the longest is both": {with(func(p *appliedRules) { p.Merge.WriteInterval = time.Hour }), nil,
 			changed(limits(), func(l *store.Limits) { l.WriteInterval, l.MaxWriteInterval = time.Hour, time.Hour })},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			got, keys := newRig(t, tt.policy).asks(tt.details).Limits, map[store.Key]bool{}
+			got, keys := newRig(t, tt.policy).captureCreate(tt.details).Limits, map[store.Key]bool{}
 			// What notices are about, and of what keys are made, have tests of their own.
-			for _, b := range buckets(&got) {
+			for _, b := range allBuckets(&got) {
 				if keys[b.Key] || b.Key.IsZero() != (b.Policy == "") {
 					t.Errorf("the key of bucket %q is another's, or none", b.Name)
 				}
 				keys[b.Key] = true
-				b.Key, b.About = store.Key{}, store.Object{}
+				b.Key, b.NoticeObject = store.Key{}, store.Object{}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

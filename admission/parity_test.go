@@ -29,21 +29,21 @@ const (
 	storedPerObject = 60
 )
 
-// TestParityWithTheEventCorrelator sends random traces of Events to client-go's EventCorrelator and to a Gate with
+// TestParityWithEventCorrelator sends random traces of Events to client-go's EventCorrelator and to a Gate with
 // client-go's settings. For each Event both must come to the same: it is dropped, or created as it is, or created as an
 // aggregate with the same message, or counted into the same stored Event, which then has the same count and message.
-func TestParityWithTheEventCorrelator(t *testing.T) {
+func TestParityWithEventCorrelator(t *testing.T) {
 	t.Parallel()
 	came := map[admission.Outcome]int{}
 	events := 0
 	for seed := uint64(1); events < *parityEvents && !t.Failed(); seed++ {
 		p := &parity{
-			t: t, seed: seed, trace: newTrace(seed),
+			t: t, seed: seed, trace: newEventGenerator(seed),
 			reference: newReference(), rig: newRig(t, clientGoPolicy()),
-			came: map[admission.Outcome]int{}, notices: map[string]int64{},
+			outcomes: map[admission.Outcome]int{}, notices: map[string]int64{},
 		}
 		events += p.run(min(eventsPerTrace, *parityEvents-events))
-		for o, n := range p.came {
+		for o, n := range p.outcomes {
 			came[o] += n
 		}
 	}
@@ -57,7 +57,7 @@ func TestParityWithTheEventCorrelator(t *testing.T) {
 
 // clientGoPolicy is the default policy but for what client-go does otherwise: it keeps no reserve, charges for what it
 // merges, and forgets what it stored only for want of space.
-func clientGoPolicy() *applied {
+func clientGoPolicy() *appliedRules {
 	p := defaults()
 	p.SpamFilter.ReservePerReason, p.SpamFilter.ChargeMerged = 0, true
 	p.Merge.IdenticalWindow = 50 * 365 * 24 * time.Hour
@@ -68,26 +68,26 @@ func clientGoPolicy() *applied {
 type parity struct {
 	t         *testing.T
 	seed      uint64
-	trace     *trace
-	reference *reference
+	trace     *eventGenerator
+	reference *clientGoReference
 	rig       *rig
-	came      map[admission.Outcome]int
+	outcomes  map[admission.Outcome]int
 	notices   map[string]int64 // what each notice counts
-	full      bool
+	evicted   bool
 }
 
 // run compares up to n Events, up to the first on which the two differ, and returns how many.
 func (p *parity) run(n int) int {
 	p.t.Helper()
 	done := 0
-	for ; done < n && !p.full && !p.t.Failed(); done++ {
+	for ; done < n && !p.evicted && !p.t.Failed(); done++ {
 		e, now := p.trace.next()
 		p.compare(e, now, fmt.Sprintf("%d.%d", p.seed, done))
 		if done%500 == 499 {
-			p.settle()
+			p.comparePending()
 		}
 	}
-	p.settle()
+	p.comparePending()
 	return done
 }
 
@@ -102,17 +102,17 @@ func (p *parity) compare(e *corev1.Event, now time.Time, name string) {
 	if strings.HasPrefix(got, "drop 429 TooManyRequests: spam filter") {
 		got = "drop"
 	}
-	if got != want.words() {
+	if got != want.text() {
 		p.t.Errorf("seed %d, Event %s, %v after the start, %s %s %q about %v:\n got %s\nwant %s",
-			p.seed, name, now.Sub(epoch()), e.Type, e.Reason, e.Message, e.InvolvedObject, got, want.words())
+			p.seed, name, now.Sub(epoch()), e.Type, e.Reason, e.Message, e.InvolvedObject, got, want.text())
 	}
-	p.came[want.outcome]++
-	p.full = want.event != nil && want.event.ofItsObject == storedPerObject
+	p.outcomes[want.outcome]++
+	p.evicted = want.event != nil && want.event.objectIndex == storedPerObject
 }
 
-// settle compares what is pending for stored Events with what client-go has
+// comparePending compares what is pending for stored Events with what client-go has
 // written to them, and what notices report with what it has dropped.
-func (p *parity) settle() {
+func (p *parity) comparePending() {
 	p.t.Helper()
 	written := p.reference.byName()
 	for _, d := range p.rig.claim() {
@@ -139,17 +139,17 @@ func (p *parity) settle() {
 	for _, n := range p.notices {
 		dropped += n
 	}
-	if dropped != int64(p.came[admission.Dropped]) {
-		p.t.Errorf("seed %d: notices count %d dropped Events, client-go has dropped %d", p.seed, dropped, p.came[admission.Dropped])
+	if dropped != int64(p.outcomes[admission.Dropped]) {
+		p.t.Errorf("seed %d: notices count %d dropped Events, client-go has dropped %d", p.seed, dropped, p.outcomes[admission.Dropped])
 	}
 }
 
-// reference is a recorder of client-go and the API server that it writes to.
-type reference struct {
+// clientGoReference is a recorder of client-go and the API server that it writes to.
+type clientGoReference struct {
 	clock      *clocktesting.FakePassiveClock
 	correlator *record.EventCorrelator
 	aggregates *lru.Cache // the correlator's own, of aggregateRecord
-	server     map[string]*stored
+	stored     map[string]*stored
 	objects    map[string]int // how many Events of a source and object are stored
 }
 
@@ -159,81 +159,81 @@ type stored struct {
 	name    string // of the Event that became it
 	message string
 	count   int64
-	// ofItsObject is how many of its source and object were stored up to it.
-	ofItsObject int
+	// objectIndex is how many of its source and object were stored up to it.
+	objectIndex int
 }
 
-// reaction is what client-go makes of one Event.
-type reaction struct {
+// clientGoOutcome is what client-go makes of one Event.
+type clientGoOutcome struct {
 	outcome admission.Outcome
 	event   *stored // nil for a drop
 }
 
-func newReference() *reference {
+func newReference() *clientGoReference {
 	clock := clocktesting.NewFakePassiveClock(epoch())
 	correlator := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 		Clock:        clock,
 		LRUCacheSize: 1 << 20, // forgets nothing in one trace
 	})
 	aggregator := reflect.ValueOf(correlator).Elem().FieldByName("aggregator").Elem()
-	return &reference{
+	return &clientGoReference{
 		clock:      clock,
 		correlator: correlator,
 		aggregates: (*lru.Cache)(aggregator.FieldByName("cache").UnsafePointer()),
-		server:     map[string]*stored{},
+		stored:     map[string]*stored{},
 		objects:    map[string]int{},
 	}
 }
 
 // record does what client-go's recordEvent does.
-func (r *reference) record(t *testing.T, now time.Time, e *corev1.Event) reaction {
+func (r *clientGoReference) record(t *testing.T, now time.Time, e *corev1.Event) clientGoOutcome {
 	t.Helper()
 	r.clock.SetTime(now)
-	before := maps.Clone(r.locals(e))
+	before := maps.Clone(r.similarMessages(e))
 	result, err := r.correlator.EventCorrelate(e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.pin(e, before)
+	r.fixPoppedMessage(e, before)
 	if result.Skip {
-		return reaction{outcome: admission.Dropped}
+		return clientGoOutcome{outcome: admission.Dropped}
 	}
 	r.correlator.UpdateState(result.Event)
 	// An Event that was dropped is cached as if it had been sent. Its repeat is
 	// a PATCH, which the API server answers by 404, and then a CREATE.
-	id := identity(result.Event)
-	if s, ok := r.server[id]; ok && result.Patch != nil {
+	id := storedEventKey(result.Event)
+	if s, ok := r.stored[id]; ok && result.Patch != nil {
 		s.message = result.Event.Message
 		s.count++
-		return reaction{admission.Merged, s}
+		return clientGoOutcome{admission.Merged, s}
 	}
 	object := fmt.Sprintln(e.Source, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.InvolvedObject.UID)
 	r.objects[object]++
-	s := &stored{name: e.Name, message: result.Event.Message, count: 1, ofItsObject: r.objects[object]}
-	r.server[id] = s
+	s := &stored{name: e.Name, message: result.Event.Message, count: 1, objectIndex: r.objects[object]}
+	r.stored[id] = s
 	if s.message != e.Message {
-		return reaction{admission.Aggregated, s}
+		return clientGoOutcome{admission.Aggregated, s}
 	}
-	return reaction{admission.Admitted, s}
+	return clientGoOutcome{admission.Admitted, s}
 }
 
 // byName are the stored Events by name.
-func (r *reference) byName() map[string]*stored {
-	names := make(map[string]*stored, len(r.server))
-	for _, s := range r.server {
+func (r *clientGoReference) byName() map[string]*stored {
+	names := make(map[string]*stored, len(r.stored))
+	for _, s := range r.stored {
 		names[s.name] = s
 	}
 	return names
 }
 
-// identity names an Event of the API server. client-go names aggregates after their object and the
+// storedEventKey names an Event of the API server. client-go names aggregates after their object and the
 // clock, which distinguishes them only while it moves.
-func identity(e *corev1.Event) string {
+func storedEventKey(e *corev1.Event) string {
 	return fmt.Sprintln(e.Name, e.Type, e.Reason, e.Source, e.InvolvedObject.UID)
 }
 
-// locals are the messages that the aggregator keeps for Events similar to e, the map itself.
-func (r *reference) locals(e *corev1.Event) sets.Set[string] {
+// similarMessages are the messages that the aggregator keeps for Events similar to e, the map itself.
+func (r *clientGoReference) similarMessages(e *corev1.Event) sets.Set[string] {
 	key, _ := record.EventAggregatorByReasonFunc(e)
 	held, ok := r.aggregates.Get(key)
 	if !ok {
@@ -244,12 +244,12 @@ func (r *reference) locals(e *corev1.Event) sets.Set[string] {
 	return *(*sets.Set[string])(kept.FieldByName("localKeys").Addr().UnsafePointer())
 }
 
-// pin makes the one choice that client-go leaves open. When it aggregates, it takes an arbitrary message out of its set
+// fixPoppedMessage makes the one choice that client-go leaves open. When it aggregates, it takes an arbitrary message out of its set
 // (PopAny of a map), so that the set stays as long as it was, and two runs of one trace differ in what they aggregate
 // later. A Gate leaves out the newest. Here that choice is made for client-go too: if another message was taken out, it
 // comes back, and the newest goes. PopAny promises nothing, so this is a run that client-go could have had.
-func (r *reference) pin(e *corev1.Event, before sets.Set[string]) {
-	after := r.locals(e)
+func (r *clientGoReference) fixPoppedMessage(e *corev1.Event, before sets.Set[string]) {
+	after := r.similarMessages(e)
 	aggregated := !before.Has(e.Message) && after.Len() == policy.Default().Merge.Threshold-1 && before.Len() == after.Len()
 	if !aggregated || !after.Has(e.Message) {
 		return
@@ -258,8 +258,8 @@ func (r *reference) pin(e *corev1.Event, before sets.Set[string]) {
 	after.Delete(e.Message)
 }
 
-// words are the Gate's answer that agrees with a reaction.
-func (r reaction) words() string {
+// text are the Gate's answer that agrees with a reaction.
+func (r clientGoOutcome) text() string {
 	if r.outcome == admission.Merged {
 		return fmt.Sprintf("merge 409 AlreadyExists: merged into %s, %d occurrences so far", r.event.name, r.event.count)
 	}

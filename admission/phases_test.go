@@ -11,16 +11,16 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestBothPhasesDecideACREATEAlike sends the same random Events to one Gate's mutating
+// TestBothPhasesDecideCreatesEqually sends the same random Events to one Gate's mutating
 // phase and to another one's validating phase. Nothing differs but what is rewritten.
-func TestBothPhasesDecideACREATEAlike(t *testing.T) {
+func TestBothPhasesDecideCreatesEqually(t *testing.T) {
 	t.Parallel()
 	came := map[string]int{}
 	for seed := uint64(1); seed <= 5; seed++ {
 		p := defaults()
-		p.limits(limit(200, 1, time.Minute, policy.KeyNamespace))
+		p.addQuota(limit(200, 1, time.Minute, policy.KeyNamespace))
 		mutating, validating := newRig(t, p), newRig(t, p)
-		events := newTrace(seed)
+		events := newEventGenerator(seed)
 		for i := range 2000 {
 			e, now := events.next()
 			as := func(r *admission.Request) { r.Object = e.DeepCopy() }
@@ -40,7 +40,7 @@ func TestBothPhasesDecideACREATEAlike(t *testing.T) {
 			}
 			came[strings.Fields(outcome)[0]]++
 		}
-		if a, b := fmt.Sprint(mutating.pending()), fmt.Sprint(validating.pending()); a != b {
+		if a, b := fmt.Sprint(mutating.claimTexts()), fmt.Sprint(validating.claimTexts()); a != b {
 			t.Errorf("seed %d: pending by the mutating phase %s\nby the validating phase %s", seed, a, b)
 		}
 	}
@@ -51,29 +51,29 @@ func TestBothPhasesDecideACREATEAlike(t *testing.T) {
 	}
 }
 
-// TestAWriteAsksEachStoreOnce is what a write costs.
-func TestAWriteAsksEachStoreOnce(t *testing.T) {
+// TestEachStoreDecidesAWriteOnce is what a write costs.
+func TestEachStoreDecidesAWriteOnce(t *testing.T) {
 	t.Parallel()
 	for does, want := range map[policy.Action]int{policy.Limit: 1, policy.Exempt: 0} {
 		for says, do := range map[string]action{
 			"a CREATE":                         create("a"),
 			"a CREATE in the validating phase": validate("a"),
 			"a recorder's UPDATE":              update("a", details{}, details{count(2)}),
-			"another UPDATE":                   update("a", details{}, details{labelled("x")}),
+			"another UPDATE":                   update("a", details{}, details{withLabel("x")}),
 		} {
 			t.Run(string(does)+", "+says, func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, named("own", func(p *applied) {
+				r := newRig(t, namedPolicy("own", func(p *appliedRules) {
 					p.Action = does
-					p.before = []*policy.Policy{named("new", func(p *applied) { p.Action = does }).audited()}
+					p.earlierPolicies = []*policy.Policy{namedPolicy("new", func(p *appliedRules) { p.Action = does }).addAudited()}
 				}))
-				audited := &watched{Store: r.gate.Audit}
-				r.gate.Audit = audited
+				audited := &watchedStore{Store: r.gate.AuditStore}
+				r.gate.AuditStore = audited
 				if said := do(r); said != "admit" {
 					t.Errorf("%q, want admit", said)
 				}
-				if r.store.writes != want || audited.writes != want {
-					t.Errorf("the store was asked %d times, that of audited policies %d times, want %d each", r.store.writes, audited.writes, want)
+				if r.store.decisions != want || audited.decisions != want {
+					t.Errorf("the store was asked %d times, that of audited policies %d times, want %d each", r.store.decisions, audited.decisions, want)
 				}
 			})
 		}
@@ -82,12 +82,12 @@ func TestAWriteAsksEachStoreOnce(t *testing.T) {
 
 func TestDryRuns(t *testing.T) {
 	t.Parallel()
-	runStories(t, []story{
-		{says: "a dry run is cut as the write would be", policy: func(p *applied) { p.MaxMessageBytes = 64 }, steps: []step{
+	runScenarios(t, []scenario{
+		{name: "a dry run is cut as the write would be", change: func(p *appliedRules) { p.MaxMessageBytes = 64 }, steps: []step{
 			{0, create("a", dryRun, message(strings.Repeat("x", 80))), "admit, /message = " + strings.Repeat("x", 41) + "... (cut from 80 bytes)"},
 		}},
-		{says: "a dry run is given no name, and admitted whatever would become of it", policy: allows(0), steps: []step{
-			{0, create("", dryRun, generated("web.")), "admit"},
+		{name: "a dry run is given no name, and admitted whatever would become of it", change: spamFilterBurst(0), steps: []step{
+			{0, create("", dryRun, withGenerateName("web.")), "admit"},
 			{0, validate("web.x", dryRun), "ignore"},
 			{0, update("a", details{}, details{dryRun, count(2)}), "ignore"},
 		}},
@@ -111,7 +111,7 @@ func TestDryRunsChangeNothing(t *testing.T) {
 	writes = append(writes,
 		write{20 * time.Second, "repeat", nil, details{message("a"), count(3)}},
 		write{21 * time.Second, "b", details{message("b")}, details{message("b"), count(2)}},
-		write{22 * time.Second, "b", details{message("b")}, details{message("b"), labelled("x")}},
+		write{22 * time.Second, "b", details{message("b")}, details{message("b"), withLabel("x")}},
 		write{23 * time.Second, "killing", nil, details{reason("Killing")}},
 		write{24 * time.Second, "killing again", nil, details{reason("Killing"), message("2")}},
 		write{10 * time.Minute, "late", nil, details{message("late")}},
@@ -119,7 +119,7 @@ func TestDryRunsChangeNothing(t *testing.T) {
 	story := func(dry bool) string {
 		p := defaults()
 		p.SpamFilter.Burst = 9
-		p.limits(limit(12, 1, time.Hour, policy.KeyNamespace))
+		p.addQuota(limit(12, 1, time.Hour, policy.KeyNamespace))
 		r := newRig(t, p)
 		var said []string
 		for _, w := range writes {
@@ -139,7 +139,7 @@ func TestDryRunsChangeNothing(t *testing.T) {
 				do(dryRun)
 			}
 		}
-		return strings.Join(append(said, r.pending()...), "\n")
+		return strings.Join(append(said, r.claimTexts()...), "\n")
 	}
 	without, with := story(false), story(true)
 	if without != with {

@@ -27,12 +27,12 @@ func (g *Gate) Prepare(ctx context.Context, r *Request) (err error) {
 	}
 	l := g.limitsInForce(q)
 	if q.prepared = &l; applies(&l) {
-		q.write()
+		q.buildWrite()
 	}
 	return nil
 }
 
 // MutatePrepared is the Phase for a request that Prepare has prepared.
 func (g *Gate) MutatePrepared(ctx context.Context, r *Request) (Answer, error) {
-	return g.finish(ctx, &r.question)
+	return g.finish(ctx, &r.evaluation)
 }

@@ -25,10 +25,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // epoch is when every clock in these tests starts.
 func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
-// story is one test: a sentence, what it changes in the policy, and its steps.
-type story struct {
-	says   string
-	policy func(*applied)
+// scenario is one test: a sentence, what it changes in the policy, and its steps.
+type scenario struct {
+	name   string
+	change func(*appliedRules)
 	steps  []step
 }
 
@@ -41,32 +41,32 @@ type step struct {
 
 type action func(*rig) string
 
-// applied is what applies to all Events of a test: a policy, the quotas, and policies that are asked before.
-type applied struct {
+// appliedRules is what applies to all Events of a test: a policy, the quotas, and policies that are asked before.
+type appliedRules struct {
 	policy.Policy
 
-	quotas []*policy.Quota // of the cluster, or of namespace default
-	before []*policy.Policy
+	quotas          []*policy.Quota // of the cluster, or of namespace default
+	earlierPolicies []*policy.Policy
 }
 
-func defaults() *applied { return &applied{Policy: *policy.Default()} }
+func defaults() *appliedRules { return &appliedRules{Policy: *policy.Default()} }
 
-// named is the default policy under a name, changed.
-func named(name string, change func(*applied)) *applied {
+// namedPolicy is the default policy under a name, changed.
+func namedPolicy(name string, change func(*appliedRules)) *appliedRules {
 	p := defaults()
 	p.Name, p.SpamFilter.ID = name, name
 	change(p)
 	return p
 }
 
-// audited is a policy in mode Audit.
-func (p *applied) audited() *policy.Policy {
+// addAudited is a policy in mode Audit.
+func (p *appliedRules) addAudited() *policy.Policy {
 	p.Mode = policy.Audit
 	return &p.Policy
 }
 
-// limits has a quota of the cluster apply too.
-func (p *applied) limits(all ...policy.QuotaLimit) {
+// addQuota has a quota of the cluster apply too.
+func (p *appliedRules) addQuota(all ...policy.QuotaLimit) {
 	p.quotas = append(p.quotas, quota("quota", all...))
 }
 
@@ -91,24 +91,24 @@ func limit(burst, tokens int, interval time.Duration, per ...policy.KeyPart) pol
 	}}
 }
 
-// hourly is one Event an hour.
-func hourly(per ...policy.KeyPart) policy.QuotaLimit { return limit(1, 1, time.Hour, per...) }
+// onePerHour is one Event an hour.
+func onePerHour(per ...policy.KeyPart) policy.QuotaLimit { return limit(1, 1, time.Hour, per...) }
 
-// only has limits, and nothing else that merges or limits.
-func only(limits ...policy.QuotaLimit) func(*applied) {
-	return func(p *applied) {
+// onlyLimits has limits, and nothing else that merges or limits.
+func onlyLimits(limits ...policy.QuotaLimit) func(*appliedRules) {
+	return func(p *appliedRules) {
 		p.Merge.Enabled, p.SpamFilter.Enabled = false, false
-		p.limits(limits...)
+		p.addQuota(limits...)
 	}
 }
 
-// allows has the spam filter let so many Events pass.
-func allows(n int) func(*applied) {
-	return func(p *applied) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = n, 0 }
+// spamFilterBurst has the spam filter let so many Events pass.
+func spamFilterBurst(n int) func(*appliedRules) {
+	return func(p *appliedRules) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = n, 0 }
 }
 
-func (p *applied) inForce() *policy.Current {
-	cluster, own := policy.Rules{Policies: p.before}, policy.Rules{}
+func (p *appliedRules) current() *policy.Current {
+	cluster, own := policy.Rules{Policies: p.earlierPolicies}, policy.Rules{}
 	for _, q := range p.quotas {
 		if q.Identity.Namespace == "" {
 			cluster.Quotas = append(cluster.Quotas, q)
@@ -116,22 +116,22 @@ func (p *applied) inForce() *policy.Current {
 			own.Quotas = append(own.Quotas, q)
 		}
 	}
-	return policy.InForce(policy.NewSet(&p.Policy, cluster, map[string]policy.Namespace{"default": {Rules: own}}))
+	return policy.NewCurrent(policy.NewSet(&p.Policy, cluster, map[string]policy.Namespace{"default": {Rules: own}}))
 }
 
-// runStories runs stories, each with a Gate of its own.
-func runStories(t *testing.T, stories []story) {
+// runScenarios runs stories, each with a Gate of its own.
+func runScenarios(t *testing.T, stories []scenario) {
 	t.Helper()
 	for _, s := range stories {
 		p := defaults()
-		if s.policy != nil {
-			s.policy(p)
+		if s.change != nil {
+			s.change(p)
 		}
-		t.Run(s.says, func(t *testing.T) {
+		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			newRig(t, p).run(s.steps)
 		})
-		t.Run(s.says+", prepared", func(t *testing.T) {
+		t.Run(s.name+", prepared", func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, p)
 			r.prepares = true
@@ -145,34 +145,34 @@ type rig struct {
 	t      *testing.T
 	now    time.Time
 	memory *memory.Store
-	store  *watched // of the Gate, on memory
+	store  *watchedStore // of the Gate, on memory
 	gate   *admission.Gate
 	// prepares says that a CREATE is prepared, by another Gate.
 	prepares bool
 }
 
-// watched is a store that keeps the name of the Event into which it merged last: no answer says it.
-type watched struct {
+// watchedStore is a store that keeps the name of the Event into which it merged last: no answer says it.
+type watchedStore struct {
 	store.Store
 
-	writes int         // how many it was asked about
-	into   string      // of the last one
-	asked  store.Write // the last one
+	decisions  int         // how many it was asked about
+	mergedInto string      // of the last one
+	lastWrite  store.Write // the last one
 }
 
-func (s *watched) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+func (s *watchedStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	d, err := s.Store.Decide(ctx, now, w, l)
-	s.writes++
-	s.into, s.asked = d.Into, w
+	s.decisions++
+	s.mergedInto, s.lastWrite = d.MergedInto, w
 	return d, err
 }
 
-func newRig(t *testing.T, p *applied) *rig {
+func newRig(t *testing.T, p *appliedRules) *rig {
 	t.Helper()
 	r := &rig{t: t, now: epoch(), memory: newMemory(t)}
-	r.store = &watched{Store: r.memory}
+	r.store = &watchedStore{Store: r.memory}
 	r.gate = newGate(r.store, p)
-	r.gate.Audit = memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true})
+	r.gate.AuditStore = memory.New(memory.Options{Bytes: memory.AuditBytes, NoSettler: true})
 	r.gate.Now = func() time.Time { return r.now }
 	return r
 }
@@ -194,13 +194,13 @@ func newMemory(t testing.TB) *memory.Store {
 }
 
 // newGate makes a Gate with the real clock that admits three undecided Events and logs three complaints, two of one namespace.
-func newGate(s store.Store, p *applied) *admission.Gate {
+func newGate(s store.Store, p *appliedRules) *admission.Gate {
 	return &admission.Gate{
-		Policies:   p.inForce(),
-		Store:      s,
-		Now:        time.Now,
-		Local:      admission.NewAllowance(3, time.Hour),
-		Complaints: admission.NewAllowance(3, time.Hour),
+		Policies:         p.current(),
+		Store:            s,
+		Now:              time.Now,
+		UndecidedLimiter: admission.NewLimiter(3, time.Hour),
+		LogLimiter:       admission.NewLimiter(3, time.Hour),
 	}
 }
 
@@ -219,14 +219,14 @@ func create(name string, details ...detail) action {
 				r.t.Error(err)
 			}
 		}
-		return r.words(r.gate.Decide(r.t.Context(), phase, request))
+		return r.answerText(r.gate.Decide(r.t.Context(), phase, request))
 	}
 }
 
 // validate sends a CREATE to the validating phase, as the API server does where there is no mutating webhook.
 func validate(name string, details ...detail) action {
 	return func(r *rig) string {
-		return r.words(r.gate.Decide(r.t.Context(), r.gate.Validate, newRequest(r.now, name, details)))
+		return r.answerText(r.gate.Decide(r.t.Context(), r.gate.Validate, newRequest(r.now, name, details)))
 	}
 }
 
@@ -236,19 +236,19 @@ func update(name string, before, after details) action {
 		request := newRequest(r.now, name, after)
 		request.Operation = admissionv1.Update
 		request.OldObject = newRequest(r.now, name, before).Object
-		return r.words(r.gate.Decide(r.t.Context(), r.gate.Validate, request))
+		return r.answerText(r.gate.Decide(r.t.Context(), r.gate.Validate, request))
 	}
 }
 
-// words are all that an answer says and, of a merge, into which Event.
-func (r *rig) words(a admission.Answer) string {
+// answerText are all that an answer says and, of a merge, into which Event.
+func (r *rig) answerText(a admission.Answer) string {
 	r.t.Helper()
 	if a.Response.UID != requestUID {
 		r.t.Errorf("answer to request %q, want %q", a.Response.UID, requestUID)
 	}
 	if a.Response.Allowed {
 		words := []string{string(a.Outcome)}
-		for _, e := range edits(r.t, a) {
+		for _, e := range patchOps(r.t, a) {
 			words = append(words, e.Path+" = "+e.Value)
 		}
 		return strings.Join(words, ", ")
@@ -263,22 +263,22 @@ func (r *rig) words(a admission.Answer) string {
 		if !ok {
 			r.t.Errorf("merge says %q", said)
 		}
-		said = "merged into " + r.store.into + ", " + rest
+		said = "merged into " + r.store.mergedInto + ", " + rest
 	}
 	return fmt.Sprintf("%s %d %s: %s", a.Outcome, result.Code, result.Reason, said)
 }
 
-type edit struct{ Op, Path, Value string }
+type patchOp struct{ Op, Path, Value string }
 
-// edits are the operations of an answer's patch, but for that which notes the id of the CREATE.
-func edits(t *testing.T, a admission.Answer) []edit {
+// patchOps are the operations of an answer's patch, but for that which notes the id of the CREATE.
+func patchOps(t *testing.T, a admission.Answer) []patchOp {
 	t.Helper()
-	list, _ := editsOf(t, a.Response.Patch)
+	list, _ := parsePatch(t, a.Response.Patch)
 	return list
 }
 
-// editsOf are the operations of a patch and, apart from them, the id of the CREATE that one of them notes.
-func editsOf(t *testing.T, patch []byte) (list []edit, id string) {
+// parsePatch are the operations of a patch and, apart from them, the id of the CREATE that one of them notes.
+func parsePatch(t *testing.T, patch []byte) (list []patchOp, id string) {
 	t.Helper()
 	if patch == nil {
 		return nil, ""
@@ -303,7 +303,7 @@ func editsOf(t *testing.T, patch []byte) (list []edit, id string) {
 				id = value
 				continue
 			}
-			list = append(list, edit{e.Op, e.Path, value})
+			list = append(list, patchOp{e.Op, e.Path, value})
 		default:
 			t.Fatalf("patch %s", patch)
 		}
@@ -311,10 +311,10 @@ func editsOf(t *testing.T, patch []byte) (list []edit, id string) {
 	return list, id
 }
 
-// pending says in words what is to be written to one Event.
-func pending(p store.PendingWrite) string {
+// pendingText says in words what is to be written to one Event.
+func pendingText(p store.PendingWrite) string {
 	if p.Notice != nil {
-		return fmt.Sprintf("notice %s about %v: %d, %v of %v", p.Notice.Bucket, p.Notice.About, p.Total, p.Notice.Reasons, p.Notice.Sources)
+		return fmt.Sprintf("notice %s about %v: %d, %v of %v", p.Notice.Bucket, p.Notice.InvolvedObject, p.Total, p.Notice.Reasons, p.Notice.Sources)
 	}
 	return fmt.Sprintf("write %s: %d (%d merged) %q", p.Name, p.Total, p.Merged(), p.Text)
 }
@@ -329,12 +329,12 @@ func (r *rig) claim() []store.PendingWrite {
 	return all
 }
 
-// pending is all that is to be written, in order, each in words.
-func (r *rig) pending() []string {
+// claimTexts is all that is to be written, in order, each in words.
+func (r *rig) claimTexts() []string {
 	r.t.Helper()
 	var said []string
 	for _, p := range r.claim() {
-		said = append(said, pending(p))
+		said = append(said, pendingText(p))
 	}
 	slices.Sort(said)
 	return said

@@ -17,17 +17,17 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent holds the spans of one review, by
+// TestSpanHasOutcomeButNoEventContent holds the spans of one review, by
 // its own, of which only what the sentence is about is looked at.
-func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
+func TestSpanHasOutcomeButNoEventContent(t *testing.T) {
 	t.Parallel()
 	const secret = "swordfish"
 	event := func(changes ...detail) []byte {
-		return reviewOf(t, newRequest(epoch(), "a", append(changes, message(secret), reason(secret))))
+		return marshalReview(t, newRequest(epoch(), "a", append(changes, message(secret), reason(secret))))
 	}
 	for says, test := range map[string]struct {
 		store    store.Store
-		policy   func(*applied)
+		policy   func(*appliedRules)
 		validate bool
 		query    string
 		body     []byte
@@ -38,11 +38,11 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 			want: []string{"eventquota.dry_run=true", "eventquota.outcome=admit", "eventquota.policy=own"},
 		},
 		"an Event that a bucket refuses": {
-			policy: allows(0), validate: true, body: event(),
+			policy: spamFilterBurst(0), validate: true, body: event(),
 			want: []string{"eventquota.bucket=spam filter", "eventquota.outcome=drop", "eventquota.policy=own"},
 		},
 		"an Event that cannot be decided": {
-			store: faulty(func() error { return errors.New("cannot take " + secret) }), body: event(),
+			store: faultyStore(func() error { return errors.New("cannot take " + secret) }), body: event(),
 			want: []string{"Error not decided", "eventquota.outcome=undecided", "eventquota.policy=own"},
 		},
 		"an Event that cannot be read": {
@@ -58,7 +58,7 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, named("own", func(p *applied) {
+			r := newRig(t, namedPolicy("own", func(p *appliedRules) {
 				if test.policy != nil {
 					test.policy(p)
 				}
@@ -70,11 +70,11 @@ func TestATraceSaysWhatBecameOfAReviewAndNothingOfTheEvent(t *testing.T) {
 			if test.validate {
 				phase = r.gate.Validate
 			}
-			h := handlerOf(r.gate, phase, 2)
+			h := newHandler(r.gate, phase, 2)
 			recorder := tracetest.NewSpanRecorder()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
 			ctx, span := tracer.Start(t.Context(), "review")
-			postAs(t, h, httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+cmp.Or(test.query, unhurried), strings.NewReader(string(test.body))))
+			doRequest(t, h, httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+cmp.Or(test.query, longTimeout), strings.NewReader(string(test.body))))
 			span.End()
 			all := recorder.Ended()
 			ended := all[len(all)-1]

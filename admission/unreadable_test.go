@@ -15,15 +15,15 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// unreadables are reviews whose Events cannot be read, each from what its object and oldObject
+// unreadableReviews are reviews whose Events cannot be read, each from what its object and oldObject
 // are, which stand where the API server writes them.
-func unreadables() map[string]string {
-	named, long := `{"metadata": {"name": "a"}}`, strings.Repeat("x", admission.MaxBytes)
+func unreadableReviews() map[string]string {
+	named, long := `{"metadata": {"name": "a"}}`, strings.Repeat("x", admission.MaxReviewBytes)
 	return map[string]string{
 		"too long":                  `"object": {"metadata": {"name": "a"}, "message": "` + long + `"}, "oldObject": ` + named,
 		"too long an old object":    `"object": ` + named + `, "oldObject": {"message": "` + long + `"}`,
-		"too long in its end":       `"object": ` + named + `, "oldObject": ` + named + `, "options": {}` + strings.Repeat(" ", admission.MaxBytes),
-		"too deep":                  `"object": {"x": ` + nested(20_000) + `}, "oldObject": ` + named,
+		"too long in its end":       `"object": ` + named + `, "oldObject": ` + named + `, "options": {}` + strings.Repeat(" ", admission.MaxReviewBytes),
+		"too deep":                  `"object": {"x": ` + nestedJSON(20_000) + `}, "oldObject": ` + named,
 		"a count that is text":      `"object": {"metadata": {"name": "a"}, "count": "3"}, "oldObject": ` + named,
 		"a count over 32 bits":      `"object": {"count": 2147483648}, "oldObject": ` + named,
 		"a count over all bounds":   `"object": {"count": 1e400}, "oldObject": ` + named,
@@ -45,13 +45,13 @@ type unreadableRig struct {
 	handlers map[admissionv1.Operation]http.Handler
 }
 
-func newUnreadableRig(t *testing.T, change func(*applied)) *unreadableRig {
+func newUnreadableRig(t *testing.T, change func(*appliedRules)) *unreadableRig {
 	t.Helper()
 	p := defaults()
 	change(p)
 	r := newRig(t, p)
 	return &unreadableRig{r, map[admissionv1.Operation]http.Handler{
-		admissionv1.Create: handlerOf(r.gate, r.gate.Mutate, 1), admissionv1.Update: handlerOf(r.gate, r.gate.Validate, 1),
+		admissionv1.Create: newHandler(r.gate, r.gate.Mutate, 1), admissionv1.Update: newHandler(r.gate, r.gate.Validate, 1),
 	}}
 }
 
@@ -61,7 +61,7 @@ func (r *unreadableRig) send(operation admissionv1.Operation, namespace, members
 	body := fmt.Sprintf(`{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": %q,`+
 		`"kind": {"group": "", "version": "v1", "kind": "Event"}, "namespace": %q, "operation": %q, "userInfo": {"username": "u"}, %s}}`,
 		requestUID, namespace, operation, members)
-	a := answered(r.t, post(r.t, r.handlers[operation], []byte(body), unhurried))
+	a := reviewResponse(r.t, post(r.t, r.handlers[operation], []byte(body), longTimeout))
 	switch {
 	case a.UID != requestUID || a.Patch != nil:
 		r.t.Errorf("answer to %q with patch %q, want one to %q without", a.UID, a.Patch, requestUID)
@@ -71,8 +71,8 @@ func (r *unreadableRig) send(operation admissionv1.Operation, namespace, members
 	return "admit"
 }
 
-// tally counts what is the same.
-func tally(all []string) map[string]int {
+// countEqual counts what is the same.
+func countEqual(all []string) map[string]int {
 	counts := map[string]int{}
 	for _, one := range all {
 		counts[one]++
@@ -80,16 +80,16 @@ func tally(all []string) map[string]int {
 	return counts
 }
 
-// TestWhatCannotBeReadIsLimitedLikeTheRest: the API server admits a write whose review is not answered, and the
+// TestUnreadableEventsAreLimited: the API server admits a write whose review is not answered, and the
 // writer of an Event decides how long and how deep its review is.
-func TestWhatCannotBeReadIsLimitedLikeTheRest(t *testing.T) {
+func TestUnreadableEventsAreLimited(t *testing.T) {
 	t.Parallel()
-	per := func(part policy.KeyPart) func(*applied) { return only(limit(3, 1, time.Hour, part)) }
-	brake := func(p *applied) { p.Rule, p.Action = identified("ClusterEventPolicy", ""), policy.Drop }
+	per := func(part policy.KeyPart) func(*appliedRules) { return onlyLimits(limit(3, 1, time.Hour, part)) }
+	brake := func(p *appliedRules) { p.Rule, p.Action = ruleIdentity("ClusterEventPolicy", ""), policy.Drop }
 	const empty = `limit "each %s" of quota is empty: next token at 2030-03-01T13:00:00Z, in 1h0m0s`
 	const reported = "notice %s about shop/Namespace/shop: %d, [{ %[2]d}] of [{unknown %[2]d}]"
 	for says, tt := range map[string]struct {
-		applies  func(*applied)
+		applies  func(*appliedRules)
 		answers  map[string]int
 		pending  []string
 		isolated bool // the next namespace has tokens of its own
@@ -107,22 +107,22 @@ func TestWhatCannotBeReadIsLimitedLikeTheRest(t *testing.T) {
 			[]string{fmt.Sprintf(reported, `each InvolvedObject`, 7)}, true,
 		},
 		"by a quota of what the content is": {
-			func(p *applied) {
+			func(p *appliedRules) {
 				per(policy.KeyNamespace)(p)
 				p.quotas[0].Match = policy.Match{Types: []string{"Warning"}, Reasons: []string{"BackOff"}, Messages: []policy.Glob{policy.NewGlob("a")}}
 			}, map[string]int{"admit": 3, fmt.Sprintf(empty, "Namespace"): 7},
 			[]string{fmt.Sprintf(reported, `each Namespace`, 7)}, true,
 		},
 		"by no policy of what the content is": {
-			func(p *applied) {
-				only()(p)
+			func(p *appliedRules) {
+				onlyLimits()(p)
 				drops := policy.Default()
-				drops.Rule, drops.Action, drops.Match.Kinds = identified("ClusterEventPolicy", ""), policy.Drop, []string{""}
-				p.before = append(p.before, drops)
+				drops.Rule, drops.Action, drops.Match.Kinds = ruleIdentity("ClusterEventPolicy", ""), policy.Drop, []string{""}
+				p.earlierPolicies = append(p.earlierPolicies, drops)
 			}, map[string]int{"admit": 10}, nil, true,
 		},
 		"by a spam filter": {
-			allows(3),
+			spamFilterBurst(3),
 			map[string]int{"admit": 3, "spam filter of the default policy is empty: next token at 2030-03-01T12:05:00Z, in 5m0s": 7},
 			[]string{fmt.Sprintf(reported, `spam filter`, 7)}, true,
 		},
@@ -130,7 +130,7 @@ func TestWhatCannotBeReadIsLimitedLikeTheRest(t *testing.T) {
 			brake, map[string]int{"ClusterEventPolicy p drops it": 10}, []string{fmt.Sprintf(reported, "", 10)}, false,
 		},
 	} {
-		for shape, members := range unreadables() {
+		for shape, members := range unreadableReviews() {
 			for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 				t.Run(fmt.Sprintf("%s, %s, %s", says, operation, shape), func(t *testing.T) {
 					t.Parallel()
@@ -139,13 +139,13 @@ func TestWhatCannotBeReadIsLimitedLikeTheRest(t *testing.T) {
 					for range 10 {
 						said = append(said, r.send(operation, "shop", members))
 					}
-					if diff := cmp.Diff(tt.answers, tally(said)); diff != "" {
+					if diff := cmp.Diff(tt.answers, countEqual(said)); diff != "" {
 						t.Errorf("answers (-want +got):\n%s", diff)
 					}
-					if diff := cmp.Diff(tt.pending, r.pending()); diff != "" {
+					if diff := cmp.Diff(tt.pending, r.claimTexts()); diff != "" {
 						t.Errorf("pending (-want +got):\n%s", diff)
 					}
-					if !r.gate.Local.Untouched() {
+					if !r.gate.UndecidedLimiter.Full() {
 						t.Error("one was admitted under the local limit, which is for Events that are not decided")
 					}
 					if said := r.send(operation, "bank", members); tt.isolated && said != "admit" {
@@ -157,27 +157,27 @@ func TestWhatCannotBeReadIsLimitedLikeTheRest(t *testing.T) {
 	}
 }
 
-// TestADryRunThatCannotBeReadChangesNothing, and neither does a write nothing limits it, as nobody
+// TestUnreadableDryRunChangesNothing, and neither does a write nothing limits it, as nobody
 // knows what it would repeat. Of a review that cannot be read to its end, nobody knows whether it is a dry run.
-func TestADryRunThatCannotBeReadChangesNothing(t *testing.T) {
+func TestUnreadableDryRunChangesNothing(t *testing.T) {
 	t.Parallel()
 	unknown := []string{"too long", "too long an old object", "too long in its end", "too deep", "a bare control byte", "a byte order mark"}
-	for shape, members := range unreadables() {
+	for shape, members := range unreadableReviews() {
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 			t.Run(fmt.Sprintf("%s, %s", operation, shape), func(t *testing.T) {
 				t.Parallel()
-				r := newUnreadableRig(t, only(limit(3, 1, time.Hour, policy.KeyNamespace)))
-				free := newUnreadableRig(t, func(*applied) {})
+				r := newUnreadableRig(t, onlyLimits(limit(3, 1, time.Hour, policy.KeyNamespace)))
+				free := newUnreadableRig(t, func(*appliedRules) {})
 				for range 10 {
 					r.send(operation, "shop", members+`, "dryRun": true`)
 					if said := free.send(operation, "shop", members); said != "admit" {
 						t.Errorf("%q where nothing limits it, want it admitted", said)
 					}
 				}
-				if changed := r.store.writes > 0 || len(r.pending()) > 0; changed != slices.Contains(unknown, shape) {
-					t.Errorf("a dry run: the store was asked about %d writes", r.store.writes)
+				if changed := r.store.decisions > 0 || len(r.claimTexts()) > 0; changed != slices.Contains(unknown, shape) {
+					t.Errorf("a dry run: the store was asked about %d writes", r.store.decisions)
 				}
-				if said := free.pending(); len(said) > 0 {
+				if said := free.claimTexts(); len(said) > 0 {
 					t.Errorf("%q is pending where nothing limits it, want nothing", said)
 				}
 			})

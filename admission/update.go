@@ -12,51 +12,51 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// update is what an UPDATE adds to a write.
-func (q *question) update(h *store.Hasher) store.Update {
+// buildUpdate is what an UPDATE adds to a write.
+func (q *evaluation) buildUpdate(h *store.Hasher) store.Update {
 	u := store.Update{
-		Recorder: isRecorders(q.Request, q.message),
-		Reverts:  reverts(q.OldObject, q.Object, q.message),
-		UID:      string(q.OldObject.UID),
-		Stored:   StoredOf(q.OldObject, q.storeID),
+		ByRecorder:     isRecorderUpdate(q.Request, q.message),
+		RevertsMessage: revertsMessage(q.OldObject, q.Object, q.message),
+		UID:            string(q.OldObject.UID),
+		Stored:         ReadStored(q.OldObject, q.storeID),
 	}
-	if u.Recorder {
+	if u.ByRecorder {
 		// By all that a recorder moves, as the API server asks again after a conflict.
-		u.Same = q.contentKey(h.Add("update", q.Object.Name, q.message), repeat(q.Object))
+		u.ContentKey = q.contentKey(h.Add("update", q.Object.Name, q.message), repeatFields(q.Object))
 	} else {
-		u.Same = q.sameContent(h)
+		u.ContentKey = q.contentUpdateKey(h)
 	}
 	return u
 }
 
-// isRecorders reports whether an UPDATE moves nothing but what a recorder moves when an Event repeats: count, series,
+// isRecorderUpdate reports whether an UPDATE moves nothing but what a recorder moves when an Event repeats: count, series,
 // timestamps and, with them, the message of an aggregate. Whatever else a write moves, a label or an annotation, would
 // be lost if the write were merged. message is the Event's within its limit: recorders of core/v1 send the message with
 // each PATCH, as they know it, whatever became of it when the Event was stored.
 //
 // One that moves nothing, or puts the message of an aggregate back, is a recorder's too: others may have brought the
 // stored count to just what this one has come to, within one second. kubectl has not.
-func isRecorders(r *Request, message string) bool {
+func isRecorderUpdate(r *Request, message string) bool {
 	before, after := r.OldObject, r.Object
 	was, is := *before, *after
 	if isAggregate(before) || was.Message == message {
 		was.Message = is.Message
 	}
-	if r.same(repeat(before), repeat(after)) {
-		return r.Options.FieldManager == "" && r.same(&was, &is)
+	if r.equalAsStored(repeatFields(before), repeatFields(after)) {
+		return r.Options.FieldManager == "" && r.equalAsStored(&was, &is)
 	}
-	blankRepeat(&was)
-	blankRepeat(&is)
-	return r.same(&was, &is)
+	clearRepeatFields(&was)
+	clearRepeatFields(&is)
+	return r.equalAsStored(&was, &is)
 }
 
-// repeat is what a recorder moves when an Event repeats.
-func repeat(e *corev1.Event) *corev1.Event {
+// repeatFields is what a recorder moves when an Event repeats.
+func repeatFields(e *corev1.Event) *corev1.Event {
 	return &corev1.Event{Count: e.Count, Series: e.Series, FirstTimestamp: e.FirstTimestamp, LastTimestamp: e.LastTimestamp}
 }
 
-// same compares Events as they are stored: their protobuf has an empty list or map as none.
-func (r *Request) same(a, b *corev1.Event) bool {
+// equalAsStored compares Events as they are stored: their protobuf has an empty list or map as none.
+func (r *Request) equalAsStored(a, b *corev1.Event) bool {
 	n := a.Size()
 	if n != b.Size() {
 		return false
@@ -69,28 +69,28 @@ func (r *Request) same(a, b *corev1.Event) bool {
 	return err == nil && bytes.Equal(both[:n], both[n:])
 }
 
-// blankRepeat blanks what a recorder moves and what the API server moves with it.
-func blankRepeat(e *corev1.Event) {
+// clearRepeatFields blanks what a recorder moves and what the API server moves with it.
+func clearRepeatFields(e *corev1.Event) {
 	e.Count, e.Series = 0, nil
 	e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{}
-	blankVersion(e)
+	clearVersionFields(e)
 }
 
-// blankVersion blanks what the API server moves with every write.
-func blankVersion(e *corev1.Event) {
+// clearVersionFields blanks what the API server moves with every write.
+func clearVersionFields(e *corev1.Event) {
 	e.ManagedFields, e.ResourceVersion, e.Generation = nil, "", 0
 }
 
-// reverts reports whether a recorder's UPDATE would put back a message that was cut or combined at the CREATE.
-func reverts(before, after *corev1.Event, message string) bool {
+// revertsMessage reports whether a recorder's UPDATE would put back a message that was cut or combined at the CREATE.
+func revertsMessage(before, after *corev1.Event, message string) bool {
 	return before.Message != after.Message && (message != after.Message || isAggregate(before) && !isAggregate(after))
 }
 
-// sameContent names an UPDATE that is no recorder's by the whole content and the version that it replaces:
+// contentUpdateKey names an UPDATE that is no recorder's by the whole content and the version that it replaces:
 // otherwise two users who alternately write one thing each would pay only once.
-func (r *Request) sameContent(h *store.Hasher) store.Key {
+func (r *Request) contentUpdateKey(h *store.Hasher) store.Key {
 	e := *r.Object
-	blankVersion(&e)
+	clearVersionFields(&e)
 	return r.contentKey(h.Add("content", r.OldObject.ResourceVersion), &e)
 }
 
@@ -109,10 +109,10 @@ const scratchBytes = 1024
 
 // scratch is memory of n bytes that the next call uses again.
 func (r *Request) scratch(n int) []byte {
-	if len(r.encoded) < n {
-		r.encoded = make([]byte, max(n, scratchBytes))
+	if len(r.scratchBuffer) < n {
+		r.scratchBuffer = make([]byte, max(n, scratchBytes))
 	}
-	return r.encoded[:n]
+	return r.scratchBuffer[:n]
 }
 
 // AnnotationMerged says how many of an Event's occurrences came under other names and were merged into it, as in "43 of
@@ -131,46 +131,46 @@ const AnnotationMessages = "eventquota.io/messages"
 const AnnotationCreateID = "eventquota.io/create-id"
 
 const (
-	mergedNote = "%d of %d"
-	mergedBy   = " by "
+	mergedFormat  = "%d of %d"
+	mergedByInfix = " by "
 )
 
-// MergedNote is the value of AnnotationMerged. A store that all replicas share has no ID.
-func MergedNote(merged, total int64, storeID string) string {
-	note := fmt.Sprintf(mergedNote, merged, total)
+// FormatMerged is the value of AnnotationMerged. A store that all replicas share has no ID.
+func FormatMerged(merged, total int64, storeID string) string {
+	note := fmt.Sprintf(mergedFormat, merged, total)
 	if storeID != "" {
-		note += mergedBy + storeID
+		note += mergedByInfix + storeID
 	}
 	return note
 }
 
-// StoredOf reads the count of a stored Event for the store of an ID. An invalid note is ignored.
-func StoredOf(e *corev1.Event, storeID string) store.Stored {
+// ReadStored reads the count of a stored Event for the store of an ID. An invalid note is ignored.
+func ReadStored(e *corev1.Event, storeID string) store.Stored {
 	s := store.Stored{Count: Occurrences(e)}
 	note, ok := e.Annotations[AnnotationMerged]
 	if !ok {
 		return s
 	}
-	note, by, _ := strings.Cut(note, mergedBy)
+	note, by, _ := strings.Cut(note, mergedByInfix)
 	var merged, total int64
-	if _, err := fmt.Sscanf(note, mergedNote, &merged, &total); err != nil ||
+	if _, err := fmt.Sscanf(note, mergedFormat, &merged, &total); err != nil ||
 		merged > total || total > math.MaxInt32 || merged < -math.MaxInt32 {
 		return s
 	}
-	s.Merged, s.Overwritten, s.Foreign = merged, total != s.Count, by != storeID
+	s.Merged, s.Overwritten, s.ByOtherStore = merged, total != s.Count, by != storeID
 	return s
 }
 
-// Matches reports whether a stored Event is the one that a pending write is for, whose uid is not known: by what its
+// MatchesPending reports whether a stored Event is the one that a pending write is for, whose uid is not known: by what its
 // CREATE noted on it and, if that noted nothing, by its content. An aggregate goes by what is similar, whatever its
 // message says by now.
-func Matches(p *store.PendingWrite, e *corev1.Event) bool {
+func MatchesPending(p *store.PendingWrite, e *corev1.Event) bool {
 	if noted := e.Annotations[AnnotationCreateID]; p.CreateID != 0 || noted != "" {
-		return p.CreateID != 0 && noted == createNote(p.CreateID)
+		return p.CreateID != 0 && noted == formatCreateID(p.CreateID)
 	}
 	var h store.Hasher
 	object := objectKey(&h, e.Namespace, e)
-	return object == p.Object &&
+	return object == p.ObjectKey &&
 		(p.Key.IsZero() || p.Key == exactKey(&h, object, e, e.Message) || p.Key == similarKey(&h, object, e))
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// fleet knows the workload of one pod.
-type fleet struct{ namespace, name, uid string }
+// onePodWorkload knows the workload of one pod.
+type onePodWorkload struct{ namespace, name, uid string }
 
 // Find implements admission.Workloads.
-func (f fleet) Find(namespace, kind, name, uid string) (store.Object, bool) {
+func (f onePodWorkload) Find(namespace, kind, name, uid string) (store.Object, bool) {
 	if kind != "Pod" || namespace != f.namespace || name != f.name || uid != "" && uid != f.uid {
 		return store.Object{}, false
 	}
@@ -24,11 +24,11 @@ func deployment() store.Object {
 	return store.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "web", UID: "deployment-uid"}
 }
 
-// TestAWorkloadIsThatOfAPodOfTheNamespace has Events about objects of other namespaces, or of none, which anyone may write about.
-func TestAWorkloadIsThatOfAPodOfTheNamespace(t *testing.T) {
+// TestWorkloadIsFoundWithinNamespaceOnly has Events about objects of other namespaces, or of none, which anyone may write about.
+func TestWorkloadIsFoundWithinNamespaceOnly(t *testing.T) {
 	t.Parallel()
 	about := func(change func(*corev1.ObjectReference)) details {
-		return details{event(func(e *corev1.Event) { change(&e.InvolvedObject) })}
+		return details{changeEvent(func(e *corev1.Event) { change(&e.InvolvedObject) })}
 	}
 	for says, tt := range map[string]struct {
 		details details
@@ -43,9 +43,9 @@ func TestAWorkloadIsThatOfAPodOfTheNamespace(t *testing.T) {
 		"nothing":                    {about(func(o *corev1.ObjectReference) { *o = corev1.ObjectReference{} }), store.Object{}},
 	} {
 		r := newRig(t, defaults())
-		var decided admission.Decided
-		r.gate.Workloads, r.gate.Recorder = fleet{"default", "web", "web-uid"}, onDecision(func(d admission.Decided) { decided = d })
-		if got := r.asks(tt.details).Write.Workload; got != tt.want {
+		var decided admission.DecidedWrite
+		r.gate.Workloads, r.gate.Observer = onePodWorkload{"default", "web", "web-uid"}, decisionFunc(func(d admission.DecidedWrite) { decided = d })
+		if got := r.captureCreate(tt.details).Write.Workload; got != tt.want {
 			t.Errorf("%s: the store is asked about %s, want %s", says, got, tt.want)
 		}
 		if decided.Workload != tt.want {

@@ -91,8 +91,8 @@ func (w *world) user(name string, secrets, configurations []string) user {
 	return w.client(config)
 }
 
-// emptied is the world for a test, without Secret and webhook configurations when that has ended.
-func (w *world) emptied(t *testing.T) *world {
+// cleanedUp is the world for a test, without Secret and webhook configurations when that has ended.
+func (w *world) cleanedUp(t *testing.T) *world {
 	t.Helper()
 	one := *w
 	one.T = t
@@ -140,10 +140,12 @@ func (w *world) install() {
 }
 
 // trust reads and writes the configurations as an admin.
-func (w *world) trust() *trust { return &trust{client: w.admin.configurations, service: w.service} }
+func (w *world) trust() *webhookTrust {
+	return &webhookTrust{client: w.admin.configurations, service: w.service}
+}
 
-// hooks are those of a Service, of the validating configuration first.
-func (w *world) hooks(service string) (all []hook) {
+// webhooks are those of a Service, of the validating configuration first.
+func (w *world) webhooks(service string) (all []webhook) {
 	w.Helper()
 	c := w.trust()
 	c.service.Name = service
@@ -158,14 +160,14 @@ func (w *world) hooks(service string) (all []hook) {
 // segments are those of the paths of the webhooks that are ours, of the validating configuration first.
 func (w *world) segments() (segments []string) {
 	w.Helper()
-	for _, h := range w.hooks(w.service.Name) {
+	for _, h := range w.webhooks(w.service.Name) {
 		segments = append(segments, h.segment())
 	}
 	return segments
 }
 
 // drift changes the webhook of the validating configuration that is ours.
-func (w *world) drift(change func(*hook)) {
+func (w *world) drift(change func(*webhook)) {
 	w.Helper()
 	found, err := w.trust().get(w.Context(), validatingConfiguration)
 	w.must(err)
@@ -176,7 +178,7 @@ func (w *world) drift(change func(*hook)) {
 }
 
 // trusting gives a caBundle to a webhook.
-func trusting(bundle []byte) func(*hook) { return func(h *hook) { h.bundle = bundle } }
+func trusting(bundle []byte) func(*webhook) { return func(h *webhook) { h.bundle = bundle } }
 
 // secret is what is stored.
 func (w *world) secret() *corev1.Secret {
@@ -199,7 +201,7 @@ func (w *world) replicas(n int, by user) []*Managed {
 	all := make([]*Managed, n)
 	for i := range all {
 		all[i] = NewManaged(by.CoreV1(), by.configurations, w.service, secretName)
-		all[i].timing.period = 50 * time.Millisecond
+		all[i].timing.checkInterval = 50 * time.Millisecond
 	}
 	return all
 }

@@ -21,7 +21,7 @@ import (
 // not to be guessed. All replicas serve that in a Secret: the first to write it, by resourceVersion, decides, and the
 // others read it.
 //
-// A certificate is renewed after a day, and after CallFailed. For ten minutes the next one is only made known: its CA
+// A certificate is renewed after a day, and after ReportFailedCall. For ten minutes the next one is only made known: its CA
 // is trusted, and its path accepted. For ten more the API server calls that path, so that no API server meets what it
 // does not know yet. Then it is served, and only its path is accepted.
 type Managed struct {
@@ -29,7 +29,7 @@ type Managed struct {
 
 	secrets corev1client.SecretInterface
 	secret  string                 // its name
-	leaked  atomic.Pointer[string] // the segment of the last call that failed
+	exposed atomic.Pointer[string] // the segment of the last call that failed
 	repairs atomic.Int64
 }
 
@@ -40,39 +40,39 @@ type Managed struct {
 // and patch the two webhook configurations.
 func NewManaged(secrets corev1client.SecretsGetter, configurations dynamic.Interface, s Service, secret string) *Managed {
 	m := &Managed{secrets: secrets.Secrets(s.Namespace), secret: secret}
-	m.trust = trust{client: configurations, service: s}
+	m.trust = webhookTrust{client: configurations, service: s}
 	m.timing = defaultTiming()
-	m.look = func(ctx context.Context) error {
-		return retry.RetryOnConflict(retry.DefaultRetry, func() error { return m.keep(ctx) }) // another replica was faster
+	m.check = func(ctx context.Context) error {
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error { return m.reconcile(ctx) }) // another replica was faster
 	}
 	return m
 }
 
 // Accepts reports whether a segment ends the path of a call of the API server. It takes as long for any.
 func (m *Managed) Accepts(segment string) bool {
-	h := m.held.Load()
+	h := m.serving.Load()
 	return h != nil && accepts(h.segments, segment)
 }
 
-// CallFailed says that the API server took a call for failed, and so has written the path into its log.
-func (m *Managed) CallFailed() {
-	if h := m.held.Load(); h != nil {
-		m.leaked.Store(new(h.rotation.wanted("", time.Now(), m.timing)))
+// ReportFailedCall says that the API server took a call for failed, and so has written the path into its log.
+func (m *Managed) ReportFailedCall() {
+	if h := m.serving.Load(); h != nil {
+		m.exposed.Store(new(h.rotation.wantedSegment("", time.Now(), m.timing)))
 	}
 }
 
 // Repairs is how often this replica found a webhook configuration with a path that is not accepted, and wrote its own.
 func (m *Managed) Repairs() int64 { return m.repairs.Load() }
 
-// keep does all that is due. The order matters: the configurations are read before the Secret and written only if they
+// reconcile does all that is due. The order matters: the configurations are read before the Secret and written only if they
 // are still as read, so no replica overwrites a caBundle with an older one.
-func (m *Managed) keep(ctx context.Context) error {
+func (m *Managed) reconcile(ctx context.Context) error {
 	found, unread := m.trust.read(ctx)
-	agreed, err := m.agree(ctx, found, unread == nil)
+	agreed, err := m.advanceRotation(ctx, found, unread == nil)
 	if err != nil {
 		return errors.Join(err, unread)
 	}
-	if err := m.hold(ctx, agreed); err != nil {
+	if err := m.serve(ctx, agreed); err != nil {
 		return errors.Join(err, unread)
 	}
 	errs := []error{unread}
@@ -82,7 +82,7 @@ func (m *Managed) keep(ctx context.Context) error {
 		has := h.segment()
 		// One that was never written to has no caBundle either.
 		repair := !accepts(agreed.segments(), has) && (h.path != "" || len(h.bundle) > 0)
-		path := phaseOf(h.configuration) + "/" + agreed.wanted(has, time.Now(), m.timing)
+		path := phaseOf(h.configuration) + "/" + agreed.wantedSegment(has, time.Now(), m.timing)
 		injected, err := m.trust.inject(ctx, h, agreed.bundle, path)
 		errs = append(errs, err)
 		written = written || injected
@@ -99,22 +99,22 @@ func (m *Managed) keep(ctx context.Context) error {
 	return errors.Join(append(errs, err, m.Ready())...)
 }
 
-// hold serves what has been agreed on.
-func (m *Managed) hold(ctx context.Context, r *rotation) error {
+// serve serves what has been agreed on.
+func (m *Managed) serve(ctx context.Context, r *rotation) error {
 	pair, err := r.serving.pair()
 	if err != nil {
 		return err
 	}
-	before := m.held.Swap(&held{pair: pair, rotation: *r, segments: r.segments()})
+	before := m.serving.Swap(&serving{pair: pair, rotation: *r, segments: r.segments()})
 	if before == nil || !bytes.Equal(before.rotation.serving.cert, r.serving.cert) {
 		logr.FromContextOrDiscard(ctx).Info("Serves another certificate", "serial", pair.Leaf.SerialNumber.String(), "expires", pair.Leaf.NotAfter)
 	}
 	return nil
 }
 
-// agree returns the rotation of the Secret after the step that is due. complete says whether all webhook configurations
+// advanceRotation returns the rotation of the Secret after the step that is due. complete says whether all webhook configurations
 // are known. It fails with a conflict when another replica has taken a step meanwhile.
-func (m *Managed) agree(ctx context.Context, found []hook, complete bool) (*rotation, error) {
+func (m *Managed) advanceRotation(ctx context.Context, found []webhook, complete bool) (*rotation, error) {
 	stored, err := m.secrets.Get(ctx, m.secret, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s: %w", m.secret, err)
@@ -123,26 +123,26 @@ func (m *Managed) agree(ctx context.Context, found []hook, complete bool) (*rota
 	before := rotationOf(stored.Data)
 	r := before
 	due := m.due(&r, now, found, complete)
-	h := m.held.Load()
-	lost := due == begin && h != nil && h.rotation.valid(h.rotation.serving, host, now)
+	h := m.serving.Load()
+	lost := due == stepIssue && h != nil && h.rotation.valid(h.rotation.serving, host, now)
 	if lost {
 		// The Secret was emptied. Nothing is wrong with the certificate.
 		r = h.rotation
 		due = m.due(&r, now, found, complete)
 	}
-	if due == begin || lost {
+	if due == stepIssue || lost {
 		// Replicas may serve what is trusted now until they read this.
 		for i := range found {
 			r.bundle = newest(now, found[i].bundle, r.bundle)
 		}
 	}
 	var fresh issued
-	if due == begin || due == prepare {
+	if due == stepIssue || due == stepPrepare {
 		if fresh, err = issue(host, m.timing.lifetime); err != nil {
 			return nil, err
 		}
 	}
-	r = r.take(due, fresh, now)
+	r = r.apply(due, fresh, now)
 	if maps.EqualFunc(before.data(), r.data(), bytes.Equal) {
 		return &r, nil
 	}
@@ -155,12 +155,12 @@ func (m *Managed) agree(ctx context.Context, found []hook, complete bool) (*rota
 }
 
 // due is the step to take. The next certificate is ready if every webhook configuration is known, trusts it and has its path.
-func (m *Managed) due(r *rotation, now time.Time, found []hook, complete bool) step {
+func (m *Managed) due(r *rotation, now time.Time, found []webhook, complete bool) rotationStep {
 	host := m.trust.service.host()
 	pair, err := r.next.pair()
 	ready := complete && err == nil
 	for i := range found {
 		ready = ready && verify(&pair, found[i].bundle, host, now) == nil && found[i].segment() == Segment(r.next.key)
 	}
-	return r.due(host, now, m.timing, ptr.Deref(m.leaked.Load(), ""), ready)
+	return r.nextStep(host, now, m.timing, ptr.Deref(m.exposed.Load(), ""), ready)
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // replicas agree through a real API server
 )
 
-// TestAtAnAPIServer has tests that share one, as it takes some seconds to start.
+// TestAPIServer has tests that share one, as it takes some seconds to start.
 //
 //nolint:tparallel // each has the webhook configurations for itself
-func TestAtAnAPIServer(t *testing.T) {
+func TestAPIServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cluster.Options{})
 	for says, test := range map[string]func(*testing.T, *world){
 		"replicas agree": replicasAgree,
-		"a path that somebody changes is repaired": aPathThatSomebodyChangesIsRepaired,
-		"readiness never waits for rights":         readinessNeverWaitsForRights,
-		"the first of two writes counts":           theFirstOfTwoWritesCounts,
+		"a path that somebody changes is repaired": changedPathIsRepaired,
+		"readiness never waits for rights":         readinessDoesNotNeedPermissions,
+		"the first of two writes counts":           concurrentWritesConflict,
 	} {
-		t.Run(says, func(t *testing.T) { test(t, w.emptied(t)) })
+		t.Run(says, func(t *testing.T) { test(t, w.cleanedUp(t)) })
 	}
 }
 
@@ -40,13 +40,13 @@ func replicasAgree(t *testing.T, w *world) {
 	secrets := w.admin.CoreV1().Secrets(w.service.Namespace)
 	w.install()
 	replicas := w.replicas(5, by)
-	if err := replicas[0].look(ctx); !apierrors.IsNotFound(err) {
+	if err := replicas[0].check(ctx); !apierrors.IsNotFound(err) {
 		t.Errorf("without a Secret: %v, want that it is not found", err)
 	}
 	w.shipEmpty()
 	stop := w.start(replicas)
 	agreed := w.agreed(replicas)
-	for _, h := range w.hooks("other") {
+	for _, h := range w.webhooks("other") {
 		if len(h.bundle) > 0 {
 			t.Errorf("a webhook that others answer has the caBundle %q, want none", h.bundle)
 		}
@@ -55,7 +55,7 @@ func replicasAgree(t *testing.T, w *world) {
 	// Perhaps a newer version has put something there.
 	more, err := secrets.Patch(ctx, secretName, types.MergePatchType, []byte(`{"data": {"more": "AA=="}}`), metav1.PatchOptions{})
 	w.must(err)
-	w.must(replicas[0].look(ctx))
+	w.must(replicas[0].check(ctx))
 	if w.secret().ResourceVersion != more.ResourceVersion {
 		t.Error("the Secret was written where nothing was due")
 	}
@@ -97,9 +97,9 @@ func replicasAgree(t *testing.T, w *world) {
 	}
 }
 
-// aPathThatSomebodyChangesIsRepaired holds that replicas write their own path over another one, and count that once, and
+// changedPathIsRepaired holds that replicas write their own path over another one, and count that once, and
 // that one which others may know is to be replaced.
-func aPathThatSomebodyChangesIsRepaired(t *testing.T, w *world) {
+func changedPathIsRepaired(t *testing.T, w *world) {
 	t.Helper()
 	w.install()
 	w.shipEmpty()
@@ -123,8 +123,8 @@ func aPathThatSomebodyChangesIsRepaired(t *testing.T, w *world) {
 	}
 	for i, path := range []string{"/validate", "/mutate/" + segment, "/validate/" + Segment(nil), ""} {
 		stop()
-		w.drift(func(h *hook) { h.path = path })
-		_ = blind.look(t.Context()) // it may write nothing
+		w.drift(func(h *webhook) { h.path = path })
+		_ = blind.check(t.Context()) // it may write nothing
 		expect(t, blind.Ready(), "a path that is not accepted")
 		stop = w.start(replicas)
 		cli.Eventually(t, "the path is written again", func() bool { return slices.Equal(w.segments(), written) && repairs() > int64(i) })
@@ -134,16 +134,16 @@ func aPathThatSomebodyChangesIsRepaired(t *testing.T, w *world) {
 		}
 	}
 	t.Cleanup(w.start(replicas))
-	replicas[1].CallFailed()
+	replicas[1].ReportFailedCall()
 	cli.Eventually(t, "another certificate is prepared after a call that failed, and its path accepted", func() bool {
 		key := w.secret().Data[nextKeyFile]
 		return key != nil && replicas[0].Accepts(Segment(key)) && replicas[1].Accepts(Segment(key))
 	})
 }
 
-// readinessNeverWaitsForRights holds that a replica is not ready while it is not
+// readinessDoesNotNeedPermissions holds that a replica is not ready while it is not
 // trusted, and ready where it cannot know.
-func readinessNeverWaitsForRights(t *testing.T, w *world) {
+func readinessDoesNotNeedPermissions(t *testing.T, w *world) {
 	t.Helper()
 	ctx := t.Context()
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func readinessNeverWaitsForRights(t *testing.T, w *world) {
 		{"its CA and the next", func() { w.drift(trusting(join(other, served))) }, ""},
 		{"the certificate replaced, not the CA", func() {
 			put(t, dir, fresh(t, 90*day))
-			_ = reader.look(ctx) // it says that it is not trusted
+			_ = reader.check(ctx) // it says that it is not trusted
 		}, "does not trust"},
 	} {
 		tt.change()
@@ -191,24 +191,24 @@ func readinessNeverWaitsForRights(t *testing.T, w *world) {
 	// Rights that are taken away leave nothing behind that it knows.
 	w.must(w.admin.RbacV1().ClusterRoleBindings().Delete(ctx, "mounted-get", metav1.DeleteOptions{}))
 	cli.Eventually(t, "ready without the rights it had", func() bool {
-		return apierrors.IsForbidden(reader.look(ctx)) && reader.Ready() == nil
+		return apierrors.IsForbidden(reader.check(ctx)) && reader.Ready() == nil
 	})
 
 	// One that may inject nothing and is not trusted is not ready either, and serves.
 	w.shipEmpty()
 	managed := w.replicas(1, w.user("reader", []string{"get", "update"}, []string{"get"}))[0]
 	expect(t, managed.Ready(), errNoCertificate.Error())
-	if err := managed.look(ctx); !apierrors.IsForbidden(err) {
+	if err := managed.check(ctx); !apierrors.IsForbidden(err) {
 		t.Errorf("look without the right to patch: %v", err)
 	}
 	expect(t, managed.Ready(), "does not trust")
 	w.drift(trusting(w.secret().Data[CAFile]))
-	_ = managed.look(ctx) // the mutating configuration is still not written
+	_ = managed.check(ctx) // the mutating configuration is still not written
 	expect(t, managed.Ready(), mutatingConfiguration)
 }
 
-// theFirstOfTwoWritesCounts holds that a replica never undoes what it has not seen.
-func theFirstOfTwoWritesCounts(t *testing.T, w *world) {
+// concurrentWritesConflict holds that a replica never undoes what it has not seen.
+func concurrentWritesConflict(t *testing.T, w *world) {
 	t.Helper()
 	ctx := t.Context()
 	w.install()
@@ -239,7 +239,7 @@ func (w *world) agreed(replicas []*Managed) (cert []byte) {
 			}
 		}
 		cert = r.serving.cert
-		for _, h := range w.hooks(w.service.Name) {
+		for _, h := range w.webhooks(w.service.Name) {
 			if string(h.bundle) != string(r.bundle) {
 				return false
 			}

@@ -14,16 +14,16 @@ import (
 // look. They must exist and belong together; later, those that do not, as one of them is still to be written, change
 // nothing. Without the right to get the two webhook configurations, Ready does not know what they trust.
 func NewMounted(dir string, configurations dynamic.Interface, s Service) (*Serving, error) {
-	m := &Serving{trust: trust{client: configurations, service: s}, timing: defaultTiming()}
+	m := &Serving{trust: webhookTrust{client: configurations, service: s}, timing: defaultTiming()}
 	read := func() error {
 		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, CertFile), filepath.Join(dir, KeyFile))
 		if err != nil {
 			return fmt.Errorf("read the serving certificate: %w", err)
 		}
-		m.held.Store(&held{pair: pair})
+		m.serving.Store(&serving{pair: pair})
 		return nil
 	}
-	m.look = func(ctx context.Context) error {
+	m.check = func(ctx context.Context) error {
 		_, unread := m.trust.read(ctx) // first: what trusts another certificate comes with it, or before
 		return errors.Join(read(), unread, m.Ready())
 	}

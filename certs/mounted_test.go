@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestFilesThatChangeAreServed holds that they are, though the API server is away, and that half an update is waited for.
-func TestFilesThatChangeAreServed(t *testing.T) {
+// TestChangedFilesAreServed holds that they are, though the API server is away, and that half an update is waited for.
+func TestChangedFilesAreServed(t *testing.T) {
 	t.Parallel()
 	away, err := dynamic.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
 	if err != nil {
@@ -27,7 +27,7 @@ func TestFilesThatChangeAreServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, m.Ready(), errNotLooked.Error())
+	expect(t, m.Ready(), errNotChecked.Error())
 	for _, step := range []struct {
 		files  issued
 		served issued
@@ -38,7 +38,7 @@ func TestFilesThatChangeAreServed(t *testing.T) {
 		{second, second, "connection refused"},
 	} {
 		put(t, dir, step.files)
-		expect(t, m.look(t.Context()), step.says)
+		expect(t, m.check(t.Context()), step.says)
 		expect(t, m.Ready(), "")
 		if !serves(m, step.served) {
 			t.Errorf("after files that say %q another certificate is served", step.says)

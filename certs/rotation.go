@@ -28,9 +28,9 @@ const (
 )
 
 const (
-	// mostTrusted bounds the CAs in a bundle. A replica that is cut off serves its certificate on, so those of earlier
+	// maxTrusted bounds the CAs in a bundle. A replica that is cut off serves its certificate on, so those of earlier
 	// ones are trusted too.
-	mostTrusted = 6
+	maxTrusted = 6
 	// segmentLength is that of 130 bits in base32.
 	segmentLength = 26
 )
@@ -45,13 +45,13 @@ type timing struct {
 	// webhook configurations have the path of the next certificate. Each replica must have read the Secret within the
 	// first half, and each API server the configurations within the second.
 	overlap time.Duration
-	// period is the time between two looks at the cluster. A fifth may be added.
-	period time.Duration
+	// checkInterval is the time between two looks at the cluster. A fifth may be added.
+	checkInterval time.Duration
 }
 
 // defaultTiming leaves three months to notice that certificates are not renewed.
 func defaultTiming() timing {
-	return timing{lifetime: 90 * 24 * time.Hour, renewAfter: 24 * time.Hour, overlap: 20 * time.Minute, period: 10 * time.Second}
+	return timing{lifetime: 90 * 24 * time.Hour, renewAfter: 24 * time.Hour, overlap: 20 * time.Minute, checkInterval: 10 * time.Second}
 }
 
 // Segment ends the path at which calls are accepted with a certificate that has this private key, in PEM. Only whoever has the key
@@ -70,45 +70,45 @@ type rotation struct {
 	serving, next issued
 }
 
-// step is what a rotation has to do next.
-type step string
+// rotationStep is what a rotation has to do next.
+type rotationStep string
 
 const (
-	keep    step = "keep"    // nothing
-	begin   step = "begin"   // issue a certificate and serve it at once: there is none
-	prepare step = "prepare" // issue the next one, which must be known before it is served
-	change  step = "change"  // serve the next one
+	stepNone     rotationStep = "keep"    // nothing
+	stepIssue    rotationStep = "begin"   // issue a certificate and serve it at once: there is none
+	stepPrepare  rotationStep = "prepare" // issue the next one, which must be known before it is served
+	stepActivate rotationStep = "change"  // serve the next one
 )
 
-// due is the step to take. leaked is a segment that others may know. ready reports whether every webhook configuration
+// nextStep is the step to take. leaked is a segment that others may know. ready reports whether every webhook configuration
 // trusts next and has its path.
-func (r *rotation) due(host string, now time.Time, t timing, leaked string, ready bool) step {
+func (r *rotation) nextStep(host string, now time.Time, t timing, leaked string, ready bool) rotationStep {
 	serving, next := r.valid(r.serving, host, now), r.valid(r.next, host, now)
 	switch {
 	case !serving && !next:
-		return begin
+		return stepIssue
 	case !serving: // there is nothing to lose
-		return change
+		return stepActivate
 	case next && ready && !now.Before(r.next.at().Add(t.overlap)):
-		return change
+		return stepActivate
 	case !next && (leaked == Segment(r.serving.key) || !now.Before(r.serving.at().Add(t.renewAfter))):
-		return prepare
+		return stepPrepare
 	}
-	return keep
+	return stepNone
 }
 
-// take is the rotation after a step, which no longer trusts CAs that have expired. fresh is a certificate just issued,
+// apply is the rotation after a step, which no longer trusts CAs that have expired. fresh is a certificate just issued,
 // where the step needs one.
-func (r *rotation) take(s step, fresh issued, now time.Time) rotation {
+func (r *rotation) apply(s rotationStep, fresh issued, now time.Time) rotation {
 	after := *r
 	switch s {
-	case begin:
+	case stepIssue:
 		after.serving, after.next = fresh, issued{}
-	case prepare:
+	case stepPrepare:
 		after.next = fresh
-	case change:
+	case stepActivate:
 		after.serving, after.next = r.next, issued{}
-	case keep:
+	case stepNone:
 	}
 	after.bundle = newest(now, r.bundle, fresh.ca)
 	return after
@@ -128,9 +128,9 @@ func (r *rotation) segments() []string {
 	return []string{Segment(r.serving.key), Segment(r.next.key)}
 }
 
-// wanted is the segment that a webhook configuration with this one is to have. It is never an older one: another
+// wantedSegment is the segment that a webhook configuration with this one is to have. It is never an older one: another
 // replica's clock may be ahead.
-func (r *rotation) wanted(has string, now time.Time, t timing) string {
+func (r *rotation) wantedSegment(has string, now time.Time, t timing) string {
 	all := r.segments()
 	last := all[len(all)-1]
 	if has == last || !now.Before(r.next.at().Add(t.overlap/2)) {
@@ -163,7 +163,7 @@ func newest(now time.Time, bundles ...[]byte) []byte {
 	for rest := bytes.Join(bundles, []byte("\n")); ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			return bytes.Join(kept[max(0, len(kept)-mostTrusted):], nil)
+			return bytes.Join(kept[max(0, len(kept)-maxTrusted):], nil)
 		}
 		ca, err := x509.ParseCertificate(block.Bytes)
 		if err != nil || now.After(ca.NotAfter) {

@@ -15,7 +15,7 @@ const day = 24 * time.Hour
 // host is that of the Service in these tests.
 const host = "eventquota.eventquota-system.svc"
 
-func TestTheStepThatIsDue(t *testing.T) {
+func TestNextStep(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	first, second := fresh(t, 90*day), fresh(t, 90*day)
@@ -30,48 +30,48 @@ func TestTheStepThatIsDue(t *testing.T) {
 		host  string
 		after time.Duration
 		ready bool
-		want  step
+		want  rotationStep
 	}{
-		"nothing stored":                  {rotation{}, host, 0, false, begin},
-		"just issued":                     {fit, host, 0, false, keep},
-		"almost a day old":                {fit, host, day - time.Minute, false, keep},
-		"a day old":                       {fit, host, day + time.Minute, false, prepare},
-		"expired":                         {fit, host, end + time.Minute, false, begin},
-		"a clock 50 minutes behind":       {fit, host, -50 * time.Minute, false, keep},
-		"another Service":                 {fit, "quota.eventquota-system.svc", 0, false, begin},
-		"its CA is not in the bundle":     {rotation{bundle: second.ca, serving: first}, host, 0, false, begin},
-		"another's key":                   {rotation{bundle: first.ca, serving: issued{cert: first.cert, key: second.key}}, host, 0, false, begin},
-		"no key":                          {rotation{bundle: first.ca, serving: issued{cert: first.cert}}, host, 0, false, begin},
-		"a certificate cut short":         {rotation{bundle: first.ca, serving: issued{cert: first.cert[:100], key: first.key}}, host, 0, false, begin},
-		"not valid yet":                   {fit, host, -2 * time.Hour, false, begin},
-		"the next one, for 19 minutes":    {prepared, host, 19 * time.Minute, true, keep},
-		"the next one, for 21 minutes":    {prepared, host, 21 * time.Minute, true, change},
-		"the next one, not ready":         {prepared, host, 21 * time.Minute, false, keep},
-		"that, for a month":               {prepared, host, 30 * day, false, keep},
-		"only the next one can be served": {rotation{bundle: second.ca, serving: first, next: second}, host, 0, false, change},
-		"neither can be served":           {prepared, host, end + time.Minute, true, begin},
-		"a next one that is cut short":    {cut, host, 2 * time.Hour, true, keep},
-		"that, when one is due":           {cut, host, 2 * day, true, prepare},
+		"nothing stored":                  {rotation{}, host, 0, false, stepIssue},
+		"just issued":                     {fit, host, 0, false, stepNone},
+		"almost a day old":                {fit, host, day - time.Minute, false, stepNone},
+		"a day old":                       {fit, host, day + time.Minute, false, stepPrepare},
+		"expired":                         {fit, host, end + time.Minute, false, stepIssue},
+		"a clock 50 minutes behind":       {fit, host, -50 * time.Minute, false, stepNone},
+		"another Service":                 {fit, "quota.eventquota-system.svc", 0, false, stepIssue},
+		"its CA is not in the bundle":     {rotation{bundle: second.ca, serving: first}, host, 0, false, stepIssue},
+		"another's key":                   {rotation{bundle: first.ca, serving: issued{cert: first.cert, key: second.key}}, host, 0, false, stepIssue},
+		"no key":                          {rotation{bundle: first.ca, serving: issued{cert: first.cert}}, host, 0, false, stepIssue},
+		"a certificate cut short":         {rotation{bundle: first.ca, serving: issued{cert: first.cert[:100], key: first.key}}, host, 0, false, stepIssue},
+		"not valid yet":                   {fit, host, -2 * time.Hour, false, stepIssue},
+		"the next one, for 19 minutes":    {prepared, host, 19 * time.Minute, true, stepNone},
+		"the next one, for 21 minutes":    {prepared, host, 21 * time.Minute, true, stepActivate},
+		"the next one, not ready":         {prepared, host, 21 * time.Minute, false, stepNone},
+		"that, for a month":               {prepared, host, 30 * day, false, stepNone},
+		"only the next one can be served": {rotation{bundle: second.ca, serving: first, next: second}, host, 0, false, stepActivate},
+		"neither can be served":           {prepared, host, end + time.Minute, true, stepIssue},
+		"a next one that is cut short":    {cut, host, 2 * time.Hour, true, stepNone},
+		"that, when one is due":           {cut, host, 2 * day, true, stepPrepare},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := tt.r.due(tt.host, now.Add(tt.after), defaultTiming(), "", tt.ready); got != tt.want {
+			if got := tt.r.nextStep(tt.host, now.Add(tt.after), defaultTiming(), "", tt.ready); got != tt.want {
 				t.Errorf("due: %s, want %s", got, tt.want)
 			}
 		})
 	}
-	for leaked, want := range map[string]step{Segment(first.key): prepare, Segment(second.key): keep} {
-		if got := fit.due(host, now, defaultTiming(), leaked, false); got != want {
+	for leaked, want := range map[string]rotationStep{Segment(first.key): stepPrepare, Segment(second.key): stepNone} {
+		if got := fit.nextStep(host, now, defaultTiming(), leaked, false); got != want {
 			t.Errorf("due when the path with %s may be known: %s, want %s", leaked, got, want)
 		}
 	}
-	if got := prepared.due(host, now, defaultTiming(), Segment(first.key), false); got != keep {
-		t.Errorf("due when the path that is replaced may be known: %s, want %s", got, keep)
+	if got := prepared.nextStep(host, now, defaultTiming(), Segment(first.key), false); got != stepNone {
+		t.Errorf("due when the path that is replaced may be known: %s, want %s", got, stepNone)
 	}
 }
 
-func TestWhatEachStepServesAndTrusts(t *testing.T) {
+func TestApplyStep(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	first, second, third := fresh(t, 90*day), fresh(t, 90*day), fresh(t, 90*day)
@@ -79,21 +79,21 @@ func TestWhatEachStepServesAndTrusts(t *testing.T) {
 	bundle := append([]byte("# ours\n"), join(expired, first, first, second)...)
 	earlier := rotation{bundle: bundle, serving: first, next: second}
 
-	tests := map[step]struct{ serving, next []byte }{
-		keep:    {first.cert, second.cert},
-		begin:   {third.cert, nil},
-		prepare: {first.cert, third.cert},
-		change:  {second.cert, nil},
+	tests := map[rotationStep]struct{ serving, next []byte }{
+		stepNone:     {first.cert, second.cert},
+		stepIssue:    {third.cert, nil},
+		stepPrepare:  {first.cert, third.cert},
+		stepActivate: {second.cert, nil},
 	}
 	for s, want := range tests {
 		t.Run(string(s), func(t *testing.T) {
 			t.Parallel()
 			var made issued
 			wantTrusted := []issued{first, second} // each once; who is behind serves the earlier one
-			if s == begin || s == prepare {
+			if s == stepIssue || s == stepPrepare {
 				made, wantTrusted = third, append(wantTrusted, third)
 			}
-			got := earlier.take(s, made, now)
+			got := earlier.apply(s, made, now)
 			if !bytes.Equal(got.serving.cert, want.serving) || !bytes.Equal(got.next.cert, want.next) {
 				t.Errorf("serves\n%s\nand next\n%s", got.serving.cert, got.next.cert)
 			}
@@ -104,18 +104,18 @@ func TestWhatEachStepServesAndTrusts(t *testing.T) {
 				!bytes.Equal(again.serving.key, got.serving.key) {
 				t.Error("the Secret does not give back what was put into it")
 			}
-			if step := got.due(host, now, defaultTiming(), "", false); step != keep {
+			if step := got.nextStep(host, now, defaultTiming(), "", false); step != stepNone {
 				t.Errorf("%s is due right after it", step)
 			}
 		})
 	}
 }
 
-// TestTheNewestCAsAreTrusted holds that a bundle does not grow for ever, and that what is named again is as good as new.
-func TestTheNewestCAsAreTrusted(t *testing.T) {
+// TestBundleKeepsNewestCAs holds that a bundle does not grow for ever, and that what is named again is as good as new.
+func TestBundleKeepsNewestCAs(t *testing.T) {
 	t.Parallel()
 	var all []issued
-	for range mostTrusted + 1 {
+	for range maxTrusted + 1 {
 		all = append(all, fresh(t, 90*day))
 	}
 	if got := newest(time.Now(), join(all...)); !bytes.Equal(got, join(all[1:]...)) {
@@ -126,7 +126,7 @@ func TestTheNewestCAsAreTrusted(t *testing.T) {
 	}
 }
 
-func TestWhichPathsAreAcceptedAndInUse(t *testing.T) {
+func TestAcceptedSegments(t *testing.T) {
 	t.Parallel()
 	first, second := fresh(t, 90*day), fresh(t, 90*day)
 	one, other := Segment(first.key), Segment(second.key)
@@ -151,7 +151,7 @@ func TestWhichPathsAreAcceptedAndInUse(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			now := second.at().Add(test.after)
-			if got := test.r.wanted(test.has, now, defaultTiming()); got != test.want {
+			if got := test.r.wantedSegment(test.has, now, defaultTiming()); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
 			}
 			for _, segment := range []string{"", one[1:], one + "a", strings.ToUpper(one), "/" + one, Segment(nil), other} {
@@ -165,7 +165,7 @@ func TestWhichPathsAreAcceptedAndInUse(t *testing.T) {
 		})
 	}
 	for path, want := range map[string]string{"": "", "/": "", "/mutate": "", "/mutate/": "", "/mutate/" + one: one, "/validate/" + one: ""} {
-		h := hook{configuration: mutatingConfiguration, path: path}
+		h := webhook{configuration: mutatingConfiguration, path: path}
 		if got := h.segment(); got != want {
 			t.Errorf("the segment of %q is %q", path, got)
 		}
@@ -190,8 +190,8 @@ func join(of ...issued) (bundle []byte) {
 	return bundle
 }
 
-// TestAHandshakeCostsLittle holds that no key of RSA is issued, whose signatures cost a replica twice as much.
-func TestAHandshakeCostsLittle(t *testing.T) {
+// TestKeysAreECDSA holds that no key of RSA is issued, whose signatures cost a replica twice as much.
+func TestKeysAreECDSA(t *testing.T) {
 	t.Parallel()
 	issued := fresh(t, 90*day)
 	pair, err := issued.pair()

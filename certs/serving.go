@@ -14,24 +14,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// lookTimeout bounds one look at the cluster, so that a request that hangs does not keep a certificate from being
+// checkTimeout bounds one look at the cluster, so that a request that hangs does not keep a certificate from being
 // renewed.
-const lookTimeout = time.Minute
+const checkTimeout = time.Minute
 
 // errNoCertificate is why nothing can be served yet.
 var errNoCertificate = errors.New("there is no serving certificate yet")
 
 // Serving is the serving certificate, made by NewMounted or NewManaged. Its methods may be called concurrently, Run once.
 type Serving struct {
-	trust  trust
-	timing timing
-	held   atomic.Pointer[held]
-	// look does all that is due, and says what is not in order.
-	look func(context.Context) error
+	trust   webhookTrust
+	timing  timing
+	serving atomic.Pointer[serving]
+	// check does all that is due, and says what is not in order.
+	check func(context.Context) error
 }
 
-// held is what a replica serves.
-type held struct {
+// serving is what a replica serves.
+type serving struct {
 	pair     tls.Certificate
 	rotation rotation // of a managed one
 	segments []string // of the paths that are accepted; nil for any path
@@ -39,7 +39,7 @@ type held struct {
 
 // GetCertificate is the certificate as read last, for tls.Config. It fails as long as none has been read.
 func (s *Serving) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if h := s.held.Load(); h != nil {
+	if h := s.serving.Load(); h != nil {
 		return &h.pair, nil
 	}
 	return nil, errNoCertificate
@@ -48,7 +48,7 @@ func (s *Serving) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 // Ready fails while there is no certificate, and while a webhook configuration has a caBundle for the Service that does
 // not verify it, or a path that is not accepted. It makes no call.
 func (s *Serving) Ready() error {
-	h := s.held.Load()
+	h := s.serving.Load()
 	if h == nil {
 		return errNoCertificate
 	}
@@ -60,9 +60,9 @@ func (s *Serving) Ready() error {
 func (s *Serving) Run(ctx context.Context) error {
 	log, last := logr.FromContextOrDiscard(ctx), ""
 	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
-		within, cancel := context.WithTimeout(ctx, lookTimeout)
+		within, cancel := context.WithTimeout(ctx, checkTimeout)
 		defer cancel()
-		switch err := s.look(within); {
+		switch err := s.check(within); {
 		case ctx.Err() != nil:
 		case err != nil && err.Error() != last:
 			log.Error(err, "Serving certificate is not in order")
@@ -71,7 +71,7 @@ func (s *Serving) Run(ctx context.Context) error {
 			log.Info("Serving certificate is in order")
 			last = ""
 		}
-	}, s.timing.period, 0.2, true)
+	}, s.timing.checkInterval, 0.2, true)
 	return nil
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestResolutionAllocatesNothing has a namespace with 5 policies and quotas, and 200 policies and quotas of the cluster, of
+// TestResolutionIsAllocationFree has a namespace with 5 policies and quotas, and 200 policies and quotas of the cluster, of
 // which 10 select it and 9 of the quotas match.
-func TestResolutionAllocatesNothing(t *testing.T) {
-	w := newWriter(t)
+func TestResolutionIsAllocationFree(t *testing.T) {
+	w := newRuleBuilder(t)
 	limit := func(i int) string {
 		return fmt.Sprintf("limits: [{name: n%d, per: [Namespace], burst: 100, tokens: 10}]\n", i)
 	}
@@ -24,17 +24,17 @@ func TestResolutionAllocatesNothing(t *testing.T) {
 		if i == 3 {
 			match = "match: {types: [Normal]}\n"
 		}
-		cluster.Policies = append(cluster.Policies, w.admins(t, fmt.Sprint("p", i), match))
-		cluster.Quotas = append(cluster.Quotas, w.adminsQuota(t, fmt.Sprint("q", i), match+limit(i)))
+		cluster.Policies = append(cluster.Policies, w.clusterPolicy(t, fmt.Sprint("p", i), match))
+		cluster.Quotas = append(cluster.Quotas, w.clusterQuota(t, fmt.Sprint("q", i), match+limit(i)))
 	}
 	for i := range 5 {
-		own.Policies = append(own.Policies, w.own(t, fmt.Sprint("p", i), fmt.Sprint("precedence: ", i+1)))
-		own.Quotas = append(own.Quotas, w.ownQuota(t, fmt.Sprint("q", i), limit(i)))
+		own.Policies = append(own.Policies, w.policy(t, fmt.Sprint("p", i), fmt.Sprint("precedence: ", i+1)))
+		own.Quotas = append(own.Quotas, w.quota(t, fmt.Sprint("q", i), limit(i)))
 	}
 	s := policy.NewSet(policy.Default(), cluster, map[string]policy.Namespace{"a": {Rules: own}})
 	e, r, ctx, n := backOff(), create(), t.Context(), 0
 	allocs := testing.AllocsPerRun(100, func() {
-		g := s.For(ctx, "a", e, r)
+		g := s.Resolve(ctx, "a", e, r)
 		for range g.Limits() {
 			n++
 		}
@@ -47,28 +47,28 @@ func TestResolutionAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestResolutionInAnUnknownNamespaceAllocatesNothing(t *testing.T) {
-	w := newWriter(t)
+func TestResolutionInUnknownNamespaceAllocatesNothing(t *testing.T) {
+	w := newRuleBuilder(t)
 	s := policy.NewSet(policy.Default(), policy.Rules{
-		Policies: []*policy.Policy{w.admins(t, "p", "")}, Quotas: []*policy.Quota{w.adminsQuota(t, "q", one)},
+		Policies: []*policy.Policy{w.clusterPolicy(t, "p", "")}, Quotas: []*policy.Quota{w.clusterQuota(t, "q", oneTokenLimit)},
 	}, nil)
 	e, r, ctx := backOff(), create(), t.Context()
-	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { s.Resolve(ctx, "a", e, r) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
 
-func TestEachOfManyQuotasApplies(t *testing.T) {
+func TestAllMatchingQuotasApply(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
+	w := newRuleBuilder(t)
 	var quotas []*policy.Quota
 	var want []string
 	for i := range 40 {
 		name := fmt.Sprintf("q%02d", i)
-		quotas = append(quotas, w.adminsQuota(t, name, fmt.Sprintf("limits: [{name: n%d, burst: 1, tokens: 1}]", i)))
+		quotas = append(quotas, w.clusterQuota(t, name, fmt.Sprintf("limits: [{name: n%d, burst: 1, tokens: 1}]", i)))
 		want = append(want, fmt.Sprintf("%s/n%d", name, i))
 	}
-	g := policy.NewSet(policy.Default(), policy.Rules{Quotas: quotas}, nil).For(t.Context(), "a", backOff(), create())
+	g := policy.NewSet(policy.Default(), policy.Rules{Quotas: quotas}, nil).Resolve(t.Context(), "a", backOff(), create())
 	if got := limits(g.Limits()); got != strings.Join(want, " ") {
 		t.Errorf("limits %s, want %s", got, want)
 	}
@@ -77,28 +77,28 @@ func TestEachOfManyQuotasApplies(t *testing.T) {
 	}
 }
 
-// TestConditionsOfOneTemplateAllocateLittle has a hundred rules with the same condition, which is evaluated once.
-func TestConditionsOfOneTemplateAllocateLittle(t *testing.T) {
+// TestSharedConditionAllocatesLittle has a hundred rules with the same condition, which is evaluated once.
+func TestSharedConditionAllocatesLittle(t *testing.T) {
 	const most = 16
-	w, ctx, e, r := newWriter(t), t.Context(), backOff(), create()
+	w, ctx, e, r := newRuleBuilder(t), t.Context(), backOff(), create()
 	var cluster policy.Rules
 	for i := range 50 {
-		cluster.Policies = append(cluster.Policies, w.admins(t, fmt.Sprint("p", i), none))
-		cluster.Quotas = append(cluster.Quotas, w.adminsQuota(t, fmt.Sprint("q", i), none+one))
+		cluster.Policies = append(cluster.Policies, w.clusterPolicy(t, fmt.Sprint("p", i), neverMatches))
+		cluster.Quotas = append(cluster.Quotas, w.clusterQuota(t, fmt.Sprint("q", i), neverMatches+oneTokenLimit))
 	}
 	s := policy.NewSet(policy.Default(), cluster, nil)
-	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n > most {
+	if n := testing.AllocsPerRun(100, func() { s.Resolve(ctx, "a", e, r) }); n > most {
 		t.Errorf("%v allocations, want at most %d", n, most)
 	}
 }
 
-// TestMessagesAllocateNothing has globs that match, and that do not.
-func TestMessagesAllocateNothing(t *testing.T) {
-	w, ctx, e, r := newWriter(t), t.Context(), backOff(), create()
-	p := w.own(t, "p", "match: {messages: ['*x*y*', 'Back-off*pulling*']}")
-	q := w.ownQuota(t, "q", "match: {messages: ['*restarting*container']}\n"+one)
-	s := policy.NewSet(policy.Default(), policy.Rules{}, a([]*policy.Policy{p}, q))
-	if n := testing.AllocsPerRun(100, func() { s.For(ctx, "a", e, r) }); n != 0 {
+// TestMessageMatchingAllocatesNothing has globs that match, and that do not.
+func TestMessageMatchingAllocatesNothing(t *testing.T) {
+	w, ctx, e, r := newRuleBuilder(t), t.Context(), backOff(), create()
+	p := w.policy(t, "p", "match: {messages: ['*x*y*', 'Back-off*pulling*']}")
+	q := w.quota(t, "q", "match: {messages: ['*restarting*container']}\n"+oneTokenLimit)
+	s := policy.NewSet(policy.Default(), policy.Rules{}, namespaceA([]*policy.Policy{p}, q))
+	if n := testing.AllocsPerRun(100, func() { s.Resolve(ctx, "a", e, r) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }

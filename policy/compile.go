@@ -21,7 +21,7 @@ type Compiler struct {
 	Strict bool
 
 	expressions *expression.Compiler
-	turns       turns
+	semaphore   semaphore
 	scheme      *runtime.Scheme
 	schemas     map[string]schema // by kind
 }
@@ -41,12 +41,12 @@ func NewCompiler() (*Compiler, error) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	return &Compiler{expressions: expressions, turns: make(turns, goruntime.GOMAXPROCS(0)), scheme: scheme, schemas: schemas}, nil
+	return &Compiler{expressions: expressions, semaphore: make(semaphore, goruntime.GOMAXPROCS(0)), scheme: scheme, schemas: schemas}, nil
 }
 
 // Compile makes Rules of one policy or quota, typed or unstructured. Its error names each field that is wrong.
 func (c *Compiler) Compile(object runtime.Object) (Rules, error) {
-	completed, err := c.complete(object)
+	completed, err := c.normalize(object)
 	if err != nil {
 		return Rules{}, err
 	}
@@ -58,14 +58,14 @@ func (c *Compiler) Compile(object runtime.Object) (Rules, error) {
 	case *v1alpha1.ClusterEventPolicy:
 		p := in.policy(o, &o.Spec.Match.Match, &o.Spec.Treatment)
 		p.Tier = o.Spec.Tier
-		in.add(&p.Match, &o.Spec.Match)
+		in.addClusterMatch(&p.Match, &o.Spec.Match)
 		made.Policies = []*Policy{p}
 	case *v1alpha1.EventQuota:
 		made.Quotas = []*Quota{in.quota(o, &o.Spec.Match, &o.Spec.Budget)}
 	case *v1alpha1.ClusterEventQuota:
 		q := in.quota(o, &o.Spec.Match.Match, &o.Spec.Budget)
 		q.Precedence = o.Spec.Precedence
-		in.add(&q.Match, &o.Spec.Match)
+		in.addClusterMatch(&q.Match, &o.Spec.Match)
 		made.Quotas = []*Quota{q}
 	}
 	if len(in.errs) > 0 {
@@ -74,8 +74,8 @@ func (c *Compiler) Compile(object runtime.Object) (Rules, error) {
 	return made, nil
 }
 
-// complete is a typed copy of an object as the API server would store it.
-func (c *Compiler) complete(object runtime.Object) (runtime.Object, error) {
+// normalize is a typed copy of an object as the API server would store it.
+func (c *Compiler) normalize(object runtime.Object) (runtime.Object, error) {
 	kinds, _, err := c.scheme.ObjectKinds(object)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (c *Compiler) complete(object runtime.Object) (runtime.Object, error) {
 	content["apiVersion"], content["kind"] = kinds[0].ToAPIVersionAndKind()
 	delete(content, "status")
 	definition := c.schemas[kinds[0].Kind]
-	unknown, errs := definition.complete(content)
+	unknown, errs := definition.normalize(content)
 	if c.Strict {
 		for _, path := range unknown {
 			errs = append(errs, field.Forbidden(field.NewPath(path), fmt.Sprintf("unknown field %q", path)))
@@ -111,14 +111,14 @@ type compilation struct {
 	errs field.ErrorList
 }
 
-func (in *compilation) wrong(value any, err error, path ...string) {
+func (in *compilation) addError(value any, err error, path ...string) {
 	in.errs = append(in.errs, field.Invalid(field.NewPath("spec", path...), value, err.Error()))
 }
 
 func (in *compilation) rule(o object, m *v1alpha1.Match, e *v1alpha1.Enforcement) Rule {
 	r := Rule{
 		Identity: Identity{Kind: o.GetObjectKind().GroupVersionKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration()},
-		Mode:     e.Mode, Silent: e.Notices == v1alpha1.NoNotices, Combined: e.Notices == v1alpha1.CombinedNotices, Sink: e.Sink,
+		Mode:     e.Mode, NoNotices: e.Notices == v1alpha1.NoNotices, CombinedNotices: e.Notices == v1alpha1.CombinedNotices, Sink: e.Sink,
 		Match: Match{Reasons: m.Reasons, Controllers: m.Controllers, Kinds: m.Kinds},
 	}
 	r.Name = r.Identity.String()
@@ -131,15 +131,15 @@ func (in *compilation) rule(o object, m *v1alpha1.Match, e *v1alpha1.Enforcement
 	return r
 }
 
-// add adds what only rules of the cluster have.
-func (in *compilation) add(to *Match, m *v1alpha1.ClusterMatch) {
+// addClusterMatch adds what only rules of the cluster have.
+func (in *compilation) addClusterMatch(to *Match, m *v1alpha1.ClusterMatch) {
 	to.Namespaces = in.selector(m.NamespaceSelector)
 	for i, c := range m.Conditions {
 		compiled, err := in.expressions.Compile(c.Expression)
 		if err != nil {
-			in.wrong(c.Expression, err, "match", fmt.Sprintf("conditions[%d]", i), "expression")
+			in.addError(c.Expression, err, "match", fmt.Sprintf("conditions[%d]", i), "expression")
 		}
-		to.Conditions = append(to.Conditions, Condition{c.Name, compiled, in.turns})
+		to.Conditions = append(to.Conditions, Condition{c.Name, compiled, in.semaphore})
 	}
 }
 
@@ -175,7 +175,7 @@ func (in *compilation) policy(o object, m *v1alpha1.Match, t *v1alpha1.Treatment
 	if t.Message != nil {
 		p.MaxMessageBytes = int(*t.Message.MaxBytes)
 	}
-	p.SpamFilter.ID = p.identify("spam filter", &p.SpamFilter.Bucket)
+	p.SpamFilter.ID = p.bucketID("spam filter", &p.SpamFilter.Bucket)
 	return p
 }
 
@@ -187,7 +187,7 @@ func (in *compilation) quota(o object, m *v1alpha1.Match, b *v1alpha1.Budget) *Q
 		if !slices.Contains(l.Per, KeyType) {
 			l.Reserve = l.Burst * int(*from.WarningReservePercent) / 100
 		}
-		l.ID = q.identify(l.Name, &l.Bucket)
+		l.ID = q.bucketID(l.Name, &l.Bucket)
 		q.Limits = append(q.Limits, l)
 	}
 	return q
@@ -203,7 +203,7 @@ func (in *compilation) selector(s *metav1.LabelSelector) labels.Selector {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
-		in.wrong(metav1.FormatLabelSelector(s), err, "match", "namespaceSelector")
+		in.addError(metav1.FormatLabelSelector(s), err, "match", "namespaceSelector")
 	}
 	return selector
 }

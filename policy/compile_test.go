@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-func TestTheDefaultPolicyHasTheLimitsOfClientGo(t *testing.T) {
+func TestDefaultPolicyHasClientGoLimits(t *testing.T) {
 	t.Parallel()
 	want := &policy.Policy{
 		Rule: policy.Rule{Name: "default", Mode: policy.Enforce}, Action: policy.Limit,
@@ -37,24 +37,24 @@ func TestTheDefaultPolicyHasTheLimitsOfClientGo(t *testing.T) {
 	}
 }
 
-func TestWhatAPolicyLeavesOutIsAsByDefault(t *testing.T) {
+func TestPolicyDefaults(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
+	w := newRuleBuilder(t)
 	want := policy.Default()
 	want.Rule = policy.Rule{
 		Name: "EventPolicy a/p", Identity: policy.Identity{Kind: "EventPolicy", Namespace: "a", Name: "p"}, Precedence: 1000, Mode: policy.Enforce,
 	}
 	want.SpamFilter.ID = "EventPolicy/a/p/spam filter/25/1/5m0s/[InvolvedObject Source Type]"
 	for _, spec := range []string{"{}", "merge: {}\nspamFilter: {}\nmessage: {}"} {
-		if diff := cmp.Diff(want, w.own(t, "p", spec)); diff != "" {
+		if diff := cmp.Diff(want, w.policy(t, "p", spec)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", spec, diff)
 		}
 	}
 }
 
-func TestEverySettingOfAPolicyIsKept(t *testing.T) {
+func TestPolicyKeepsEverySetting(t *testing.T) {
 	t.Parallel()
-	got := newWriter(t).admins(t, "p", `
+	got := newRuleBuilder(t).clusterPolicy(t, "p", `
 precedence: 7
 mode: Audit
 notices: None
@@ -66,7 +66,7 @@ message: {maxBytes: 64}`)
 	want := &policy.Policy{
 		Rule: policy.Rule{
 			Name: "ClusterEventPolicy p", Identity: policy.Identity{Kind: "ClusterEventPolicy", Name: "p"},
-			Precedence: 7, Mode: policy.Audit, Silent: true,
+			Precedence: 7, Mode: policy.Audit, NoNotices: true,
 			Match: policy.Match{Types: []string{"Warning"}, Reasons: []string{"a", "b"}, Controllers: []string{"c"}, Kinds: []string{"Pod"}, Messages: []policy.Glob{policy.NewGlob("a*b")}},
 		},
 		Tier: policy.TierAdmin, Action: policy.Limit,
@@ -88,9 +88,9 @@ message: {maxBytes: 64}`)
 	}
 }
 
-func TestEverySettingOfAQuotaIsKept(t *testing.T) {
+func TestQuotaKeepsEverySetting(t *testing.T) {
 	t.Parallel()
-	got := newWriter(t).ownQuota(t, "q", `
+	got := newRuleBuilder(t).quota(t, "q", `
 mode: Audit
 notices: None
 onStoreFailure: Deny
@@ -102,7 +102,7 @@ limits:
 	want := &policy.Quota{
 		Rule: policy.Rule{
 			Name: "EventQuota a/q", Identity: policy.Identity{Kind: "EventQuota", Namespace: "a", Name: "q"},
-			Mode: policy.Audit, Silent: true, Match: policy.Match{Reasons: []string{"a"}},
+			Mode: policy.Audit, NoNotices: true, Match: policy.Match{Reasons: []string{"a"}},
 		},
 		OnStoreFailure: policy.FailureDeny,
 		Limits: []policy.QuotaLimit{
@@ -121,9 +121,9 @@ limits:
 	}
 }
 
-// TestErrorsNameTheFieldAndWhatIsAllowed holds what the definitions cannot say; policy/v1alpha1 holds the rest, on the
+// TestErrorsNameFieldAndAllowedValues holds what the definitions cannot say; policy/v1alpha1 holds the rest, on the
 // API server and by a Compiler.
-func TestErrorsNameTheFieldAndWhatIsAllowed(t *testing.T) {
+func TestErrorsNameFieldAndAllowedValues(t *testing.T) {
 	t.Parallel()
 	condition := func(expression string) string {
 		return "match: {conditions: [{name: a, expression: " + expression + "}]}"
@@ -146,7 +146,7 @@ func TestErrorsNameTheFieldAndWhatIsAllowed(t *testing.T) {
 	} {
 		t.Run(test.says, func(t *testing.T) {
 			t.Parallel()
-			made, err := newWriter(t).read(t, "ClusterEventPolicy", "", "p", test.spec)
+			made, err := newRuleBuilder(t).compile(t, "ClusterEventPolicy", "", "p", test.spec)
 			if err == nil || len(made.Policies)+len(made.Quotas) > 0 {
 				t.Fatal("it was accepted")
 			}
@@ -157,17 +157,17 @@ func TestErrorsNameTheFieldAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestFieldsOfANewerVersionAreIgnored(t *testing.T) {
+func TestUnknownFieldsAreIgnored(t *testing.T) {
 	t.Parallel()
-	if p := newWriter(t).own(t, "p", "{precedence: 3, newer: 1}"); p.Precedence != 3 {
+	if p := newRuleBuilder(t).policy(t, "p", "{precedence: 3, newer: 1}"); p.Precedence != 3 {
 		t.Errorf("precedence %d", p.Precedence)
 	}
 }
 
-// TestTheLargestRuleOfANamespaceIsCompiledInLittleMemory has lists and globs as many, and as long, as they may be. It has no
+// TestLargestNamespaceRuleCompilesInLittleMemory has lists and globs as many, and as long, as they may be. It has no
 // expression that is compiled.
-func TestTheLargestRuleOfANamespaceIsCompiledInLittleMemory(t *testing.T) {
-	w := newWriter(t)
+func TestLargestNamespaceRuleCompilesInLittleMemory(t *testing.T) {
+	w := newRuleBuilder(t)
 	texts := func(n, bytes int) string {
 		var all []string
 		for i := range n {
@@ -177,7 +177,7 @@ func TestTheLargestRuleOfANamespaceIsCompiledInLittleMemory(t *testing.T) {
 	}
 	spec := fmt.Sprintf("match: {reasons: %s, controllers: %s, kinds: %s, messages: %s}", texts(64, 128), texts(64, 253), texts(64, 128), texts(16, 256))
 	const most = 1 << 20
-	if n := allocated(func() { w.own(t, "p", spec) }); n > most {
+	if n := allocatedBytes(func() { w.policy(t, "p", spec) }); n > most {
 		t.Errorf("%d bytes, want at most %d", n, most)
 	}
 }

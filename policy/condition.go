@@ -13,14 +13,14 @@ import (
 type Condition struct {
 	Name       string
 	expression *expression.Expression
-	turns      turns
+	semaphore  semaphore
 }
 
 // Expression is what the condition was compiled to. It has its text, and what it may cost.
 func (c *Condition) Expression() *expression.Expression { return c.expression }
 
-// turns are the evaluations that there may be at the same time: each takes a processor, and memory.
-type turns chan struct{}
+// semaphore are the evaluations that there may be at the same time: each takes a processor, and memory.
+type semaphore chan struct{}
 
 // EvaluationError says why it is unknown whether an Event matches a rule.
 type EvaluationError struct {
@@ -39,41 +39,41 @@ func (e *EvaluationError) Reason() string { return fmt.Sprintf("%s: %v", e.Field
 // Unwrap gives the reason.
 func (e *EvaluationError) Unwrap() error { return e.Err }
 
-// errMessage is why globs are unknown.
-var errMessage = fmt.Errorf("%w: the message has more than %d bytes, and no glob matches what is read of it: the beginning and the end", expression.ErrUnknown, expression.MaxText)
+// errMessageTooLong is why globs are unknown.
+var errMessageTooLong = fmt.Errorf("%w: the message has more than %d bytes, and no glob matches what is read of it: the beginning and the end", expression.ErrUnknown, expression.MaxText)
 
-// question is one Event and what the rules say of it so far.
-type question struct {
+// evaluation is one Event and what the rules say of it so far.
+type evaluation struct {
 	ctx     context.Context //nolint:containedctx // it lives for one call
 	event   *corev1.Event   // nil where it cannot be read
 	request *Request
 	// namespace is what the Set knows of the one with that name, or nil.
 	name      string
 	namespace *NamespaceObject
-	unsure    map[*Rule]bool // rules of which it is unknown whether they select the namespace
+	uncertain map[*Rule]bool // rules of which it is unknown whether they select the namespace
 	slots     map[*Condition]int
 
-	answer Governing
-	values *activation
+	resolution Resolution
+	values     *activation
 	// results are those of the expressions of the Set that were evaluated, by slots, and errs why one is unknown.
 	results []truth
 	errs    map[int]error
-	// turn is held from the first evaluation to the end of the question.
-	turn turns
+	// acquired is held from the first evaluation to the end of the question.
+	acquired semaphore
 }
 
 // matches says whether a rule matches. As all that it says must hold, what does not settles it, whatever is unknown. What
 // costs most comes last.
-func (q *question) matches(r *Rule) truth {
+func (q *evaluation) matches(r *Rule) truth {
 	m := &r.Match
-	is := m.lists(q.event)
+	is := m.matchLists(q.event)
 	var failed EvaluationError
 	if is == unknown { // of an Event that can be read, nothing else is
-		failed.Field, failed.Err = "messages", errMessage
+		failed.Field, failed.Err = "messages", errMessageTooLong
 	}
-	if q.unsure[r] {
+	if q.uncertain[r] {
 		is = min(is, unknown)
-		failed.Field, failed.Err = "namespaceSelector", errSelector
+		failed.Field, failed.Err = "namespaceSelector", errUnknownLabels
 	}
 	for i := 0; i < len(m.Conditions) && is != no; i++ {
 		c := &m.Conditions[i]
@@ -83,27 +83,27 @@ func (q *question) matches(r *Rule) truth {
 		}
 	}
 	if is == unknown && q.event != nil { // that an Event cannot be read is no fault of the rule
-		q.answer.Errors = append(q.answer.Errors, &EvaluationError{r, failed.Field, failed.Err})
+		q.resolution.Errors = append(q.resolution.Errors, &EvaluationError{r, failed.Field, failed.Err})
 	}
 	return is
 }
 
-// lists says whether an Event fits all lists that are not empty. It is nil where it cannot be read.
-func (m *Match) lists(e *corev1.Event) truth {
+// matchLists says whether an Event fits all lists that are not empty. It is nil where it cannot be read.
+func (m *Match) matchLists(e *corev1.Event) truth {
 	switch {
 	case e == nil:
 		if len(m.Types)+len(m.Reasons)+len(m.Controllers)+len(m.Kinds)+len(m.Messages) > 0 {
 			return unknown
 		}
 		return yes
-	case !fits(m.Types, Type(e)) || !fits(m.Reasons, e.Reason) || !fits(m.Controllers, controller(e)) || !fits(m.Kinds, e.InvolvedObject.Kind):
+	case !allows(m.Types, EventType(e)) || !allows(m.Reasons, e.Reason) || !allows(m.Controllers, controller(e)) || !allows(m.Kinds, e.InvolvedObject.Kind):
 		return no
 	}
-	return m.message(e.Message)
+	return m.matchMessage(e.Message)
 }
 
-// message says whether a message matches one of the globs, if there are any.
-func (m *Match) message(text string) truth {
+// matchMessage says whether a message matches one of the globs, if there are any.
+func (m *Match) matchMessage(text string) truth {
 	if len(m.Messages) == 0 {
 		return yes
 	}
@@ -116,7 +116,7 @@ func (m *Match) message(text string) truth {
 
 // evaluate says whether a condition holds and, if that is unknown, why. It evaluates an expression of the Set once, however
 // many rules have it.
-func (q *question) evaluate(c *Condition) (truth, error) {
+func (q *evaluation) evaluate(c *Condition) (truth, error) {
 	slot, ok := q.slots[c]
 	if !ok {
 		return q.run(c)
@@ -138,8 +138,8 @@ func (q *question) evaluate(c *Condition) (truth, error) {
 	return is, err
 }
 
-func (q *question) run(c *Condition) (truth, error) {
-	if err := q.takeTurn(c.turns); err != nil {
+func (q *evaluation) run(c *Condition) (truth, error) {
+	if err := q.acquire(c.semaphore); err != nil {
 		return unknown, err
 	}
 	if q.values == nil {
@@ -152,17 +152,17 @@ func (q *question) run(c *Condition) (truth, error) {
 	if err != nil {
 		return unknown, err
 	}
-	return known(holds), nil
+	return truthOf(holds), nil
 }
 
-// takeTurn waits until no more evaluate than may at a time.
-func (q *question) takeTurn(of turns) error {
-	if err := q.ctx.Err(); err != nil || q.turn != nil {
+// acquire waits until no more evaluate than may at a time.
+func (q *evaluation) acquire(of semaphore) error {
+	if err := q.ctx.Err(); err != nil || q.acquired != nil {
 		return err
 	}
 	select {
 	case of <- struct{}{}:
-		q.turn = of
+		q.acquired = of
 		return nil
 	case <-q.ctx.Done():
 		return q.ctx.Err()

@@ -16,9 +16,9 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
+func TestConditionsReadEventAndRequest(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
+	w := newRuleBuilder(t)
 	message := func(bytes int) func(*corev1.Event, *policy.Request) {
 		return func(e *corev1.Event, _ *policy.Request) { e.Message = strings.Repeat("a", bytes) }
 	}
@@ -119,7 +119,7 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 	} {
 		t.Run(test.says, func(t *testing.T) {
 			t.Parallel()
-			p := w.admins(t, "p", fmt.Sprintf("match: {conditions: [{name: c, expression: %q}]}", test.expression))
+			p := w.clusterPolicy(t, "p", fmt.Sprintf("match: {conditions: [{name: c, expression: %q}]}", test.expression))
 			e, r := backOff(), create()
 			if test.change != nil {
 				test.change(e, r)
@@ -130,7 +130,7 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 			namespaces["partial"] = n
 			namespaces["none"] = policy.Namespace{Labels: labels.Set{}, PartialLabels: true, PartialAnnotations: true}
 			namespaces["ruled"] = policy.Namespace{}
-			g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, namespaces).For(t.Context(), r.Namespace, e, r)
+			g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, namespaces).Resolve(t.Context(), r.Namespace, e, r)
 			if holds := g.Policy == p; holds != test.holds {
 				t.Errorf("holds: %v", holds)
 			}
@@ -144,65 +144,65 @@ func TestConditionsReadTheEventAndTheRequest(t *testing.T) {
 	}
 }
 
-func TestAConditionThatIsFalseSettlesIt(t *testing.T) {
+func TestFalseConditionMeansNoMatch(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
-	p := w.admins(t, "p", "match: {conditions: [{name: fails, expression: \"event.metadata.labels['a'] == 'b'\"}, {name: never, expression: 'false'}]}")
-	g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, nil).For(t.Context(), "a", backOff(), create())
+	w := newRuleBuilder(t)
+	p := w.clusterPolicy(t, "p", "match: {conditions: [{name: fails, expression: \"event.metadata.labels['a'] == 'b'\"}, {name: never, expression: 'false'}]}")
+	g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, nil).Resolve(t.Context(), "a", backOff(), create())
 	if g.Policy == p || len(g.Errors) != 0 {
 		t.Errorf("%s governs, errors %v", g.Policy.Name, g.Errors)
 	}
 }
 
-func TestAnEndedContextEndsEvaluation(t *testing.T) {
+func TestEvaluationStopsWithContext(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
-	p := w.admins(t, "p", "match: {conditions: [{name: c, expression: 'true'}]}")
+	w := newRuleBuilder(t)
+	p := w.clusterPolicy(t, "p", "match: {conditions: [{name: c, expression: 'true'}]}")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, nil).For(ctx, "a", backOff(), create())
+	g := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, nil).Resolve(ctx, "a", backOff(), create())
 	if g.Policy == p || len(g.Errors) != 1 || !errors.Is(g.Errors[0], context.Canceled) {
 		t.Errorf("%s governs, errors %v", g.Policy.Name, g.Errors)
 	}
 }
 
-// TestConditionsTakeTurns holds that no more are evaluated at a time than there are processors, and that one that waits for
+// TestConcurrentEvaluationsAreLimited holds that no more are evaluated at a time than there are processors, and that one that waits for
 // its turn waits no longer than its call.
-func TestConditionsTakeTurns(t *testing.T) {
+func TestConcurrentEvaluationsAreLimited(t *testing.T) {
 	t.Parallel()
 	c, err := policy.NewCompiler()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := writer{c}
-	p := w.admins(t, "p", "match: {conditions: [{name: c, expression: 'true'}]}")
+	w := ruleBuilder{c}
+	p := w.clusterPolicy(t, "p", "match: {conditions: [{name: c, expression: 'true'}]}")
 	s := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}}, nil)
-	giveBack := policy.TakeTurns(p)
+	giveBack := policy.OccupyEvaluations(p)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan policy.Governing)
-	go func() { done <- s.For(ctx, "a", backOff(), create()) }()
+	done := make(chan policy.Resolution)
+	go func() { done <- s.Resolve(ctx, "a", backOff(), create()) }()
 	cancel()
 	if g := <-done; g.Policy == p || len(g.Errors) != 1 || !errors.Is(g.Errors[0], context.Canceled) {
 		t.Errorf("without a turn %s governs, errors %v", g.Policy.Name, g.Errors)
 	}
 	giveBack()
 	for range 2 * runtime.GOMAXPROCS(0) {
-		if g := s.For(t.Context(), "a", backOff(), create()); g.Policy != p {
+		if g := s.Resolve(t.Context(), "a", backOff(), create()); g.Policy != p {
 			t.Errorf("%s governs, errors %v", g.Policy.Name, g.Errors)
 		}
 	}
 }
 
-func TestRulesShareTheResultOfAnExpression(t *testing.T) {
+func TestRulesShareExpressionResults(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
+	w := newRuleBuilder(t)
 	var rules policy.Rules
 	for i := range 70 {
-		rules.Policies = append(rules.Policies, w.admins(t, fmt.Sprintf("p%02d", i), fmt.Sprintf("match: {conditions: [{name: c, expression: \"event.reason == '%d'\"}]}", i%35)))
+		rules.Policies = append(rules.Policies, w.clusterPolicy(t, fmt.Sprintf("p%02d", i), fmt.Sprintf("match: {conditions: [{name: c, expression: \"event.reason == '%d'\"}]}", i%35)))
 	}
-	rules.Policies = append(rules.Policies, w.admins(t, "q", "match: {conditions: [{name: c, expression: \"event.reason == 'BackOff'\"}]}"))
+	rules.Policies = append(rules.Policies, w.clusterPolicy(t, "q", "match: {conditions: [{name: c, expression: \"event.reason == 'BackOff'\"}]}"))
 	s := policy.NewSet(policy.Default(), rules, nil)
-	if g := s.For(t.Context(), "a", backOff(), create()); g.Policy != rules.Policies[70] || len(g.Errors) != 0 {
+	if g := s.Resolve(t.Context(), "a", backOff(), create()); g.Policy != rules.Policies[70] || len(g.Errors) != 0 {
 		t.Errorf("%s governs, errors %v", g.Policy.Name, g.Errors)
 	}
 	if n := policy.Evaluations(t.Context(), s, "a", backOff(), create()); n != 36 {
@@ -210,13 +210,13 @@ func TestRulesShareTheResultOfAnExpression(t *testing.T) {
 	}
 }
 
-// TestListsAndMessagesAreLookedAtFirst has a rule that its lists or messages settle.
-func TestListsAndMessagesAreLookedAtFirst(t *testing.T) {
+// TestListsAndMessagesAreCheckedFirst has a rule that its lists or messages settle.
+func TestListsAndMessagesAreCheckedFirst(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
+	w := newRuleBuilder(t)
 	for _, match := range []string{"types: [Normal]", "reasons: [a]", "controllers: [a]", "kinds: [a]", "messages: [a]"} {
 		s := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{
-			w.admins(t, "p", "match: {"+match+", conditions: [{name: c, expression: 'true'}]}"),
+			w.clusterPolicy(t, "p", "match: {"+match+", conditions: [{name: c, expression: 'true'}]}"),
 		}}, nil)
 		if n := policy.Evaluations(t.Context(), s, "a", backOff(), create()); n != 0 {
 			t.Errorf("%s: %d evaluations", match, n)

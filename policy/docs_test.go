@@ -10,20 +10,20 @@ import (
 	"github.com/eventquota/eventquota/policy/expression"
 )
 
-// TestPagesSayTheBounds holds the figures of pages to those that hold.
-func TestPagesSayTheBounds(t *testing.T) {
+// TestDocsStateBounds holds the figures of pages to those that hold.
+func TestDocsStateBounds(t *testing.T) {
 	t.Parallel()
 	for page, says := range map[string][]string{
 		"../docs/concepts.md": {
 			"not one of " + strings.Replace(expression.Functions(), ", upperAscii", " and upperAscii", 1),
-			fmt.Sprintf("more than %s steps", grouped(expression.MaxSteps)), fmt.Sprintf("%s KiB of memory", grouped(expression.MaxBytes>>10)),
+			fmt.Sprintf("more than %s steps", groupDigits(expression.MaxSteps)), fmt.Sprintf("%s KiB of memory", groupDigits(expression.MaxBytes>>10)),
 			fmt.Sprintf("a result of more than %d KiB", expression.MaxResult>>10),
-			fmt.Sprintf("%s steps and %s KiB together", grouped(policy.MaxSteps), grouped(policy.MaxBytes>>10)),
+			fmt.Sprintf("%s steps and %s KiB together", groupDigits(policy.MaxConditionSteps), groupDigits(policy.MaxConditionBytes>>10)),
 			fmt.Sprintf("texts of at most %d KiB, lists and maps of at most %d entries, names in maps of at most %d bytes, and times from %d to %d",
-				expression.MaxText>>10, expression.MaxEntries, expression.MaxName, expression.FirstYear, expression.LastYear),
+				expression.MaxText>>10, expression.MaxListEntries, expression.MaxName, expression.FirstYear, expression.LastYear),
 		},
 		"../docs/policies.md": {
-			fmt.Sprintf("a text of more than %d KiB, a list or map of more than %d entries, a map with a name of more than %d bytes", expression.MaxText>>10, expression.MaxEntries, expression.MaxName),
+			fmt.Sprintf("a text of more than %d KiB, a list or map of more than %d entries, a map with a name of more than %d bytes", expression.MaxText>>10, expression.MaxListEntries, expression.MaxName),
 			fmt.Sprintf("not from %d to %d", expression.FirstYear, expression.LastYear),
 			fmt.Sprintf("the first %d KiB and the end are read", expression.MaxText>>10),
 		},
@@ -41,10 +41,10 @@ func TestPagesSayTheBounds(t *testing.T) {
 	}
 }
 
-// grouped is a number with its thousands apart.
-func grouped(n int64) string {
+// groupDigits is a number with its thousands apart.
+func groupDigits(n int64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}
-	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
+	return fmt.Sprintf("%s,%03d", groupDigits(n/1000), n%1000)
 }

@@ -10,20 +10,20 @@ import (
 type Glob struct {
 	// Text is as it is written.
 	Text string
-	// first and last are what a text begins and ends with, and parts are what is between, in this order. Without a star,
+	// prefix and last are what a text begins and ends with, and parts are what is between, in this order. Without a star,
 	// first is all.
-	first, last string
-	parts       []string
-	star        bool
+	prefix, suffix string
+	parts          []string
+	hasStar        bool
 }
 
 // NewGlob makes a Glob of what it is written as.
 func NewGlob(text string) Glob {
 	g := Glob{Text: text}
 	parts := strings.Split(text, "*")
-	g.first, g.star = parts[0], len(parts) > 1
-	if g.star {
-		g.last, g.parts = parts[len(parts)-1], parts[1:len(parts)-1]
+	g.prefix, g.hasStar = parts[0], len(parts) > 1
+	if g.hasStar {
+		g.suffix, g.parts = parts[len(parts)-1], parts[1:len(parts)-1]
 	}
 	return g
 }
@@ -31,15 +31,15 @@ func NewGlob(text string) Glob {
 // matches reports whether a text matches. It reads the first MaxText bytes, and the end. Time is linear in these and the
 // Glob: each part is looked for after the one before, where it is first.
 func (g *Glob) matches(text string) truth {
-	if !g.star {
-		return known(text == g.first)
+	if !g.hasStar {
+		return truthOf(text == g.prefix)
 	}
-	if len(text) < len(g.first)+len(g.last) || !strings.HasPrefix(text, g.first) || !strings.HasSuffix(text, g.last) {
+	if len(text) < len(g.prefix)+len(g.suffix) || !strings.HasPrefix(text, g.prefix) || !strings.HasSuffix(text, g.suffix) {
 		return no
 	}
-	between := text[len(g.first) : len(text)-len(g.last)]
+	between := text[len(g.prefix) : len(text)-len(g.suffix)]
 	unread := false
-	if most := max(0, expression.MaxText-len(g.first)); len(between) > most {
+	if most := max(0, expression.MaxText-len(g.prefix)); len(between) > most {
 		between, unread = between[:most], true
 	}
 	for _, part := range g.parts {
@@ -65,7 +65,7 @@ const (
 	yes
 )
 
-func known(holds bool) truth {
+func truthOf(holds bool) truth {
 	if holds {
 		return yes
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// matched says whether a message matches one of some globs: "yes", "no" or "unknown".
-func matched(t *testing.T, message string, globs ...string) string {
+// matchResult says whether a message matches one of some globs: "yes", "no" or "unknown".
+func matchResult(t *testing.T, message string, globs ...string) string {
 	t.Helper()
-	w := newWriter(t)
-	p := w.own(t, "p", fmt.Sprintf("match: {messages: [%s]}", quoted(globs)))
+	w := newRuleBuilder(t)
+	p := w.policy(t, "p", fmt.Sprintf("match: {messages: [%s]}", quoted(globs)))
 	e := backOff()
 	e.Message = message
 	matches, err := policy.Matches(t.Context(), policy.NewSet(policy.Default(), policy.Rules{}, nil), &p.Rule, "a", e, create())
@@ -89,15 +89,15 @@ func TestGlobs(t *testing.T) {
 	} {
 		t.Run(test.says, func(t *testing.T) {
 			t.Parallel()
-			if got := matched(t, test.message, test.globs...); got != test.want {
+			if got := matchResult(t, test.message, test.globs...); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
 			}
 		})
 	}
 }
 
-// TestGlobsAreTheRegularExpressionsThatTheyStandFor tries random ones on random messages, of which some are long.
-func TestGlobsAreTheRegularExpressionsThatTheyStandFor(t *testing.T) {
+// TestGlobsMatchLikeRegexps tries random ones on random messages, of which some are long.
+func TestGlobsMatchLikeRegexps(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -116,32 +116,32 @@ func TestGlobsAreTheRegularExpressionsThatTheyStandFor(t *testing.T) {
 		if regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(glob), `\*`, ".*") + "$").MatchString(message) {
 			want = "yes"
 		}
-		if got := matched(t, message, glob); got != want && (got != "unknown" || len(message) <= 4096) {
+		if got := matchResult(t, message, glob); got != want && (got != "unknown" || len(message) <= 4096) {
 			t.Fatalf("seed %d: %q and %q: %s, want %s", seed, glob, message, got, want)
 		}
 	}
 }
 
-// TestALongGlobAllocatesNothing has as many, and as long, as there may be, which match nearly.
-func TestALongGlobAllocatesNothing(t *testing.T) {
-	w := newWriter(t)
+// TestLongGlobAllocatesNothing has as many, and as long, as there may be, which match nearly.
+func TestLongGlobAllocatesNothing(t *testing.T) {
+	w := newRuleBuilder(t)
 	var all []string
 	for i := range 16 {
 		all = append(all, strings.Repeat("*"+strings.Repeat("a", i+1)+"b", 256/(i+3)))
 	}
-	p := w.own(t, "p", fmt.Sprintf("match: {messages: [%s]}", quoted(all)))
-	s, e, r := policy.NewSet(policy.Default(), policy.Rules{}, a([]*policy.Policy{p})), backOff(), create()
+	p := w.policy(t, "p", fmt.Sprintf("match: {messages: [%s]}", quoted(all)))
+	s, e, r := policy.NewSet(policy.Default(), policy.Rules{}, namespaceA([]*policy.Policy{p})), backOff(), create()
 	e.Message = strings.Repeat("a", 4096)
-	if n := testing.AllocsPerRun(10, func() { s.For(t.Context(), "a", e, r) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { s.Resolve(t.Context(), "a", e, r) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
 
-// TestTheWorstGlobs searches for globs and a message that take long. How long is only logged: they are looked at in time
+// TestWorstCaseGlobs searches for globs and a message that take long. How long is only logged: they are looked at in time
 // linear in their sizes.
-func TestTheWorstGlobs(t *testing.T) {
+func TestWorstCaseGlobs(t *testing.T) {
 	t.Parallel()
-	w, rnd := newWriter(t), rand.New(rand.NewPCG(30, 0))
+	w, rnd := newRuleBuilder(t), rand.New(rand.NewPCG(30, 0))
 	var worst time.Duration
 	var says string
 	for range 300 {
@@ -154,7 +154,7 @@ func TestTheWorstGlobs(t *testing.T) {
 			}
 			globs = append(globs, glob+"*"+strings.Repeat("a", i)+"x")
 		}
-		p := w.own(t, "p", fmt.Sprintf("match: {messages: [%s]}", quoted(globs)))
+		p := w.policy(t, "p", fmt.Sprintf("match: {messages: [%s]}", quoted(globs)))
 		s, e, r := policy.NewSet(policy.Default(), policy.Rules{}, nil), backOff(), create()
 		e.Message = strings.Repeat(strings.Repeat("a", rnd.IntN(200))+"b", 4096)[:4079] + strings.Repeat("a", 16) + "x"
 		took := time.Hour

@@ -31,10 +31,10 @@ func (i Identity) String() string {
 	return i.Kind + " " + i.Namespace + "/" + i.Name
 }
 
-// identify names the buckets of a rule. The name has the kind, namespace and name of the rule, so that no two
+// bucketID names the buckets of a rule. The name has the kind, namespace and name of the rule, so that no two
 // share a bucket and none is filled by deleting a rule and writing it again; and it has the limits, so that a
 // bucket goes on through every change but one of them, after which its level would mean something else.
-func (r *Rule) identify(limit string, b *Bucket) string {
+func (r *Rule) bucketID(limit string, b *Bucket) string {
 	i := r.Identity
 	per := slices.Sorted(slices.Values(b.Per)) // their order does not matter
 	// No kind, namespace, name or limit has a slash in it.

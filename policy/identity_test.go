@@ -6,10 +6,10 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-func TestBucketsGoOnThroughEveryChangeButOneOfTheirLimits(t *testing.T) {
+func TestBucketIDChangesOnlyWithLimit(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
-	spam := w.own(t, "p", "").SpamFilter.ID
+	w := newRuleBuilder(t)
+	spam := w.policy(t, "p", "").SpamFilter.ID
 	for spec, same := range map[string]bool{
 		"action: Limit\nmode: Audit\nprecedence: 3\nmatch: {messages: ['*']}":                   true,
 		"merge: {similar: {window: 1m}}\nspamFilter: {reservePerReason: 0, chargeMerged: true}": true,
@@ -18,25 +18,25 @@ func TestBucketsGoOnThroughEveryChangeButOneOfTheirLimits(t *testing.T) {
 		"spamFilter: {interval: 6m}":                  false,
 		"spamFilter: {per: [Source, InvolvedObject]}": false,
 	} {
-		if is := w.own(t, "p", spec).SpamFilter.ID; (is == spam) != same {
+		if is := w.policy(t, "p", spec).SpamFilter.ID; (is == spam) != same {
 			t.Errorf("%s: spam filter %q to %q", spec, spam, is)
 		}
 	}
 	id := func(q *policy.Quota) string { return q.Limits[len(q.Limits)-1].ID }
 	const limit = "{name: k, per: [User], burst: 1, tokens: 2}"
-	quota := id(w.ownQuota(t, "p", "limits: ["+limit+"]"))
+	quota := id(w.quota(t, "p", "limits: ["+limit+"]"))
 	for says, test := range map[string]struct {
 		changed *policy.Quota
 		same    bool
 	}{
-		"another limit before":  {w.ownQuota(t, "p", "limits: [{name: m, burst: 1, tokens: 2}, "+limit+"]"), true},
-		"what it matches":       {w.ownQuota(t, "p", "match: {reasons: [a]}\nlimits: ["+limit+"]"), true},
-		"its reserve":           {w.ownQuota(t, "p", "limits: [{name: k, per: [User], burst: 1, tokens: 2, warningReservePercent: 3}]"), true},
-		"its burst":             {w.ownQuota(t, "p", "limits: [{name: k, per: [User], burst: 3, tokens: 2}]"), false},
-		"what has a bucket":     {w.ownQuota(t, "p", "limits: [{name: k, burst: 1, tokens: 2}]"), false},
-		"its name":              {w.ownQuota(t, "p", "limits: [{name: other, per: [User], burst: 1, tokens: 2}]"), false},
-		"the name of its quota": {w.ownQuota(t, "q", "limits: ["+limit+"]"), false},
-		"the kind of its quota": {w.adminsQuota(t, "p", "limits: ["+limit+"]"), false},
+		"another limit before":  {w.quota(t, "p", "limits: [{name: m, burst: 1, tokens: 2}, "+limit+"]"), true},
+		"what it matches":       {w.quota(t, "p", "match: {reasons: [a]}\nlimits: ["+limit+"]"), true},
+		"its reserve":           {w.quota(t, "p", "limits: [{name: k, per: [User], burst: 1, tokens: 2, warningReservePercent: 3}]"), true},
+		"its burst":             {w.quota(t, "p", "limits: [{name: k, per: [User], burst: 3, tokens: 2}]"), false},
+		"what has a bucket":     {w.quota(t, "p", "limits: [{name: k, burst: 1, tokens: 2}]"), false},
+		"its name":              {w.quota(t, "p", "limits: [{name: other, per: [User], burst: 1, tokens: 2}]"), false},
+		"the name of its quota": {w.quota(t, "q", "limits: ["+limit+"]"), false},
+		"the kind of its quota": {w.clusterQuota(t, "p", "limits: ["+limit+"]"), false},
 	} {
 		if is := id(test.changed); (is == quota) != test.same {
 			t.Errorf("%s: %q to %q", says, quota, is)

@@ -14,31 +14,31 @@ import (
 
 // How much is known of a namespace at most. Labels and annotations go by their names.
 const (
-	// MaxLabels is how many bytes of labels are kept, their names included, beside those that the cluster's rules select
+	// MaxLabelsBytes is how many bytes of labels are kept, their names included, beside those that the cluster's rules select
 	// namespaces by.
-	MaxLabels = 4 << 10
-	// MaxAnnotations is how many bytes of annotations are kept.
-	MaxAnnotations = 4 << 10
-	// MaxAnnotation is the longest annotation that is kept, its name included.
-	MaxAnnotation = 512
+	MaxLabelsBytes = 4 << 10
+	// MaxAnnotationsBytes is how many bytes of annotations are kept.
+	MaxAnnotationsBytes = 4 << 10
+	// MaxAnnotationBytes is the longest annotation that is kept, its name included.
+	MaxAnnotationBytes = 512
 )
 
-// ErrNotKnownYet is why rules are unknown for the Events of a namespace that a Set does not know yet, or of which it does not
+// ErrNotSynced is why rules are unknown for the Events of a namespace that a Set does not know yet, or of which it does not
 // know yet the labels that a new rule selects by.
-var ErrNotKnownYet = errors.New("not known yet")
+var ErrNotSynced = errors.New("not known yet")
 
-// errSelector is why it is unknown whether a rule selects a namespace.
-var errSelector = fmt.Errorf("%w: labels of the namespace are %w", expression.ErrUnknown, ErrNotKnownYet)
+// errUnknownLabels is why it is unknown whether a rule selects a namespace.
+var errUnknownLabels = fmt.Errorf("%w: labels of the namespace are %w", expression.ErrUnknown, ErrNotSynced)
 
-// Keep keeps of the labels and annotations that the namespace has what is within bounds, and the labels of which the names
+// SetMetadata keeps of the labels and annotations that the namespace has what is within bounds, and the labels of which the names
 // are in selected: see Rules.SelectedLabels. It shares neither map.
-func (n *Namespace) Keep(all, annotations map[string]string, selected map[string]bool) {
-	n.Labels, n.PartialLabels, n.complete = labels.Set{}, false, nil
+func (n *Namespace) SetMetadata(all, annotations map[string]string, selected map[string]bool) {
+	n.Labels, n.PartialLabels, n.knownLabels = labels.Set{}, false, nil
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if name != corev1.LabelMetadataName && !selected[name] {
-			if size += len(name) + len(all[name]); size > MaxLabels {
-				n.PartialLabels, n.complete = true, selected
+			if size += len(name) + len(all[name]); size > MaxLabelsBytes {
+				n.PartialLabels, n.knownLabels = true, selected
 				continue
 			}
 		}
@@ -46,7 +46,7 @@ func (n *Namespace) Keep(all, annotations map[string]string, selected map[string
 	}
 	n.Annotations, size = map[string]string{}, 0
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
-		if long := len(name) + len(annotations[name]); long <= MaxAnnotation && size+long <= MaxAnnotations {
+		if long := len(name) + len(annotations[name]); long <= MaxAnnotationBytes && size+long <= MaxAnnotationsBytes {
 			n.Annotations[name] = annotations[name]
 			size += long
 		}
@@ -74,18 +74,18 @@ func (n *Namespace) matches(selector labels.Selector, name string) truth {
 	requirements, _ := selector.Requirements()
 	is := yes
 	for i := range requirements {
-		is = min(is, n.meets(&requirements[i], name))
+		is = min(is, n.meetsRequirement(&requirements[i], name))
 	}
 	return is
 }
 
-func (n *Namespace) meets(r *labels.Requirement, name string) truth {
+func (n *Namespace) meetsRequirement(r *labels.Requirement, name string) truth {
 	has := n.Labels
 	if has == nil { // each has its name as a label
 		has = labels.Set{corev1.LabelMetadataName: name}
 	}
-	if !has.Has(r.Key()) && (n.Labels == nil || n.PartialLabels && !n.complete[r.Key()]) {
+	if !has.Has(r.Key()) && (n.Labels == nil || n.PartialLabels && !n.knownLabels[r.Key()]) {
 		return unknown
 	}
-	return known(r.Matches(has))
+	return truthOf(r.Matches(has))
 }

@@ -37,10 +37,10 @@ type Rule struct {
 	Match      Match
 	// Mode is whether it is in force; the zero value is Enforce.
 	Mode Mode
-	// Silent says that no notice reports what it drops.
-	Silent bool
-	// Combined says that what it drops is reported under its own reason.
-	Combined bool
+	// NoNotices says that no notice reports what it drops.
+	NoNotices bool
+	// CombinedNotices says that what it drops is reported under its own reason.
+	CombinedNotices bool
 	// Sink is which of the Events that it decides are sent to the sink; empty for the default.
 	Sink Sink
 }
@@ -206,7 +206,7 @@ func Default() *Policy {
 		},
 		MaxMessageBytes: 1024,
 	}
-	p.SpamFilter.ID = p.identify("spam filter", &p.SpamFilter.Bucket)
+	p.SpamFilter.ID = p.bucketID("spam filter", &p.SpamFilter.Bucket)
 	return p
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// someRule is a random rule, with what the reference has to know of it.
-type someRule struct {
+// randomRuleState is a random rule, with what the reference has to know of it.
+type randomRuleState struct {
 	*policy.Rule
 
 	policy     *policy.Policy // or
@@ -29,9 +29,9 @@ type someRule struct {
 	selector   int // -1 for none
 }
 
-func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name string) someRule {
+func randomRule(tb testing.TB, w ruleBuilder, rnd *rand.Rand, own, quota bool, name string) randomRuleState {
 	tb.Helper()
-	k := someRule{selector: -1, list: -1}
+	k := randomRuleState{selector: -1, list: -1}
 	spec := fmt.Sprintf("mode: %s\n", []string{"Enforce", "Enforce", "Audit", "Disabled"}[rnd.IntN(4)])
 	if !own || !quota {
 		spec += fmt.Sprintf("precedence: %d\n", 1+rnd.IntN(3))
@@ -67,36 +67,36 @@ func randomRule(tb testing.TB, w writer, rnd *rand.Rand, own, quota bool, name s
 	case quota:
 		spec += fmt.Sprintf("limits: [{name: %c, burst: 1, tokens: 1}, {name: x, burst: 1, tokens: 1}]\n", 'a'+rune(rnd.IntN(3)))
 		if own {
-			k.quota = w.ownQuota(tb, name, spec)
+			k.quota = w.quota(tb, name, spec)
 		} else {
-			k.quota = w.adminsQuota(tb, name, spec)
+			k.quota = w.clusterQuota(tb, name, spec)
 		}
 		k.Rule = &k.quota.Rule
 	case own:
-		k.policy = w.own(tb, name, spec+fmt.Sprintf("action: %s\n", []string{"Limit", "Exempt", "Drop"}[rnd.IntN(3)]))
+		k.policy = w.policy(tb, name, spec+fmt.Sprintf("action: %s\n", []string{"Limit", "Exempt", "Drop"}[rnd.IntN(3)]))
 		k.Rule = &k.policy.Rule
 	default:
-		k.policy = w.admins(tb, name, spec+fmt.Sprintf("action: %s\ntier: %s\n", []string{"Limit", "Exempt", "Drop"}[rnd.IntN(3)], []string{"Admin", "Baseline"}[rnd.IntN(2)]))
+		k.policy = w.clusterPolicy(tb, name, spec+fmt.Sprintf("action: %s\ntier: %s\n", []string{"Limit", "Exempt", "Drop"}[rnd.IntN(3)], []string{"Admin", "Baseline"}[rnd.IntN(2)]))
 		k.Rule = &k.policy.Rule
 	}
 	return k
 }
 
-func (k someRule) own() bool { return k.Identity.Namespace != "" }
+func (k randomRuleState) namespaced() bool { return k.Identity.Namespace != "" }
 
-func (k someRule) matches(n someNamespace, e *corev1.Event, r *policy.Request) truth {
+func (k randomRuleState) matches(n randomNamespaceState, e *corev1.Event, r *policy.Request) truth {
 	if k.Mode == policy.Disabled {
 		return no
 	}
 	is := yes
 	if k.selector >= 0 {
-		is = known(selectors[k.selector].selects(n.labels))
+		is = truthOf(selectors[k.selector].selects(n.labels))
 		if selectors[k.selector].team && n.noTeam {
 			is = unknown
 		}
 	}
 	if k.list >= 0 && e != nil {
-		is = min(is, known(lists[k.list].fits(e)))
+		is = min(is, truthOf(lists[k.list].fits(e)))
 	}
 	if len(k.globs) > 0 && e != nil {
 		one := no
@@ -119,13 +119,13 @@ func (k someRule) matches(n someNamespace, e *corev1.Event, r *policy.Request) t
 	return is
 }
 
-// before reports whether k is asked before o.
-func (k someRule) before(o someRule) bool {
-	place := func(k someRule) int {
+// precedes reports whether k is asked before o.
+func (k randomRuleState) precedes(o randomRuleState) bool {
+	place := func(k randomRuleState) int {
 		switch {
-		case k.policy == nil && !k.own(), k.policy != nil && k.policy.Tier == policy.TierAdmin:
+		case k.policy == nil && !k.namespaced(), k.policy != nil && k.policy.Tier == policy.TierAdmin:
 			return 0
-		case k.own():
+		case k.namespaced():
 			return 1
 		}
 		return 2
@@ -133,12 +133,12 @@ func (k someRule) before(o someRule) bool {
 	return cmp.Or(cmp.Compare(place(k), place(o)), cmp.Compare(k.Precedence, o.Precedence), cmp.Compare(k.Identity.Name, o.Identity.Name)) < 0
 }
 
-// reference says what applies as the rules are written down: with no order kept, no index and no shortcut.
-func reference(fallback *policy.Policy, all []someRule, n someNamespace, e *corev1.Event, r *policy.Request) string {
-	first := func(fits func(someRule) bool) *policy.Policy {
-		var found *someRule
+// referenceResolution says what applies as the rules are written down: with no order kept, no index and no shortcut.
+func referenceResolution(fallback *policy.Policy, all []randomRuleState, n randomNamespaceState, e *corev1.Event, r *policy.Request) string {
+	first := func(fits func(randomRuleState) bool) *policy.Policy {
+		var found *randomRuleState
 		for i, k := range all {
-			if k.policy != nil && k.matches(n, e, r) == yes && fits(k) && (found == nil || k.before(*found)) {
+			if k.policy != nil && k.matches(n, e, r) == yes && fits(k) && (found == nil || k.precedes(*found)) {
 				found = &all[i]
 			}
 		}
@@ -147,20 +147,20 @@ func reference(fallback *policy.Policy, all []someRule, n someNamespace, e *core
 		}
 		return found.policy
 	}
-	governs := cmp.Or(first(func(k someRule) bool { return k.Mode == policy.Enforce }), fallback)
-	audits := first(func(someRule) bool { return true })
+	governs := cmp.Or(first(func(k randomRuleState) bool { return k.Mode == policy.Enforce }), fallback)
+	audits := first(func(randomRuleState) bool { return true })
 	if audits != nil && audits.Mode != policy.Audit {
 		audits = nil
 	}
 	limited := func(p *policy.Policy, modes ...policy.Mode) string {
-		var found []someRule
+		var found []randomRuleState
 		for _, k := range all {
 			if k.quota != nil && k.matches(n, e, r) != no && slices.Contains(modes, k.Mode) {
 				found = append(found, k)
 			}
 		}
-		slices.SortFunc(found, func(a, b someRule) int {
-			if a.before(b) {
+		slices.SortFunc(found, func(a, b randomRuleState) int {
+			if a.precedes(b) {
 				return -1
 			}
 			return 1
@@ -169,14 +169,14 @@ func reference(fallback *policy.Policy, all []someRule, n someNamespace, e *core
 		seen, own := map[string]bool{}, 0
 		for _, k := range found {
 			for _, limit := range k.quota.Limits {
-				if p.Action == policy.Exempt && (k.own() || p.Identity.Namespace == "") || !k.own() && seen[limit.Name] {
+				if p.Action == policy.Exempt && (k.namespaced() || p.Identity.Namespace == "") || !k.namespaced() && seen[limit.Name] {
 					continue
 				}
-				seen[limit.Name] = seen[limit.Name] || !k.own() && k.matches(n, e, r) == yes
-				if k.own() {
+				seen[limit.Name] = seen[limit.Name] || !k.namespaced() && k.matches(n, e, r) == yes
+				if k.namespaced() {
 					own++
 				}
-				if own > policy.MaxOwnLimits {
+				if own > policy.MaxLimitsPerEvent {
 					continue
 				}
 				names = append(names, k.Identity.Name+"/"+limit.Name)
@@ -184,7 +184,9 @@ func reference(fallback *policy.Policy, all []someRule, n someNamespace, e *core
 		}
 		return strings.Join(names, " ")
 	}
-	audited := slices.ContainsFunc(all, func(k someRule) bool { return k.quota != nil && k.Mode == policy.Audit && k.matches(n, e, r) != no })
+	audited := slices.ContainsFunc(all, func(k randomRuleState) bool {
+		return k.quota != nil && k.Mode == policy.Audit && k.matches(n, e, r) != no
+	})
 	return summary(governs, audits, audited, limited(governs, policy.Enforce), limited(cmp.Or(audits, governs), policy.Enforce, policy.Audit))
 }
 
@@ -205,19 +207,19 @@ func summary(governs, audits *policy.Policy, audited bool, limited, all string) 
 	return fmt.Sprintf("governs %s, audits %s, limits %s, with those audited (%t) %s", governs.Name, audit, limited, audited, all)
 }
 
-func TestResolutionIsThatOfTheRules(t *testing.T) {
+func TestResolutionMatchesReference(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
+	w := newRuleBuilder(t)
 	fallback := policy.Default()
 	for seed := range uint64(400) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		var all []someRule
+		var all []randomRuleState
 		var cluster, own policy.Rules
 		for i := range rnd.IntN(16) {
 			k := randomRule(t, w, rnd, rnd.IntN(2) == 0, rnd.IntN(2) == 0, fmt.Sprint("r", i))
 			all = append(all, k)
 			rules := &cluster
-			if k.own() {
+			if k.namespaced() {
 				rules = &own
 			}
 			if k.quota != nil {
@@ -247,29 +249,29 @@ func TestResolutionIsThatOfTheRules(t *testing.T) {
 			if rnd.IntN(8) == 0 {
 				e = nil // it cannot be read
 			}
-			g := s.For(t.Context(), "a", e, r)
-			if got, want := summary(g.Policy, g.Audit, g.Audited(), limits(g.Limits()), limits(g.AuditLimits())), reference(fallback, all, n, e, r); got != want {
+			g := s.Resolve(t.Context(), "a", e, r)
+			if got, want := summary(g.Policy, g.AuditPolicy, g.HasAuditQuotas(), limits(g.Limits()), limits(g.AuditLimits())), referenceResolution(fallback, all, n, e, r); got != want {
 				t.Fatalf("seed %d:\n got %s\nwant %s", seed, got, want)
 			}
 		}
 	}
 }
 
-func TestAChangeOfANamespaceChangesThatAlone(t *testing.T) {
+func TestWithNamespacesChangesOnlyThose(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
-	cluster := policy.Rules{Policies: []*policy.Policy{w.admins(t, "b", "tier: Admin\nmatch: {namespaceSelector: {matchLabels: {team: b}}}")}}
+	w := newRuleBuilder(t)
+	cluster := policy.Rules{Policies: []*policy.Policy{w.clusterPolicy(t, "b", "tier: Admin\nmatch: {namespaceSelector: {matchLabels: {team: b}}}")}}
 	first := policy.NewSet(policy.Default(), cluster, map[string]policy.Namespace{
-		"a":       {Labels: labels.Set{"team": "a"}, Rules: policy.Rules{Policies: []*policy.Policy{w.own(t, "one", "")}}},
+		"a":       {Labels: labels.Set{"team": "a"}, Rules: policy.Rules{Policies: []*policy.Policy{w.policy(t, "one", "")}}},
 		"removed": {Labels: labels.Set{"team": "b"}}, "kept": {Labels: labels.Set{"team": "b"}},
 	})
-	second := first.With(map[string]*policy.Namespace{
+	second := first.WithNamespaces(map[string]*policy.Namespace{
 		"a": {Labels: labels.Set{"team": "b"}}, "removed": nil, "new": {Labels: labels.Set{"team": "a"}},
 	})
 	var got []string
 	for _, s := range []*policy.Set{first, second} {
 		for _, n := range []string{"a", "removed", "kept", "new"} {
-			g := s.For(t.Context(), n, backOff(), create())
+			g := s.Resolve(t.Context(), n, backOff(), create())
 			got = append(got, g.Policy.Identity.Name)
 		}
 	}

@@ -55,9 +55,9 @@ func newSchemas() (map[string]schema, error) {
 	return all, nil
 }
 
-// complete removes from an object what the schema does not know, fills in defaults, and says what is wrong. unknown are
+// normalize removes from an object what the schema does not know, fills in defaults, and says what is wrong. unknown are
 // the paths of what it removed.
-func (s *schema) complete(object map[string]any) (unknown []string, errs field.ErrorList) {
+func (s *schema) normalize(object map[string]any) (unknown []string, errs field.ErrorList) {
 	unknown = pruning.PruneWithOptions(object, s.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)
 	defaulting.Default(object, s.structural)

@@ -38,14 +38,14 @@ func (r Rules) All() iter.Seq[*Rule] {
 	}
 }
 
-// inOrder is r without rules that are Disabled, in the order in which they are asked.
-func (r Rules) inOrder() Rules {
-	ordered := Rules{Policies: inOrder(r.Policies), Quotas: inOrder(r.Quotas)}
+// enabledInOrder is r without rules that are Disabled, in the order in which they are asked.
+func (r Rules) enabledInOrder() Rules {
+	ordered := Rules{Policies: enabledInOrder(r.Policies), Quotas: enabledInOrder(r.Quotas)}
 	slices.SortStableFunc(ordered.Policies, func(a, b *Policy) int { return cmp.Compare(a.Tier, b.Tier) }) // Admin, Baseline
 	return ordered
 }
 
-func inOrder[T interface{ common() *Rule }](all []T) []T {
+func enabledInOrder[T interface{ common() *Rule }](all []T) []T {
 	kept := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return one.common().Mode == Disabled })
 	slices.SortFunc(kept, func(a, b T) int {
 		x, y := a.common(), b.common()
@@ -61,12 +61,12 @@ func (r *Rule) common() *Rule { return r }
 type Set struct {
 	fallback *Policy
 	cluster  Rules // in order, without those that are left out
-	leftOut  map[*Rule]error
+	excluded map[*Rule]error
 	// slots number the expressions of cluster's conditions: equal ones have one slot.
 	slots map[*Condition]int
-	// selective reports whether a rule of the cluster does not select every namespace.
-	selective bool
-	views     map[string]view
+	// hasSelectors reports whether a rule of the cluster does not select every namespace.
+	hasSelectors bool
+	views        map[string]view
 	// selections are those of views: most namespaces share one.
 	selections map[string]selection
 }
@@ -74,8 +74,8 @@ type Set struct {
 // Current holds the Set that is in force. It is only ever replaced as a whole.
 type Current struct{ atomic.Pointer[Set] }
 
-// InForce holds a Set.
-func InForce(s *Set) *Current {
+// NewCurrent holds a Set.
+func NewCurrent(s *Set) *Current {
 	var c Current
 	c.Store(s)
 	return &c
@@ -91,15 +91,15 @@ type Namespace struct {
 	PartialLabels, PartialAnnotations bool
 	Rules
 
-	// complete are names of labels of which it is known whether the namespace has them, although it has others.
-	complete map[string]bool
+	// knownLabels are names of labels of which it is known whether the namespace has them, although it has others.
+	knownLabels map[string]bool
 }
 
 // selection is the rules of the cluster that select a namespace, or may, in order.
 type selection struct {
 	Rules
 
-	unsure map[*Rule]bool // those that may
+	uncertain map[*Rule]bool // those that may
 }
 
 // view is the rules that may apply to Events of one namespace, in order.
@@ -119,9 +119,9 @@ func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *S
 		views:      make(map[string]view, len(namespaces)),
 		selections: map[string]selection{},
 	}
-	s.cluster, s.leftOut, s.slots = cluster.inOrder().bounded()
+	s.cluster, s.excluded, s.slots = cluster.enabledInOrder().withinBudget()
 	for r := range s.cluster.All() {
-		s.selective = s.selective || r.Match.Namespaces != nil
+		s.hasSelectors = s.hasSelectors || r.Match.Namespaces != nil
 	}
 	for name, n := range namespaces {
 		s.views[name] = s.newView(name, n)
@@ -129,8 +129,8 @@ func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *S
 	return s
 }
 
-// With is s with other rules and labels for some namespaces; those with nil are removed.
-func (s *Set) With(changed map[string]*Namespace) *Set {
+// WithNamespaces is s with other rules and labels for some namespaces; those with nil are removed.
+func (s *Set) WithNamespaces(changed map[string]*Namespace) *Set {
 	next := *s
 	next.views, next.selections = maps.Clone(s.views), maps.Clone(s.selections)
 	for name, n := range changed {
@@ -154,7 +154,7 @@ func (s *Set) newView(name string, n Namespace) view {
 		s.selections[string(key)] = shared
 	}
 	v := view{selection: shared, object: &NamespaceObject{name, n.Labels, n.Annotations, n.PartialLabels, n.PartialAnnotations}}
-	if own := n.inOrder(); len(own.Policies)+len(own.Quotas) > 0 {
+	if own := n.enabledInOrder(); len(own.Policies)+len(own.Quotas) > 0 {
 		baseline, _ := slices.BinarySearchFunc(shared.Policies, TierBaseline, func(p *Policy, t Tier) int { return cmp.Compare(p.Tier, t) })
 		v.Policies = slices.Concat(shared.Policies[:baseline], own.Policies, shared.Policies[baseline:])
 		v.Quotas = slices.Concat(shared.Quotas, own.Quotas)

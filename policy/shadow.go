@@ -16,10 +16,10 @@ func (s *Set) Shadowed(namespace string) map[string][]string {
 	asked, unsure := s.cluster.Policies, map[*Rule]bool(nil)
 	if namespace != "" {
 		v := s.view(namespace)
-		asked, unsure = v.Policies, v.unsure
+		asked, unsure = v.Policies, v.uncertain
 	}
 	for n, p := range asked {
-		by := slices.IndexFunc(asked[:n], func(before *Policy) bool { return !unsure[&before.Rule] && before.hides(&p.Rule) })
+		by := slices.IndexFunc(asked[:n], func(before *Policy) bool { return !unsure[&before.Rule] && before.shadows(&p.Rule) })
 		if by >= 0 && p.Identity.Namespace == namespace {
 			found[p.Name] = []string{fmt.Sprintf("governed by %s before", asked[by].Name)}
 		}
@@ -30,7 +30,9 @@ func (s *Set) Shadowed(namespace string) map[string][]string {
 	for n, q := range s.cluster.Quotas {
 		for i := range q.Limits {
 			name := q.Limits[i].Name
-			by := slices.IndexFunc(s.cluster.Quotas[:n], func(before *Quota) bool { return before.limits(name) && before.isKnown() && before.hides(&q.Rule) })
+			by := slices.IndexFunc(s.cluster.Quotas[:n], func(before *Quota) bool {
+				return before.hasLimit(name) && before.alwaysDecidable() && before.shadows(&q.Rule)
+			})
 			if by >= 0 {
 				found[q.Name] = append(found[q.Name], fmt.Sprintf("limit %q is replaced by that of %s", name, s.cluster.Quotas[by].Name))
 			}
@@ -39,28 +41,30 @@ func (s *Set) Shadowed(namespace string) map[string][]string {
 	return found
 }
 
-// isKnown reports whether it is always known whether r matches an Event that can be read, of a namespace that is known.
-func (r *Rule) isKnown() bool { return len(r.Match.Conditions) == 0 && len(r.Match.Messages) == 0 }
+// alwaysDecidable reports whether it is always known whether r matches an Event that can be read, of a namespace that is known.
+func (r *Rule) alwaysDecidable() bool {
+	return len(r.Match.Conditions) == 0 && len(r.Match.Messages) == 0
+}
 
-// limits reports whether q has a limit of a name.
-func (q *Quota) limits(name string) bool {
+// hasLimit reports whether q has a limit of a name.
+func (q *Quota) hasLimit(name string) bool {
 	return slices.ContainsFunc(q.Limits, func(l QuotaLimit) bool { return l.Name == name })
 }
 
-// hides reports whether r, which is asked first, decides everything that other would.
-func (r *Rule) hides(other *Rule) bool {
+// shadows reports whether r, which is asked first, decides everything that other would.
+func (r *Rule) shadows(other *Rule) bool {
 	if r.Mode == Audit && other.Mode != Audit {
 		return false
 	}
 	m, o := &r.Match, &other.Match
 	return covers(m.Types, o.Types) && covers(m.Reasons, o.Reasons) && covers(m.Controllers, o.Controllers) && covers(m.Kinds, o.Kinds) &&
-		covers(texts(m.Messages), texts(o.Messages)) &&
-		!slices.ContainsFunc(m.Conditions, func(c Condition) bool { return !o.has(c.expression.Text) }) &&
+		covers(globTexts(m.Messages), globTexts(o.Messages)) &&
+		!slices.ContainsFunc(m.Conditions, func(c Condition) bool { return !o.hasCondition(c.expression.Text) }) &&
 		// A namespace's own rule is asked after those of the cluster that select the namespace.
-		(m.Namespaces == nil || other.own() || o.Namespaces != nil && m.Namespaces.String() == o.Namespaces.String())
+		(m.Namespaces == nil || other.namespaced() || o.Namespaces != nil && m.Namespaces.String() == o.Namespaces.String())
 }
 
-func (m *Match) has(expression string) bool {
+func (m *Match) hasCondition(expression string) bool {
 	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.expression.Text == expression })
 }
 
@@ -69,8 +73,8 @@ func covers(list, other []string) bool {
 	return len(list) == 0 || len(other) > 0 && !slices.ContainsFunc(other, func(v string) bool { return !slices.Contains(list, v) })
 }
 
-// texts are globs as they are written.
-func texts(globs []Glob) (all []string) {
+// globTexts are globs as they are written.
+func globTexts(globs []Glob) (all []string) {
 	for i := range globs {
 		all = append(all, globs[i].Text)
 	}

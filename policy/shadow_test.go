@@ -11,9 +11,9 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
+func TestShadowedRules(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
+	w := newRuleBuilder(t)
 	const (
 		admin  = "tier: Admin\n"
 		audit  = "mode: Audit\n"
@@ -34,8 +34,8 @@ func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
 		inB    = "match: {types: [Normal], namespaceSelector: {matchLabels: {team: b}}}\n"
 	)
 	type all []*policy.Policy
-	cluster := func(name, spec string) *policy.Policy { return w.admins(t, name, spec) }
-	own := func(name, spec string) *policy.Policy { return w.own(t, name, spec) }
+	cluster := func(name, spec string) *policy.Policy { return w.clusterPolicy(t, name, spec) }
+	own := func(name, spec string) *policy.Policy { return w.policy(t, name, spec) }
 	for _, test := range []struct {
 		says         string
 		cluster, own all
@@ -72,7 +72,7 @@ func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
 	} {
 		t.Run(test.says, func(t *testing.T) {
 			t.Parallel()
-			namespaces := a(test.own)
+			namespaces := namespaceA(test.own)
 			n := namespaces["a"]
 			n.Labels, n.PartialLabels = labels.Set{"team": "b"}, true
 			namespaces["a"] = n
@@ -87,9 +87,9 @@ func TestWhatCanNeverDecideIsShadowed(t *testing.T) {
 	}
 }
 
-func TestLimitsThatAreReplacedAreShadowed(t *testing.T) {
+func TestReplacedLimitsAreShadowed(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
+	w := newRuleBuilder(t)
 	limited := func(spec string, limits ...string) string {
 		spec += "limits:\n"
 		for _, l := range limits {
@@ -115,8 +115,8 @@ func TestLimitsThatAreReplacedAreShadowed(t *testing.T) {
 	} {
 		t.Run(test.says, func(t *testing.T) {
 			t.Parallel()
-			q, own := w.adminsQuota(t, "q", test.spec), w.ownQuota(t, "q", limited("", "x"))
-			s := policy.NewSet(policy.Default(), policy.Rules{Quotas: []*policy.Quota{q, w.adminsQuota(t, "ci", test.before)}}, a(nil, own))
+			q, own := w.clusterQuota(t, "q", test.spec), w.quota(t, "q", limited("", "x"))
+			s := policy.NewSet(policy.Default(), policy.Rules{Quotas: []*policy.Quota{q, w.clusterQuota(t, "ci", test.before)}}, namespaceA(nil, own))
 			if got := strings.Join(s.Shadowed("")[q.Name], "; "); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}

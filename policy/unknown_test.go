@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// none is a condition that never holds.
-	none = "match: {conditions: [{name: c, expression: 'event.reason == \"None\"'}]}\n"
-	one  = "limits: [{name: all, burst: 1, tokens: 1}]\n"
+	// neverMatches is a condition that never holds.
+	neverMatches  = "match: {conditions: [{name: c, expression: 'event.reason == \"None\"'}]}\n"
+	oneTokenLimit = "limits: [{name: all, burst: 1, tokens: 1}]\n"
 )
 
-// TestWhatIsUnknownIsStrict has rules that match all, but for what of an Event is unknown, and beside them a quota of a higher
+// TestUnknownMatchIsStrict has rules that match all, but for what of an Event is unknown, and beside them a quota of a higher
 // precedence with the same limit.
-func TestWhatIsUnknownIsStrict(t *testing.T) {
+func TestUnknownMatchIsStrict(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
+	w := newRuleBuilder(t)
 	condition := func(expression string) string {
 		return fmt.Sprintf("match: {conditions: [{name: c, expression: %q}]}\n", expression)
 	}
@@ -57,14 +57,14 @@ func TestWhatIsUnknownIsStrict(t *testing.T) {
 	} {
 		t.Run(test.says, func(t *testing.T) {
 			t.Parallel()
-			quota, p := w.adminsQuota(t, "may", "precedence: 1\n"+test.match+one), w.admins(t, "p", "action: Exempt\n"+test.match)
-			strict := w.adminsQuota(t, "strict", one)
+			quota, p := w.clusterQuota(t, "may", "precedence: 1\n"+test.match+oneTokenLimit), w.clusterPolicy(t, "p", "action: Exempt\n"+test.match)
+			strict := w.clusterQuota(t, "strict", oneTokenLimit)
 			e := backOff()
 			if test.change != nil {
 				e = test.change(e)
 			}
 			s := policy.NewSet(policy.Default(), policy.Rules{Policies: []*policy.Policy{p}, Quotas: []*policy.Quota{quota, strict}}, nil)
-			g := s.For(t.Context(), "a", e, create())
+			g := s.Resolve(t.Context(), "a", e, create())
 			if got := limits(g.Limits()); got != "may/all strict/all" || g.Policy.Name != "default" {
 				t.Errorf("%s governs under %q, want the default policy under both quotas", g.Policy.Name, got)
 			}
@@ -78,23 +78,23 @@ func TestWhatIsUnknownIsStrict(t *testing.T) {
 	}
 }
 
-func TestAQuotaThatSurelyMatchesReplacesOneThatMay(t *testing.T) {
+func TestCertainQuotaReplacesUncertainOne(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
+	w := newRuleBuilder(t)
 	s := policy.NewSet(policy.Default(), policy.Rules{Quotas: []*policy.Quota{
-		w.adminsQuota(t, "ci", "precedence: 1\n"+one), w.adminsQuota(t, "may", "match: {messages: ['*b*']}\n"+one),
+		w.clusterQuota(t, "ci", "precedence: 1\n"+oneTokenLimit), w.clusterQuota(t, "may", "match: {messages: ['*b*']}\n"+oneTokenLimit),
 	}}, nil)
 	e := backOff()
 	e.Message = strings.Repeat("a", 5000)
-	g := s.For(t.Context(), "a", e, create())
+	g := s.Resolve(t.Context(), "a", e, create())
 	if got := limits(g.Limits()); got != "ci/all" {
 		t.Errorf("limits %s", got)
 	}
 }
 
-// TestConditionsTakeLittleMemory has those that took 1.6 GiB and all of a processor before their cost was bounded.
-func TestConditionsTakeLittleMemory(t *testing.T) {
-	w := newWriter(t)
+// TestConditionsUseLittleMemory has those that took 1.6 GiB and all of a processor before their cost was bounded.
+func TestConditionsUseLittleMemory(t *testing.T) {
+	w := newRuleBuilder(t)
 	for _, expression := range []string{
 		"event.message.replace('', event.message).size() == 0",
 		"event.message.replace('', event.message).replace('', event.message).size() == 0",
@@ -102,7 +102,7 @@ func TestConditionsTakeLittleMemory(t *testing.T) {
 		"event.message.split(' ', 64).exists(w, w.startsWith('ci-'))",
 		"'%.999999f'.format([1.0]) == ''",
 	} {
-		made, err := w.read(t, "ClusterEventPolicy", "", "p", fmt.Sprintf("match: {conditions: [{name: c, expression: %q}]}", expression))
+		made, err := w.compile(t, "ClusterEventPolicy", "", "p", fmt.Sprintf("match: {conditions: [{name: c, expression: %q}]}", expression))
 		if err != nil {
 			continue // it is refused
 		}
@@ -110,15 +110,15 @@ func TestConditionsTakeLittleMemory(t *testing.T) {
 		for _, text := range []string{strings.Repeat(" ", 4096), strings.Repeat(" ", 60<<10)} {
 			e := backOff()
 			e.Message = text
-			if n := allocated(func() { s.For(t.Context(), "a", e, create()) }); n > 1<<20 {
+			if n := allocatedBytes(func() { s.Resolve(t.Context(), "a", e, create()) }); n > 1<<20 {
 				t.Errorf("%s: %d bytes for a message of %d", expression, n, len(text))
 			}
 		}
 	}
 }
 
-// allocated is how many bytes f allocates.
-func allocated(f func()) uint64 {
+// allocatedBytes is how many bytes f allocates.
+func allocatedBytes(f func()) uint64 {
 	f()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -127,25 +127,25 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestRulesWhoseConditionsCostTooMuchTogetherAreLeftOut has rules that each cost more than a sixth of what all may.
-func TestRulesWhoseConditionsCostTooMuchTogetherAreLeftOut(t *testing.T) {
+// TestRulesOverConditionBudgetAreExcluded has rules that each cost more than a sixth of what all may.
+func TestRulesOverConditionBudgetAreExcluded(t *testing.T) {
 	t.Parallel()
-	w := newWriter(t)
+	w := newRuleBuilder(t)
 	costly := func(n int) string {
 		return fmt.Sprintf("match: {conditions: [{name: c, expression: \"event.message.matches('[a-c]{55}%d')\"}]}\n", n)
 	}
 	var rules policy.Rules
 	for i := range 3 {
 		rules.Policies = append(rules.Policies,
-			w.admins(t, fmt.Sprint("baseline", i), costly(i)), w.admins(t, fmt.Sprint("admin", i), "tier: Admin\n"+costly(10+i)))
-		rules.Quotas = append(rules.Quotas, w.adminsQuota(t, fmt.Sprint("q", i), costly(20+i)+one))
+			w.clusterPolicy(t, fmt.Sprint("baseline", i), costly(i)), w.clusterPolicy(t, fmt.Sprint("admin", i), "tier: Admin\n"+costly(10+i)))
+		rules.Quotas = append(rules.Quotas, w.clusterQuota(t, fmt.Sprint("q", i), costly(20+i)+oneTokenLimit))
 	}
 	// One of these has an expression that others have, the other one costs little.
-	rules.Policies = append(rules.Policies, w.admins(t, "same", costly(11)), w.admins(t, "zheap", none))
+	rules.Policies = append(rules.Policies, w.clusterPolicy(t, "same", costly(11)), w.clusterPolicy(t, "zheap", neverMatches))
 	for range 3 {
 		s := policy.NewSet(policy.Default(), rules, nil)
 		var names []string
-		for name, why := range s.LeftOut() {
+		for name, why := range s.Excluded() {
 			names = append(names, name)
 			if !strings.Contains(why.Error(), "20000000") {
 				t.Errorf("%s: %v", name, why)

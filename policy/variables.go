@@ -49,11 +49,11 @@ func newExpressions() (*expression.Compiler, error) {
 func objects() map[string]expression.Object {
 	return map[string]expression.Object{
 		eventType: {
-			"metadata":           expression.Part("policy.Metadata", func(e *corev1.Event) *metav1.ObjectMeta { return &e.ObjectMeta }),
-			"involvedObject":     expression.Part("policy.ObjectReference", func(e *corev1.Event) *corev1.ObjectReference { return &e.InvolvedObject }),
-			"related":            expression.Part("policy.ObjectReference", func(e *corev1.Event) *corev1.ObjectReference { return e.Related }),
-			"source":             expression.Part("policy.Source", func(e *corev1.Event) *corev1.EventSource { return &e.Source }),
-			"series":             expression.Part("policy.Series", func(e *corev1.Event) *corev1.EventSeries { return e.Series }),
+			"metadata":           expression.ObjectField("policy.Metadata", func(e *corev1.Event) *metav1.ObjectMeta { return &e.ObjectMeta }),
+			"involvedObject":     expression.ObjectField("policy.ObjectReference", func(e *corev1.Event) *corev1.ObjectReference { return &e.InvolvedObject }),
+			"related":            expression.ObjectField("policy.ObjectReference", func(e *corev1.Event) *corev1.ObjectReference { return e.Related }),
+			"source":             expression.ObjectField("policy.Source", func(e *corev1.Event) *corev1.EventSource { return &e.Source }),
+			"series":             expression.ObjectField("policy.Series", func(e *corev1.Event) *corev1.EventSeries { return e.Series }),
 			"reason":             expression.Text(func(e *corev1.Event) string { return e.Reason }),
 			"message":            expression.Text(func(e *corev1.Event) string { return e.Message }),
 			"messageBytes":       expression.Int(func(e *corev1.Event) int64 { return int64(len(e.Message)) }),
@@ -94,11 +94,11 @@ func objects() map[string]expression.Object {
 			"lastObservedTime": expression.Time(func(s *corev1.EventSeries) time.Time { return s.LastObservedTime.Time }),
 		},
 		requestType: {
-			"kind":               expression.Part("policy.Kind", func(a *activation) *metav1.GroupVersionKind { return &a.request.Kind }),
-			"requestKind":        expression.Part("policy.Kind", func(a *activation) *metav1.GroupVersionKind { return &a.request.RequestKind }),
-			"resource":           expression.Part("policy.Resource", func(a *activation) *metav1.GroupVersionResource { return &a.request.Resource }),
-			"requestResource":    expression.Part("policy.Resource", func(a *activation) *metav1.GroupVersionResource { return &a.request.RequestResource }),
-			"userInfo":           expression.Part("policy.UserInfo", func(a *activation) *UserInfo { return &a.request.UserInfo }),
+			"kind":               expression.ObjectField("policy.Kind", func(a *activation) *metav1.GroupVersionKind { return &a.request.Kind }),
+			"requestKind":        expression.ObjectField("policy.Kind", func(a *activation) *metav1.GroupVersionKind { return &a.request.RequestKind }),
+			"resource":           expression.ObjectField("policy.Resource", func(a *activation) *metav1.GroupVersionResource { return &a.request.Resource }),
+			"requestResource":    expression.ObjectField("policy.Resource", func(a *activation) *metav1.GroupVersionResource { return &a.request.RequestResource }),
+			"userInfo":           expression.ObjectField("policy.UserInfo", func(a *activation) *UserInfo { return &a.request.UserInfo }),
 			"subResource":        expression.Text(func(a *activation) string { return a.request.SubResource }),
 			"requestSubResource": expression.Text(func(a *activation) string { return a.request.RequestSubResource }),
 			"name":               expression.Text(func(a *activation) string { return a.request.Name }),
@@ -109,8 +109,8 @@ func objects() map[string]expression.Object {
 		"policy.UserInfo": {
 			"username": expression.Text(func(u *UserInfo) string { return u.Username }),
 			"uid":      expression.Text(func(u *UserInfo) string { return u.UID }),
-			"groups":   expression.Texts(func(u *UserInfo) []string { return u.Groups }),
-			"extra":    expression.TextsMap(func(u *UserInfo) map[string][]string { return u.Extra }),
+			"groups":   expression.TextList(func(u *UserInfo) []string { return u.Groups }),
+			"extra":    expression.TextListMap(func(u *UserInfo) map[string][]string { return u.Extra }),
 		},
 		"policy.Kind": {
 			"group":   expression.Text(func(k *metav1.GroupVersionKind) string { return k.Group }),
@@ -123,7 +123,7 @@ func objects() map[string]expression.Object {
 			"resource": expression.Text(func(r *metav1.GroupVersionResource) string { return r.Resource }),
 		},
 		namespaceType: {
-			"metadata": expression.Part("policy.NamespaceMetadata", func(n *NamespaceObject) *NamespaceObject { return n }),
+			"metadata": expression.ObjectField("policy.NamespaceMetadata", func(n *NamespaceObject) *NamespaceObject { return n }),
 		},
 		"policy.NamespaceMetadata": {
 			"name":        expression.Text(func(n *NamespaceObject) string { return n.Name }),
@@ -143,7 +143,7 @@ func missingAnnotation(n *NamespaceObject) error {
 func (n *NamespaceObject) missing(what string, partial bool) error {
 	switch {
 	case n.Labels == nil:
-		return fmt.Errorf("%w: %s of the namespace are %w", expression.ErrUnknown, what, ErrNotKnownYet)
+		return fmt.Errorf("%w: %s of the namespace are %w", expression.ErrUnknown, what, ErrNotSynced)
 	case partial:
 		return fmt.Errorf("%w: the namespace has more %s than are known", expression.ErrUnknown, what)
 	}

@@ -14,10 +14,10 @@ const (
 	MaxBuckets = 4096
 	// MaxRegisters bounds its registers, each of which is of one source, object and user, or has a notice.
 	MaxRegisters = 16384
-	// MaxNodes is the largest cluster that Kubernetes supports. In ClusterNamespace and SystemNamespace there may be NodePlaces more
+	// MaxNodes is the largest cluster that Kubernetes supports. In ClusterNamespace and SystemNamespace there may be ExtraPerNode more
 	// buckets, and registers, for each of so many nodes.
-	MaxNodes   = 5000
-	NodePlaces = 4
+	MaxNodes     = 5000
+	ExtraPerNode = 4
 	// ClusterNamespace has Events about nodes, and SystemNamespace those about pods on each node.
 	ClusterNamespace = "default"
 	SystemNamespace  = "kube-system"
@@ -27,27 +27,31 @@ const (
 type Bounds struct {
 	// Buckets and Registers are for each namespace, and Cluster is how many more of each ClusterNamespace and SystemNamespace may
 	// have.
-	Buckets, Registers, Cluster int
+	Buckets, Registers, SystemExtra int
 }
 
-// BucketsOf is how many buckets a namespace may have.
-func (b Bounds) BucketsOf(namespace string) int { return b.or().Buckets + b.more(namespace) }
+// MaxBuckets is how many buckets a namespace may have.
+func (b Bounds) MaxBuckets(namespace string) int {
+	return b.withDefaults().Buckets + b.extra(namespace)
+}
 
-// RegistersOf is how many registers a namespace may have.
-func (b Bounds) RegistersOf(namespace string) int { return b.or().Registers + b.more(namespace) }
+// MaxRegisters is how many registers a namespace may have.
+func (b Bounds) MaxRegisters(namespace string) int {
+	return b.withDefaults().Registers + b.extra(namespace)
+}
 
-func (b Bounds) or() Bounds {
+func (b Bounds) withDefaults() Bounds {
 	if b == (Bounds{}) {
-		return Bounds{MaxBuckets, MaxRegisters, MaxNodes * NodePlaces}
+		return Bounds{MaxBuckets, MaxRegisters, MaxNodes * ExtraPerNode}
 	}
 	return b
 }
 
-func (b Bounds) more(namespace string) int {
+func (b Bounds) extra(namespace string) int {
 	if namespace != ClusterNamespace && namespace != SystemNamespace {
 		return 0
 	}
-	return b.or().Cluster
+	return b.withDefaults().SystemExtra
 }
 
 // OverflowSuffix is what the name of an overflow bucket has after that of its limit. No limit's name ends so.
@@ -57,18 +61,18 @@ const OverflowSuffix = " (overflow)"
 // a notice about what it refuses is about the namespace.
 func (b *Bucket) Overflow(namespace string) Bucket {
 	o := *b
-	o.Key, o.Of = KeyOf("overflow", b.Of, namespace), ""
+	o.Key, o.LimitID = KeyOf("overflow", b.LimitID, namespace), ""
 	o.Name += OverflowSuffix
-	o.About = Object{APIVersion: "v1", Kind: "Namespace", Namespace: namespace, Name: namespace}
+	o.NoticeObject = Object{APIVersion: "v1", Kind: "Namespace", Namespace: namespace, Name: namespace}
 	return o
 }
 
-// Overflow puts overflow buckets in the place of quotas of which fits says that there is no place for them, into a copy. It returns
+// UseOverflow puts overflow buckets in the place of quotas of which fits says that there is no place for them, into a copy. It returns
 // the first of these quotas; nil for none.
-func (l *Limits) Overflow(namespace string, fits func(*Bucket) bool) (first *Bucket) {
+func (l *Limits) UseOverflow(namespace string, fits func(*Bucket) bool) (first *Bucket) {
 	for i := range l.Quotas {
 		b := &l.Quotas[i]
-		if b.Of == "" || fits(b) {
+		if b.LimitID == "" || fits(b) {
 			continue
 		}
 		if first == nil {
@@ -80,126 +84,126 @@ func (l *Limits) Overflow(namespace string, fits func(*Bucket) bool) (first *Buc
 	return first
 }
 
-// Unrecorded makes l the limits of a write whose register has no place: nothing is merged, and the spam filter is the bucket
+// SetUntracked makes l the limits of a write whose register has no place: nothing is merged, and the spam filter is the bucket
 // that all such writes of its policy share in the namespace.
-func (l *Limits) Unrecorded(w *Write) {
+func (l *Limits) SetUntracked(w *Write) {
 	quotas := make([]Bucket, 0, 1+len(l.Quotas))
-	if !l.Spam.Key.IsZero() && (w.Update == nil || w.Update.Recorder) {
-		quotas = append(quotas, l.Spam.Overflow(w.Namespace))
+	if !l.SpamFilter.Key.IsZero() && (w.Update == nil || w.Update.ByRecorder) {
+		quotas = append(quotas, l.SpamFilter.Overflow(w.Namespace))
 	}
-	l.Quotas, l.Spam, l.Merge = append(quotas, l.Quotas...), Bucket{}, false
+	l.Quotas, l.SpamFilter, l.Merge = append(quotas, l.Quotas...), Bucket{}, false
 }
 
-// Places are what exists of each namespace, up to a bound, and until when. What has ended frees its place. It is for one
+// BoundedSet are what exists of each namespace, up to a bound, and until when. What has ended frees its place. It is for one
 // goroutine at a time.
-type Places struct {
-	of         func(namespace string) int
-	namespaces map[string]*places
+type BoundedSet struct {
+	limit      func(namespace string) int
+	namespaces map[string]*boundedNamespace
 }
 
-// NewPlaces makes Places of which a namespace has as many as of says.
-func NewPlaces(of func(namespace string) int) *Places {
-	return &Places{of: of, namespaces: map[string]*places{}}
+// NewBoundedSet makes BoundedSet of which a namespace has as many as of says.
+func NewBoundedSet(of func(namespace string) int) *BoundedSet {
+	return &BoundedSet{limit: of, namespaces: map[string]*boundedNamespace{}}
 }
 
-// Free reports whether a key has a place at now, or can have one.
-func (p *Places) Free(now time.Time, namespace string, key Key) bool {
+// CanHold reports whether a key has a place at now, or can have one.
+func (p *BoundedSet) CanHold(now time.Time, namespace string, key Key) bool {
 	in := p.namespaces[namespace]
 	if in == nil {
-		return p.of(namespace) > 0
+		return p.limit(namespace) > 0
 	}
-	in.ends.pass(now, func(one *place) { delete(in.all, one.key) })
-	return in.all[key] != nil || len(in.ends) < p.of(namespace)
+	in.expiries.popExpired(now, func(one *expiring) { delete(in.members, one.key) })
+	return in.members[key] != nil || len(in.expiries) < p.limit(namespace)
 }
 
-// Keep says until when what a key names exists. It is for the caller to ask whether there is a place.
-func (p *Places) Keep(namespace string, key Key, until time.Time) {
+// Put says until when what a key names exists. It is for the caller to ask whether there is a place.
+func (p *BoundedSet) Put(namespace string, key Key, until time.Time) {
 	in := p.namespaces[namespace]
 	if in == nil {
-		in = &places{all: map[Key]*place{}}
+		in = &boundedNamespace{members: map[Key]*expiring{}}
 		p.namespaces[strings.Clone(namespace)] = in
 	}
-	one := in.all[key]
+	one := in.members[key]
 	if one == nil {
-		one = &place{key: key}
-		in.all[key] = one
+		one = &expiring{key: key}
+		in.members[key] = one
 	}
-	in.ends.set(one, until)
+	in.expiries.set(one, until)
 }
 
-// Leave frees the place of a key, if it has one.
-func (p *Places) Leave(namespace string, key Key) {
+// Remove frees the place of a key, if it has one.
+func (p *BoundedSet) Remove(namespace string, key Key) {
 	in := p.namespaces[namespace]
 	if in == nil {
 		return
 	}
-	if one := in.all[key]; one != nil {
-		in.ends.remove(one)
-		delete(in.all, key)
+	if one := in.members[key]; one != nil {
+		in.expiries.remove(one)
+		delete(in.members, key)
 	}
-	if len(in.all) == 0 {
+	if len(in.members) == 0 {
 		delete(p.namespaces, namespace)
 	}
 }
 
-// places are those of one namespace.
-type places struct {
-	all  map[Key]*place
-	ends ends
+// boundedNamespace are those of one namespace.
+type boundedNamespace struct {
+	members  map[Key]*expiring
+	expiries expiryHeap
 }
 
-// place is one thing that exists until a time.
-type place struct {
-	key   Key
-	until int64 // in microseconds of Unix time
-	at    int   // in its ends, from 1; 0 for not there
+// expiring is one thing that exists until a time.
+type expiring struct {
+	key       Key
+	expiresAt int64 // in microseconds of Unix time
+	index     int   // in its ends, from 1; 0 for not there
 }
 
-// ends is a heap of places: what ends first comes first.
-type ends []*place
+// expiryHeap is a heap of places: what ends first comes first.
+type expiryHeap []*expiring
 
 // set says until when one exists.
-func (e *ends) set(one *place, until time.Time) {
-	one.until = until.UnixMicro()
-	if one.at == 0 {
+func (e *expiryHeap) set(one *expiring, until time.Time) {
+	one.expiresAt = until.UnixMicro()
+	if one.index == 0 {
 		heap.Push(e, one)
 	}
-	heap.Fix(e, one.at-1)
+	heap.Fix(e, one.index-1)
 }
 
-func (e *ends) remove(one *place) {
-	if one.at > 0 {
-		heap.Remove(e, one.at-1)
+func (e *expiryHeap) remove(one *expiring) {
+	if one.index > 0 {
+		heap.Remove(e, one.index-1)
 	}
 }
 
-// pass removes what has ended at now, and calls ended for each.
-func (e *ends) pass(now time.Time, ended func(*place)) {
-	for len(*e) > 0 && (*e)[0].until <= now.UnixMicro() {
+// popExpired removes what has ended at now, and calls ended for each.
+func (e *expiryHeap) popExpired(now time.Time, ended func(*expiring)) {
+	for len(*e) > 0 && (*e)[0].expiresAt <= now.UnixMicro() {
 		first := (*e)[0]
 		heap.Pop(e)
 		ended(first)
 	}
 }
 
-func (e ends) Len() int           { return len(e) }
-func (e ends) Less(i, j int) bool { return e[i].until < e[j].until }
-func (e ends) Swap(i, j int) {
+func (e expiryHeap) Len() int           { return len(e) }
+func (e expiryHeap) Less(i, j int) bool { return e[i].expiresAt < e[j].expiresAt }
+func (e expiryHeap) Swap(i, j int) {
 	e[i], e[j] = e[j], e[i]
-	e[i].at, e[j].at = i+1, j+1
+	e[i].index, e[j].index = i+1, j+1
 }
 
-func (e *ends) Push(x any) {
-	if one, is := x.(*place); is {
+func (e *expiryHeap) Push(x any) {
+	if one, is := x.(*expiring); is {
 		*e = append(*e, one)
-		one.at = len(*e)
+		one.index = len(*e)
 	}
 }
 
-func (e *ends) Pop() any {
+func (e *expiryHeap) Pop() any {
 	last := len(*e) - 1
 	one := (*e)[last]
-	(*e)[last], one.at = nil, 0
+	(*e)[last], one.index = nil, 0
 	*e = (*e)[:last]
 	return one
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-func TestBoundsOfANamespace(t *testing.T) {
+func TestBoundsPerNamespace(t *testing.T) {
 	for _, test := range []struct {
 		bounds             store.Bounds
 		namespace          string
@@ -21,22 +21,22 @@ func TestBoundsOfANamespace(t *testing.T) {
 		{store.Bounds{}, "default", 24096, 36384},
 		{store.Bounds{}, "kube-system", 24096, 36384},
 		{store.Bounds{Buckets: 1, Registers: 2}, "shop", 1, 2},
-		{store.Bounds{Buckets: 1, Registers: 2, Cluster: 3}, "default", 4, 5},
+		{store.Bounds{Buckets: 1, Registers: 2, SystemExtra: 3}, "default", 4, 5},
 	} {
-		if b, r := test.bounds.BucketsOf(test.namespace), test.bounds.RegistersOf(test.namespace); b != test.buckets || r != test.registers {
+		if b, r := test.bounds.MaxBuckets(test.namespace), test.bounds.MaxRegisters(test.namespace); b != test.buckets || r != test.registers {
 			t.Errorf("%+v of %q: %d and %d, want %d and %d", test.bounds, test.namespace, b, r, test.buckets, test.registers)
 		}
 	}
 }
 
-// TestPlacesFollowAModel holds Places, and the live entries of a Table, to a map from keys to when they end.
-func TestPlacesFollowAModel(t *testing.T) {
+// TestBoundedSetMatchesModel holds BoundedSet, and the live entries of a FairLRU, to a map from keys to when they end.
+func TestBoundedSetMatchesModel(t *testing.T) {
 	const bound = 8
 	namespaces := []string{"a", "b"}
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		places := store.NewPlaces(func(string) int { return bound })
-		table := store.NewTable[int](1 << 40)
+		places := store.NewBoundedSet(func(string) int { return bound })
+		table := store.NewFairLRU[int](1 << 40)
 		now, model := time.UnixMicro(1), map[string]map[store.Key]time.Time{"a": {}, "b": {}}
 		for range 500 {
 			now = now.Add(time.Duration(rng.IntN(3)) * time.Microsecond)
@@ -47,13 +47,13 @@ func TestPlacesFollowAModel(t *testing.T) {
 				t.Fatalf("seed %d: %d live, want %d", seed, got, len(live))
 			}
 			_, has := live[key]
-			free := places.Free(now, namespace, key)
+			free := places.CanHold(now, namespace, key)
 			if want := has || len(live) < bound; free != want {
 				t.Fatalf("seed %d: free: %t, want %t", seed, free, want)
 			}
 			e := table.Get(key)
 			if rng.IntN(5) == 0 {
-				places.Leave(namespace, key)
+				places.Remove(namespace, key)
 				if delete(live, key); e != nil {
 					table.Remove(e)
 				}
@@ -66,8 +66,8 @@ func TestPlacesFollowAModel(t *testing.T) {
 			if live[key] = until; e == nil {
 				e = table.Add(key, namespace, 0)
 			}
-			places.Keep(namespace, key, until)
-			table.Ends(e, until)
+			places.Put(namespace, key, until)
+			table.SetExpiry(e, until)
 		}
 	}
 }

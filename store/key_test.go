@@ -19,15 +19,15 @@ func FuzzKeyOf(f *testing.F) {
 	f.Add("\x01a\x01a", uint64(0), uint64(0b100))
 	f.Add("pod\x00web", uint64(0b1000), uint64(0b10000))
 	f.Fuzz(func(t *testing.T, text string, cutsA, cutsB uint64) {
-		a, b := cut(text, cutsA), cut(text, cutsB)
+		a, b := splitAtBits(text, cutsA), splitAtBits(text, cutsB)
 		if same := slices.Equal(a, b); (KeyOf(a...) == KeyOf(b...)) != same {
 			t.Errorf("%q and %q: keys equal %t, want %t", a, b, !same, same)
 		}
 	})
 }
 
-// cut cuts text before the bytes, and after the last one, that bits name.
-func cut(text string, bits uint64) []string {
+// splitAtBits cuts text before the bytes, and after the last one, that bits name.
+func splitAtBits(text string, bits uint64) []string {
 	var parts []string
 	from := 0
 	for i := range min(len(text)+1, 64) {
@@ -39,7 +39,7 @@ func cut(text string, bits uint64) []string {
 	return append(parts, text[from:])
 }
 
-func TestHasherStartsAfreshAfterSum(t *testing.T) {
+func TestHasherResetsAfterSum(t *testing.T) {
 	var h Hasher
 	h.Add("a", "b").Sum()
 	if got, want := h.Add("c").AddKey(KeyOf("d")).Sum(), new(Hasher).Add("c").AddKey(KeyOf("d")).Sum(); got != want {
@@ -47,7 +47,7 @@ func TestHasherStartsAfreshAfterSum(t *testing.T) {
 	}
 }
 
-func TestKeyNamesItself(t *testing.T) {
+func TestKeyTextRoundTrip(t *testing.T) {
 	if !(Key{}).IsZero() || KeyOf().IsZero() {
 		t.Error("only the zero Key names nothing")
 	}

@@ -38,16 +38,16 @@ type PendingWrite struct {
 	// before it was read, which it must be before its first write.
 	UID, ResourceVersion string
 	// Without a UID, CreateID is Identity.CreateID of the Event that was admitted. If that is 0, Object and Key are what an
-	// Event of that name must be about: Write.Object, and Write.Exact or Write.Similar; a zero Key is any.
-	CreateID    uint64
-	Object, Key Key
+	// Event of that name must be about: Write.ObjectKey, and Write.ExactKey or Write.SimilarKey; a zero Key is any.
+	CreateID       uint64
+	ObjectKey, Key Key
 	// Occurrences are what the Event is to say, and Written is the count that it has, as far as the store knows.
 	Occurrences
-	Written int64
-	Series  bool      // the count belongs in series.count
-	Last    time.Time // when the newest occurrence happened, by the writers' clocks
-	Due     time.Time // when the write fell due, by the clock of the store
-	Failing time.Time // since when the write has failed; zero when it has not
+	Written      int64
+	Series       bool      // the count belongs in series.count
+	LastSeen     time.Time // when the newest occurrence happened, by the writers' clocks
+	Due          time.Time // when the write fell due, by the clock of the store
+	FailingSince time.Time // since when the write has failed; zero when it has not
 	// Text is the newest message of an aggregate, without prefix; empty for any other Event.
 	// Messages are its newest distinct messages, newest first.
 	Text     string
@@ -61,7 +61,7 @@ func (p *PendingWrite) Unreported() int64 { return max(0, p.Total-p.Written) }
 
 // Notice is what a notice about drops says beside its count.
 type Notice struct {
-	About Object
+	InvolvedObject Object
 	// Bucket and Policy name the bucket that had no tokens and its rule. Without a bucket, Policy
 	// drops all; without both, a replica reports what it could not merge.
 	Bucket, Policy string
@@ -75,22 +75,22 @@ type Notice struct {
 	// Reason is that of all that a combined notice reports, which are all Warnings or none; empty for a notice EventsDropped. A
 	// combined notice lists up to three sources, workloads and objects.
 	Reason string
-	// Workloads count the dropped occurrences as Reasons do, by Object.Named, where the workload is known.
+	// Workloads count the dropped occurrences as Reasons do, by Object.Describe, where the workload is known.
 	Workloads []Tally
 	// Workload is the only one that is known; the zero value if there is none, or more.
 	Workload Object
-	// Involved is how many objects the dropped Events were about, and Belonging how many workloads are known of them, each exact
+	// ObjectCount is how many objects the dropped Events were about, and Belonging how many workloads are known of them, each exact
 	// or an estimate. Pods says that all of these objects are Pods.
-	Involved, Belonging Number
-	Pods                bool
-	// Missing is how many of the occurrences are not in the sink.
-	Missing int64
+	ObjectCount, WorkloadCount Cardinality
+	AllPods                    bool
+	// NotInSink is how many of the occurrences are not in the sink.
+	NotInSink int64
 }
 
-// Number is how many there are of something, exactly or not.
-type Number struct {
-	N     int64
-	About bool // it is an estimate
+// Cardinality is how many there are of something, exactly or not.
+type Cardinality struct {
+	N         int64
+	Estimated bool // it is an estimate
 }
 
 // ReasonDropped is the reason of notices that are not combined.

@@ -1,6 +1,6 @@
 // Package store is the contract of what Event writes share: which Events are stored, what was merged into them, how
 // full each token bucket is, and what is still to be written to the API server. It knows neither policies nor
-// admission reviews; its callers translate. The rules of a step are in store/rules, and store/memory and store/redis
+// admission reviews; its callers translate. The rules of a step are in store/engine, and store/memory and store/redis
 // keep their state. No method sleeps.
 package store
 
@@ -27,8 +27,8 @@ var ErrFull = errors.New("store is full of pending writes")
 // ErrUnconfirmed comes with a decision that stands, although the shared store has not confirmed it in time.
 var ErrUnconfirmed = errors.New("shared store has not confirmed a decision in time")
 
-// ErrCrowded says that this process was too busy to serve a call in time. It says nothing about the shared store.
-var ErrCrowded = errors.New("no turn in time")
+// ErrBusy says that this process was too busy to serve a call in time. It says nothing about the shared store.
+var ErrBusy = errors.New("no turn in time")
 
 // Store decides Event writes, each in one atomic step of its group. It is safe for concurrent use. Stores count in
 // whole microseconds: times are truncated, durations rounded up; less than 0 is 0, and 142 years are the most.
@@ -46,7 +46,7 @@ const (
 	Merge                    // refuses the write; a stored Event reports its occurrences
 	Drop                     // refuses the write; a notice reports its occurrences
 	// Deny refuses the write and keeps nothing of it: the shared store is unavailable and
-	// Bucket.OnFailure of Decision.Empty says so.
+	// Bucket.OnFailure of Decision.RefusedBy says so.
 	Deny
 )
 
@@ -61,23 +61,23 @@ func (v Verdict) Admits() bool { return v == Admit || v == Aggregate }
 // Decision is the answer to one write.
 type Decision struct {
 	Verdict Verdict
-	// Into is the name of the stored Event that takes the occurrences, in the namespace of the
+	// MergedInto is the name of the stored Event that takes the occurrences, in the namespace of the
 	// write, and Total how many it has then, from 1. Set for Merge.
-	Into  string
-	Total int64
-	// IntoID is the identity of that Event, as far as it is known.
-	IntoID Identity
-	// Empty is the bucket that had no token: the spam filter's, else the first such of Limits.Quotas, or any that is
+	MergedInto string
+	Total      int64
+	// MergedIntoID is the identity of that Event, as far as it is known.
+	MergedIntoID Identity
+	// RefusedBy is the bucket that had no token: the spam filter's, else the first such of Limits.Quotas, or any that is
 	// known to be empty. Next is when it will have one; zero for never. Set for Drop and, without Next, for Deny.
-	Empty       *Bucket
-	Next        time.Time
+	RefusedBy   *Bucket
+	NextToken   time.Time
 	Occurrences int64 // new ones that the write reports, where it was refused or is to be stored
-	Paid        bool  // an UPDATE that was admitted is asked about again: it takes no tokens
-	Unasked     bool  // the shared store was not asked
-	// NoPlace is the first of Limits.Quotas that would be one bucket more than its namespace may have: its overflow bucket
+	Retry       bool  // an UPDATE that was admitted is asked about again: it takes no tokens
+	FromCache   bool  // the shared store was not asked
+	// Overflowed is the first of Limits.Quotas that would be one bucket more than its namespace may have: its overflow bucket
 	// has decided instead. Unrecorded says that there is no place for the write's register.
-	NoPlace    *Bucket
-	Unrecorded bool
+	Overflowed *Bucket
+	Untracked  bool
 	// Order is higher for each step of a store than for those before: the time now in microseconds of Unix
 	// time, or as little more as that takes. It begins anew when a clock that was ahead is put right. 0 where a store
 	// does not know.
@@ -120,24 +120,24 @@ func Clip(s string, n int) string {
 	return strings.Clone(s[:end])
 }
 
-// Steps names the steps of a process. It may be used concurrently. Make it with NewSteps.
-type Steps struct {
-	Writer [8]byte // a random id of the process
-	number atomic.Uint64
+// StepIDs names the steps of a process. It may be used concurrently. Make it with NewStepIDs.
+type StepIDs struct {
+	Process [8]byte // a random id of the process
+	number  atomic.Uint64
 }
 
-// NewSteps begins with step 1.
-func NewSteps() *Steps {
-	s := &Steps{}
-	_, _ = rand.Read(s.Writer[:]) // never fails
+// NewStepIDs begins with step 1.
+func NewStepIDs() *StepIDs {
+	s := &StepIDs{}
+	_, _ = rand.Read(s.Process[:]) // never fails
 	return s
 }
 
 // Next is Writer and the next number: a name that no other step of any process has.
-func (s *Steps) Next() Key {
+func (s *StepIDs) Next() Key {
 	var k Key
-	copy(k[:], s.Writer[:])
-	binary.BigEndian.PutUint64(k[len(s.Writer):], s.number.Add(1))
+	copy(k[:], s.Process[:])
+	binary.BigEndian.PutUint64(k[len(s.Process):], s.number.Add(1))
 	return k
 }
 
@@ -176,96 +176,96 @@ func KeyOf(parts ...string) Key {
 	return h.Add(parts...).Sum()
 }
 
-// Table keeps values by Key within a bound that namespaces share. It evicts the entry used longest ago of the
+// FairLRU keeps values by Key within a bound that namespaces share. It evicts the entry used longest ago of the
 // namespace that holds most, so a namespace loses nothing to another that holds less. A pinned entry is not
 // evicted. Each operation takes time in the logarithm of the number of namespaces. It is for one goroutine at a time.
-type Table[V any] struct {
-	most, size, pinned int64
-	entries            map[Key]*Entry[V]
-	holders            map[string]*holder[V]
-	order              byHeld[V]
-	// Removed, if set, is called for each entry that is removed or evicted, and must not use the Table.
-	Removed func(namespace string, key Key)
+type FairLRU[V any] struct {
+	capacity, size, pinned int64
+	entries                map[Key]*Entry[V]
+	namespaces             map[string]*namespaceLRU[V]
+	bySize                 largestFirst[V]
+	// OnRemove, if set, is called for each entry that is removed or evicted, and must not use the FairLRU.
+	OnRemove func(namespace string, key Key)
 }
 
-// Entry is a value in a Table.
+// Entry is a value in a FairLRU.
 type Entry[V any] struct {
 	Key   Key
 	Value V
 
-	holder *holder[V]
+	owner  *namespaceLRU[V]
 	size   int64
 	pinned bool
 	ring   ring.Ring // of the entries of its namespace that are not pinned
-	place  place     // among ends of its holder, where Ends was called
+	expiry expiring  // among ends of its holder, where Ends was called
 }
 
-// holder is a namespace that has entries.
-type holder[V any] struct {
+// namespaceLRU is a namespace that has entries.
+type namespaceLRU[V any] struct {
 	namespace    string
-	at           int // in the order
+	index        int // in the order
 	entries      int
 	size, pinned int64
 	ring         ring.Ring // its value is nil; the entry used longest ago comes next
-	ends         ends
+	expiries     expiryHeap
 }
 
 // oldest is the entry used longest ago of those that are not pinned, or nil.
-func (h *holder[V]) oldest() *Entry[V] {
+func (h *namespaceLRU[V]) oldest() *Entry[V] {
 	e, _ := h.ring.Next().Value.(*Entry[V])
 	return e
 }
 
-// NewTable makes an empty Table that holds at most most, in the unit in which its entries have sizes.
-func NewTable[V any](most int64) *Table[V] {
-	return &Table[V]{most: most, entries: map[Key]*Entry[V]{}, holders: map[string]*holder[V]{}}
+// NewFairLRU makes an empty FairLRU that holds at most most, in the unit in which its entries have sizes.
+func NewFairLRU[V any](most int64) *FairLRU[V] {
+	return &FairLRU[V]{capacity: most, entries: map[Key]*Entry[V]{}, namespaces: map[string]*namespaceLRU[V]{}}
 }
 
 // Len is the number of entries.
-func (t *Table[V]) Len() int { return len(t.entries) }
+func (t *FairLRU[V]) Len() int { return len(t.entries) }
 
-// Held is the number of entries of a namespace.
-func (t *Table[V]) Held(namespace string) int {
-	if h := t.holders[namespace]; h != nil {
+// LenOf is the number of entries of a namespace.
+func (t *FairLRU[V]) LenOf(namespace string) int {
+	if h := t.namespaces[namespace]; h != nil {
 		return h.entries
 	}
 	return 0
 }
 
 // Size is the sum of their sizes.
-func (t *Table[V]) Size() int64 { return t.size }
+func (t *FairLRU[V]) Size() int64 { return t.size }
 
 // Shrink evicts until there is space for more, or nothing is left to evict.
-func (t *Table[V]) Shrink(more int64) {
+func (t *FairLRU[V]) Shrink(more int64) {
 	for evicted := true; evicted; {
 		evicted = t.Evict(more) != nil
 	}
 }
 
 // All are all entries. The map is not to be changed.
-func (t *Table[V]) All() map[Key]*Entry[V] { return t.entries }
+func (t *FairLRU[V]) All() map[Key]*Entry[V] { return t.entries }
 
 // Get is the entry of a key, or nil. That does not use it.
-func (t *Table[V]) Get(key Key) *Entry[V] { return t.entries[key] }
+func (t *FairLRU[V]) Get(key Key) *Entry[V] { return t.entries[key] }
 
 // Add makes the entry of a key that has none. It is pinned and has no size until Set.
-func (t *Table[V]) Add(key Key, namespace string, value V) *Entry[V] {
-	h := t.holders[namespace]
+func (t *FairLRU[V]) Add(key Key, namespace string, value V) *Entry[V] {
+	h := t.namespaces[namespace]
 	if h == nil {
-		h = &holder[V]{namespace: strings.Clone(namespace)}
-		t.holders[h.namespace] = h
-		heap.Push(&t.order, h)
+		h = &namespaceLRU[V]{namespace: strings.Clone(namespace)}
+		t.namespaces[h.namespace] = h
+		heap.Push(&t.bySize, h)
 	}
 	h.entries++
-	e := &Entry[V]{Key: key, Value: value, holder: h, pinned: true}
+	e := &Entry[V]{Key: key, Value: value, owner: h, pinned: true}
 	e.ring.Value = e
 	t.entries[key] = e
 	return e
 }
 
-// Set marks an entry as just used, and sets its size and whether it is pinned.
-func (t *Table[V]) Set(e *Entry[V], size int64, pinned bool) {
-	h := e.holder
+// Update marks an entry as just used, and sets its size and whether it is pinned.
+func (t *FairLRU[V]) Update(e *Entry[V], size int64, pinned bool) {
+	h := e.owner
 	e.ring.Prev().Unlink(1)
 	if e.pinned {
 		h.pinned, t.pinned = h.pinned-e.size, t.pinned-e.size
@@ -277,84 +277,84 @@ func (t *Table[V]) Set(e *Entry[V], size int64, pinned bool) {
 	} else {
 		h.ring.Prev().Link(&e.ring)
 	}
-	heap.Fix(&t.order, h.at)
+	heap.Fix(&t.bySize, h.index)
 }
 
-// Ends says until when an entry counts as one that exists.
-func (t *Table[V]) Ends(e *Entry[V], until time.Time) { e.holder.ends.set(&e.place, until) }
+// SetExpiry says until when an entry counts as one that exists.
+func (t *FairLRU[V]) SetExpiry(e *Entry[V], until time.Time) { e.owner.expiries.set(&e.expiry, until) }
 
 // Live is how many entries of a namespace exist at now, of those of which Ends says until when.
-func (t *Table[V]) Live(now time.Time, namespace string) int {
-	h := t.holders[namespace]
+func (t *FairLRU[V]) Live(now time.Time, namespace string) int {
+	h := t.namespaces[namespace]
 	if h == nil {
 		return 0
 	}
-	h.ends.pass(now, func(*place) {})
-	return len(h.ends)
+	h.expiries.popExpired(now, func(*expiring) {})
+	return len(h.expiries)
 }
 
 // Pin pins an entry.
-func (t *Table[V]) Pin(e *Entry[V]) { t.Set(e, e.size, true) }
+func (t *FairLRU[V]) Pin(e *Entry[V]) { t.Update(e, e.size, true) }
 
 // Remove removes an entry.
-func (t *Table[V]) Remove(e *Entry[V]) {
-	t.Set(e, 0, true)
-	e.holder.ends.remove(&e.place)
+func (t *FairLRU[V]) Remove(e *Entry[V]) {
+	t.Update(e, 0, true)
+	e.owner.expiries.remove(&e.expiry)
 	delete(t.entries, e.Key)
-	if t.Removed != nil {
-		t.Removed(e.holder.namespace, e.Key)
+	if t.OnRemove != nil {
+		t.OnRemove(e.owner.namespace, e.Key)
 	}
-	if e.holder.entries--; e.holder.entries == 0 {
-		heap.Remove(&t.order, e.holder.at)
-		delete(t.holders, e.holder.namespace)
+	if e.owner.entries--; e.owner.entries == 0 {
+		heap.Remove(&t.bySize, e.owner.index)
+		delete(t.namespaces, e.owner.namespace)
 	}
 }
 
 // Evict removes an entry and returns it, if that is needed to hold more; nil if it is not, or if all is pinned.
-func (t *Table[V]) Evict(more int64) *Entry[V] {
-	if t.size+more <= t.most || len(t.order) == 0 {
+func (t *FairLRU[V]) Evict(more int64) *Entry[V] {
+	if t.size+more <= t.capacity || len(t.bySize) == 0 {
 		return nil
 	}
-	e := t.order[0].oldest()
+	e := t.bySize[0].oldest()
 	if e != nil {
 		t.Remove(e)
 	}
 	return e
 }
 
-// Fits reports whether a namespace may pin more: no more than is pinned of no namespace at all. So one alone can pin
-// half of what a Table may hold, and there is always a part left for the next.
-func (t *Table[V]) Fits(namespace string, more int64) bool {
-	if h := t.holders[namespace]; h != nil {
+// CanPin reports whether a namespace may pin more: no more than is pinned of no namespace at all. So one alone can pin
+// half of what a FairLRU may hold, and there is always a part left for the next.
+func (t *FairLRU[V]) CanPin(namespace string, more int64) bool {
+	if h := t.namespaces[namespace]; h != nil {
 		more += h.pinned
 	}
-	return more <= t.most-t.pinned
+	return more <= t.capacity-t.pinned
 }
 
-// byHeld is a heap of namespaces: that which holds most, and of which something can be evicted, comes first.
-type byHeld[V any] []*holder[V]
+// largestFirst is a heap of namespaces: that which holds most, and of which something can be evicted, comes first.
+type largestFirst[V any] []*namespaceLRU[V]
 
-func (b byHeld[V]) Len() int { return len(b) }
+func (b largestFirst[V]) Len() int { return len(b) }
 
-func (b byHeld[V]) Less(i, j int) bool {
+func (b largestFirst[V]) Less(i, j int) bool {
 	if a, b := b[i].oldest() != nil, b[j].oldest() != nil; a != b {
 		return a
 	}
 	return b[i].size > b[j].size
 }
 
-func (b byHeld[V]) Swap(i, j int) {
+func (b largestFirst[V]) Swap(i, j int) {
 	b[i], b[j] = b[j], b[i]
-	b[i].at, b[j].at = i, j
+	b[i].index, b[j].index = i, j
 }
 
-func (b *byHeld[V]) Push(x any) {
-	h := x.(*holder[V])
-	h.at = len(*b)
+func (b *largestFirst[V]) Push(x any) {
+	h := x.(*namespaceLRU[V])
+	h.index = len(*b)
 	*b = append(*b, h)
 }
 
-func (b *byHeld[V]) Pop() any {
+func (b *largestFirst[V]) Pop() any {
 	last := len(*b) - 1
 	h := (*b)[last]
 	(*b)[last] = nil

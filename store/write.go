@@ -4,31 +4,31 @@ import "time"
 
 // Write is one Event write.
 type Write struct {
-	// Group names the Event's user, namespace, source and object: all state but quotas is its. Object names
+	// GroupKey names the Event's user, namespace, source and object: all state but quotas is its. Object names
 	// the same without the user, to recognize a stored Event by.
-	Group, Object Key
-	// Exact names Events that repeat each other, Similar those that differ in their message only,
+	GroupKey, ObjectKey Key
+	// ExactKey names Events that repeat each other, Similar those that differ in their message only,
 	// and Message the message. Exact and Similar do not depend on the user.
-	Exact, Similar, Message Key
-	Namespace, Name         string
+	ExactKey, SimilarKey, MessageKey Key
+	Namespace, Name                  string
 	// Identity is what a stored Event has that no other CREATE's has; the zero value if only its content can tell.
 	Identity
 	// Count is the number of occurrences that the write reports, from 1, of all that the writer has
 	// seen under this name. Series says that the Event keeps it in series.count.
 	Count  int64
 	Series bool
-	// First and At are when the first and the newest occurrence happened, by the writer's clock;
+	// FirstSeen and At are when the first and the newest occurrence happened, by the writer's clock;
 	// zero where it does not say.
-	First, At time.Time
+	FirstSeen, LastSeen time.Time
 	// Text is the message, within its size limit and without the prefix of an aggregate; Combined
 	// says that it had that prefix.
 	Text     string
 	Combined bool
 	// Reason, Warning, About and Source are what a notice about the write would say.
-	Reason  string
-	Warning bool
-	About   Object
-	Source  Source
+	Reason         string
+	Warning        bool
+	InvolvedObject Object
+	Source         Source
 	// Workload is what About belongs to, in the namespace of the write; the zero value where that is not known.
 	Workload Object
 
@@ -46,18 +46,18 @@ type Identity struct {
 
 // Update is what an UPDATE adds to a Write.
 type Update struct {
-	// Recorder says that the write moves nothing but what a recorder moves when an Event
+	// ByRecorder says that the write moves nothing but what a recorder moves when an Event
 	// repeats. Any other UPDATE is never merged; it pays the quotas.
-	Recorder bool
-	// Reverts says that a recorder's UPDATE would put back a message that was cut or combined
+	ByRecorder bool
+	// RevertsMessage says that a recorder's UPDATE would put back a message that was cut or combined
 	// when the Event was stored: only its count is wanted, so it is always merged.
-	Reverts bool
+	RevertsMessage bool
 	// UID is that of the stored Event, and Stored what it says.
 	UID    string
 	Stored Stored
-	// Same names the write's content. The API server asks for admission of one write again after
+	// ContentKey names the write's content. The API server asks for admission of one write again after
 	// a conflict in storage; the repeat has the same key.
-	Same Key
+	ContentKey Key
 }
 
 // Stored is what a stored Event says of its count.
@@ -67,13 +67,13 @@ type Stored struct {
 	// Merged is how much of Count came under other names, by the annotation that was written with
 	// it. Overwritten says that a recorder has overwritten the count since with its own, and Foreign
 	// that another store has written the annotation: one that this one takes the place of.
-	Merged               int64
-	Overwritten, Foreign bool
+	Merged                    int64
+	Overwritten, ByOtherStore bool
 }
 
-// Parts are how many occurrences came under the Event's own name and under others. Anyone may have
+// Split are how many occurrences came under the Event's own name and under others. Anyone may have
 // written what the Event says, so merged is at most about a thousand billion, either way.
-func (s Stored) Parts() (own, merged int64) {
+func (s Stored) Split() (own, merged int64) {
 	const most = 1 << 40
 	merged = min(max(s.Merged, -most), most)
 	if s.Overwritten {
@@ -92,14 +92,14 @@ func (o *Occurrences) Adopt(s Stored) {
 	if s.Count == 0 {
 		return
 	}
-	own, noted := s.Parts()
+	own, noted := s.Split()
 	merged := o.Merged()
 	switch {
 	case o.Partial:
 		merged += noted
-	case s.Foreign && (o.Noted == 0 || noted > o.Noted): // or else this store has written since
-		merged += noted - o.Noted
-	case s.Foreign:
+	case s.ByOtherStore && (o.Annotated == 0 || noted > o.Annotated): // or else this store has written since
+		merged += noted - o.Annotated
+	case s.ByOtherStore:
 	case noted == 0: // it is not noted on an Event, so it says nothing
 	case own+noted <= o.Total: // nothing new
 	case noted < 0 && own <= o.Own: // more is reported elsewhere by now
@@ -108,8 +108,8 @@ func (o *Occurrences) Adopt(s Stored) {
 	default:
 		merged = max(merged, noted)
 	}
-	if o.Noted == 0 || noted > o.Noted {
-		o.Noted = noted
+	if o.Annotated == 0 || noted > o.Annotated {
+		o.Annotated = noted
 	}
 	o.Own, o.Partial = max(o.Own, own), false
 	o.Total = max(1, o.Own+merged)
@@ -135,8 +135,8 @@ func (o Object) String() string {
 // IsZero reports whether o names nothing.
 func (o Object) IsZero() bool { return o == Object{} }
 
-// Named is o as messages call it: "Kind namespace/name".
-func (o Object) Named() string {
+// Describe is o as messages call it: "Kind namespace/name".
+func (o Object) Describe() string {
 	if o.Namespace == "" {
 		return o.Kind + " " + o.Name
 	}
@@ -158,36 +158,36 @@ type Bucket struct {
 	// of its rule in answers and notices.
 	Key          Key
 	Name, Policy string
-	// Of names the limit that the bucket is of, where clients choose how many it has; then they are counted by
+	// LimitID names the limit that the bucket is of, where clients choose how many it has; then they are counted by
 	// namespace, see MaxBuckets. It is empty where the rules bound their number, but for spam filters, which always have it.
-	Of string
-	// About is what a notice about this bucket's drops is about. Silent says that there is none.
-	About  Object
-	Silent bool
+	LimitID string
+	// NoticeObject is what a notice about this bucket's drops is about. Silent says that there is none.
+	NoticeObject Object
+	Silent       bool
 	// Combined says that drops are reported by reason and type, each by an Event of its own, as far as there are places.
 	Combined bool
 	// OnFailure is what the bucket does while the shared store is unavailable.
-	OnFailure Failure
+	OnFailure FailureMode
 }
 
 // Limits are the settings that govern one write.
 type Limits struct {
 	// Merge says that repeats and similar Events are merged. Without it a CREATE only pays.
 	Merge bool
-	// MaxEvents is how many distinct messages of similar Events it takes until they are combined
+	// SimilarThreshold is how many distinct messages of similar Events it takes until they are combined
 	// into an aggregate, from 1. KeepMessages is how many of them that keeps.
-	MaxEvents, KeepMessages int
+	SimilarThreshold, KeepMessages int
 	// Window is how long similar Events stay similar after the last one, and how long one notice
 	// and one reserve last.
 	Window time.Duration
-	// RepeatWindow is how long after its last occurrence a stored Event takes repeats, and how long
+	// IdenticalWindow is how long after its last occurrence a stored Event takes repeats, and how long
 	// the names of refused Events are kept.
-	RepeatWindow time.Duration
+	IdenticalWindow time.Duration
 	// WriteInterval is the least time between two writes of a stored Event or notice. It doubles
 	// with each write, up to MaxWriteInterval.
 	WriteInterval, MaxWriteInterval time.Duration
-	// Spam is a bucket of the write's source and object; the zero value is none.
-	Spam Bucket
+	// SpamFilter is a bucket of the write's source and object; the zero value is none.
+	SpamFilter Bucket
 	// ReservePerReason is how many Events of a reason, the first ones of the write's group in each
 	// Window, are admitted even when a spam filter is empty.
 	ReservePerReason int
@@ -197,17 +197,17 @@ type Limits struct {
 	Quotas []Bucket
 }
 
-// Failure is what a bucket does while the shared store is unavailable.
-type Failure int
+// FailureMode is what a bucket does while the shared store is unavailable.
+type FailureMode int
 
 // The choices.
 const (
-	Local    Failure = iota // gives tokens by the state of this replica
-	AdmitAll                // gives every write a token, without counting it
-	DenyAll                 // refuses every write, with the verdict Deny
+	Local    FailureMode = iota // gives tokens by the state of this replica
+	AdmitAll                    // gives every write a token, without counting it
+	DenyAll                     // refuses every write, with the verdict Deny
 )
 
 // String is the setting as metrics and logs show it.
-func (f Failure) String() string {
+func (f FailureMode) String() string {
 	return [...]string{Local: "local", AdmitAll: "admit", DenyAll: "deny"}[f]
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-func TestWhatAStoredEventSaysIsAdopted(t *testing.T) {
+func TestAdoptStoredCounts(t *testing.T) {
 	tests := []struct {
 		says      string
 		known     store.Occurrences
@@ -32,10 +32,10 @@ func TestWhatAStoredEventSaysIsAdopted(t *testing.T) {
 		{"nor is what the Event says beyond that", store.Occurrences{Own: 9, Total: 5}, store.Stored{Count: 6, Merged: -2}, 9, 5},
 		{"what nobody can have merged is not believed", store.Occurrences{Own: 1, Total: 1}, store.Stored{Count: 3, Merged: math.MinInt64}, 3 + 1<<40, 3},
 		{"the rest of which only a part was known comes to it", store.Occurrences{Total: 5, Partial: true}, store.Stored{Count: 9, Merged: 2}, 7, 14},
-		{"what another store has merged comes to it", store.Occurrences{Own: 3, Total: 5}, store.Stored{Count: 7, Merged: 4, Foreign: true}, 3, 9},
-		{"what that has merged since it was last seen", store.Occurrences{Own: 3, Total: 9, Noted: 4}, store.Stored{Count: 8, Merged: 5, Foreign: true}, 3, 10},
-		{"but nothing that was seen before", store.Occurrences{Own: 3, Total: 9, Noted: 6}, store.Stored{Count: 7, Merged: 4, Foreign: true}, 3, 9},
-		{"what another store has taken out of it too", store.Occurrences{Own: 3, Total: 5}, store.Stored{Count: 2, Merged: -1, Foreign: true}, 3, 4},
+		{"what another store has merged comes to it", store.Occurrences{Own: 3, Total: 5}, store.Stored{Count: 7, Merged: 4, ByOtherStore: true}, 3, 9},
+		{"what that has merged since it was last seen", store.Occurrences{Own: 3, Total: 9, Annotated: 4}, store.Stored{Count: 8, Merged: 5, ByOtherStore: true}, 3, 10},
+		{"but nothing that was seen before", store.Occurrences{Own: 3, Total: 9, Annotated: 6}, store.Stored{Count: 7, Merged: 4, ByOtherStore: true}, 3, 9},
+		{"what another store has taken out of it too", store.Occurrences{Own: 3, Total: 5}, store.Stored{Count: 2, Merged: -1, ByOtherStore: true}, 3, 4},
 		{"no Event says that it never happened", store.Occurrences{}, store.Stored{Count: 1, Merged: -4, Overwritten: true}, 1, 1},
 		{"nor one of which only a part is known", store.Occurrences{Total: 1, Partial: true}, store.Stored{Count: 1, Merged: -4, Overwritten: true}, 1, 1},
 	}
@@ -50,11 +50,11 @@ func TestWhatAStoredEventSaysIsAdopted(t *testing.T) {
 }
 
 // What was written and is read again is the same: nothing is counted twice, and nothing is lowered.
-func TestAdoptingIsStable(t *testing.T) {
+func TestAdoptIsIdempotent(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	for range 100_000 {
 		before := store.Occurrences{Own: rng.Int64N(20), Total: 1 + rng.Int64N(20)}
-		said := store.Stored{Count: 1 + rng.Int64N(20), Overwritten: rng.IntN(2) == 0, Foreign: rng.IntN(2) == 0}
+		said := store.Stored{Count: 1 + rng.Int64N(20), Overwritten: rng.IntN(2) == 0, ByOtherStore: rng.IntN(2) == 0}
 		said.Merged = rng.Int64N(said.Count)
 		after := before
 		after.Adopt(said)
@@ -62,7 +62,7 @@ func TestAdoptingIsStable(t *testing.T) {
 			t.Fatalf("%+v became %+v by %+v", before, after, said)
 		}
 		for _, again := range []store.Stored{said, {Count: after.Total, Merged: after.Merged()}} {
-			if twice := after; again.Foreign == said.Foreign {
+			if twice := after; again.ByOtherStore == said.ByOtherStore {
 				if twice.Adopt(again); twice.Own != after.Own || twice.Total != after.Total {
 					t.Fatalf("%+v became %+v by %+v, which it knew", after, twice, again)
 				}
@@ -72,7 +72,7 @@ func TestAdoptingIsStable(t *testing.T) {
 }
 
 // Two stores merge into one Event and write it in turn, each after it has read what the other wrote.
-func TestTwoStoresAddUp(t *testing.T) {
+func TestAdoptCountsOfTwoStores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	for range 10_000 {
 		var stores [2]store.Occurrences
@@ -88,16 +88,16 @@ func TestTwoStoresAddUp(t *testing.T) {
 				own++
 				event.Count, event.Overwritten = own, true
 			default:
-				event.Foreign = by >= 0 && by != i
+				event.ByOtherStore = by >= 0 && by != i
 				s.Adopt(event)
-				s.Noted, by = s.Merged(), i
+				s.Annotated, by = s.Merged(), i
 				event = store.Stored{Count: s.Total, Merged: s.Merged()}
 			}
 		}
 		for i := range stores {
-			event.Foreign = by >= 0 && by != i
+			event.ByOtherStore = by >= 0 && by != i
 			stores[i].Adopt(event)
-			stores[i].Noted, by = stores[i].Merged(), i
+			stores[i].Annotated, by = stores[i].Merged(), i
 			event = store.Stored{Count: stores[i].Total, Merged: stores[i].Merged()}
 		}
 		if event.Count != own+merged {

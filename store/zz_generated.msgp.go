@@ -173,7 +173,7 @@ func (z *Occurrences) MarshalMsg(b []byte) (o []byte, err error) {
 		zb0001Len--
 		zb0001Mask |= 0x2
 	}
-	if z.Noted == 0 {
+	if z.Annotated == 0 {
 		zb0001Len--
 		zb0001Mask |= 0x4
 	}
@@ -199,7 +199,7 @@ func (z *Occurrences) MarshalMsg(b []byte) (o []byte, err error) {
 		if (zb0001Mask & 0x4) == 0 { // if not omitted
 			// string "22"
 			o = append(o, 0xa2, 0x32, 0x32)
-			o = msgp.AppendInt64(o, z.Noted)
+			o = msgp.AppendInt64(o, z.Annotated)
 		}
 		if (zb0001Mask & 0x8) == 0 { // if not omitted
 			// string "10"
@@ -245,9 +245,9 @@ func (z *Occurrences) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			}
 			zb0001Mask |= 0x2
 		case "22":
-			z.Noted, bts, err = msgp.ReadInt64Bytes(bts)
+			z.Annotated, bts, err = msgp.ReadInt64Bytes(bts)
 			if err != nil {
-				err = msgp.WrapError(err, "Noted")
+				err = msgp.WrapError(err, "Annotated")
 				return
 			}
 			zb0001Mask |= 0x4
@@ -275,7 +275,7 @@ func (z *Occurrences) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			z.Total = 0
 		}
 		if (zb0001Mask & 0x4) == 0 {
-			z.Noted = 0
+			z.Annotated = 0
 		}
 		if (zb0001Mask & 0x8) == 0 {
 			z.Partial = false
@@ -392,7 +392,7 @@ func (z Tally) MarshalMsg(b []byte) (o []byte, err error) {
 	// map header, size 2
 	// string "1"
 	o = append(o, 0x82, 0xa1, 0x31)
-	o = msgp.AppendString(o, z.What)
+	o = msgp.AppendString(o, z.Name)
 	// string "2"
 	o = append(o, 0xa1, 0x32)
 	o = msgp.AppendInt64(o, z.Count)
@@ -418,9 +418,9 @@ func (z *Tally) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 		switch msgp.UnsafeString(field) {
 		case "1":
-			z.What, bts, err = msgp.ReadStringBytes(bts)
+			z.Name, bts, err = msgp.ReadStringBytes(bts)
 			if err != nil {
-				err = msgp.WrapError(err, "What")
+				err = msgp.WrapError(err, "Name")
 				return
 			}
 		case "2":
@@ -443,6 +443,6 @@ func (z *Tally) UnmarshalMsg(bts []byte) (o []byte, err error) {
 
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z Tally) Msgsize() (s int) {
-	s = 1 + 2 + msgp.StringPrefixSize + len(z.What) + 2 + msgp.Int64Size
+	s = 1 + 2 + msgp.StringPrefixSize + len(z.Name) + 2 + msgp.Int64Size
 	return
 }

@@ -24,80 +24,80 @@ import (
 
 // Bounds of what anyone who reaches the port can cost.
 const (
-	// guardPlaces bounds the requests of a lane that the API server is asked about at the same time, and
-	// guardWithin each of them: as long as Prometheus waits by default.
-	guardPlaces = 16
-	guardWithin = 10 * time.Second
-	// guardAnswers bounds the answers that are kept. Those of a minute at guardReviews a second in each lane fit in,
+	// maxConcurrentReviews bounds the requests of a lane that the API server is asked about at the same time, and
+	// reviewTimeout each of them: as long as Prometheus waits by default.
+	maxConcurrentReviews = 16
+	reviewTimeout        = 10 * time.Second
+	// maxCachedAnswers bounds the answers that are kept. Those of a minute at reviewsPerSecond a second in each lane fit in,
 	// so none is pushed out early.
-	guardAnswers = 2048
-	guardReviews = 10
-	// keepKnown is how long a token and its address have the lane of known ones after they were allowed.
-	keepKnown = time.Hour
-	// keepAllowed is how long a revoked token or right still works, and keepRefused how long a new one
+	maxCachedAnswers = 2048
+	reviewsPerSecond = 10
+	// knownTTL is how long a token and its address have the lane of known ones after they were allowed.
+	knownTTL = time.Hour
+	// allowedTTL is how long a revoked token or right still works, and refusedTTL how long a new one
 	// does not work yet.
-	keepAllowed = time.Minute
-	keepRefused = 10 * time.Second
+	allowedTTL = time.Minute
+	refusedTTL = 10 * time.Second
 )
 
-// question is whether the user of a token may use a verb on a path or, unless that is empty, whether a token for Audience
+// accessQuery is whether the user of a token may use a verb on a path or, unless that is empty, whether a token for Audience
 // may get the quotas of a namespace.
-type question struct{ token, verb, path, namespace string }
+type accessQuery struct{ token, verb, path, namespace string }
 
-// review says what the user may: 200, 401 for an unknown token, or 403. An error means that it is not known.
-type review func(ctx context.Context, q question) (status int, err error)
+// reviewFunc says what the user may: 200, 401 for an unknown token, or 403. An error means that it is not known.
+type reviewFunc func(ctx context.Context, q accessQuery) (status int, err error)
 
 // Guard lets users in by what the API server says of them. It may be used concurrently.
 type Guard struct {
-	review  review
+	review  reviewFunc
 	answers *cache.LRUExpireCache // by key, statuses
 	// known has the keys of requests that were allowed, and of the addresses that sent them. A flood of unknown
 	// tokens fills the lane of strangers only. Tokens are replaced every hour: a new one is known by its address.
-	known              *cache.LRUExpireCache
-	strangers, allowed lane
-	complaints         rate.Sometimes
+	known                        *cache.LRUExpireCache
+	unknownLimiter, knownLimiter reviewLimiter
+	logLimiter                   rate.Sometimes
 }
 
-// lane bounds the reviews of some requests, whatever others send.
-type lane struct {
-	places  chan struct{}
-	reviews *rate.Limiter
+// reviewLimiter bounds the reviews of some requests, whatever others send.
+type reviewLimiter struct {
+	slots chan struct{}
+	rate  *rate.Limiter
 }
 
-func newLane() lane {
-	return lane{make(chan struct{}, guardPlaces), rate.NewLimiter(guardReviews, 2*guardReviews)}
+func newReviewLimiter() reviewLimiter {
+	return reviewLimiter{make(chan struct{}, maxConcurrentReviews), rate.NewLimiter(reviewsPerSecond, 2*reviewsPerSecond)}
 }
 
 // New makes a Guard that asks an API server. The client needs no rate: lanes have one.
 func New(client kubernetes.Interface) *Guard {
-	return newGuard(func(ctx context.Context, q question) (int, error) { return ask(ctx, client, q) })
+	return newGuard(func(ctx context.Context, q accessQuery) (int, error) { return reviewAccess(ctx, client, q) })
 }
 
-func newGuard(r review) *Guard {
+func newGuard(r reviewFunc) *Guard {
 	return &Guard{
-		review:     r,
-		answers:    cache.NewLRUExpireCache(guardAnswers),
-		known:      cache.NewLRUExpireCache(guardAnswers),
-		strangers:  newLane(),
-		allowed:    newLane(),
-		complaints: rate.Sometimes{Interval: 10 * time.Second},
+		review:         r,
+		answers:        cache.NewLRUExpireCache(maxCachedAnswers),
+		known:          cache.NewLRUExpireCache(maxCachedAnswers),
+		unknownLimiter: newReviewLimiter(),
+		knownLimiter:   newReviewLimiter(),
+		logLimiter:     rate.Sometimes{Interval: 10 * time.Second},
 	}
 }
 
-// Before serves next to users with a right to the path. It answers 401 without a token that the API server knows, 403
+// Protect serves next to users with a right to the path. It answers 401 without a token that the API server knows, 403
 // without the right, and 503 if neither is known in time. An answer that is kept costs no call.
-func (g *Guard) Before(next http.Handler) http.Handler {
+func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if !strings.EqualFold(scheme, "Bearer") {
 			token = ""
 		}
-		g.serve(w, r, question{token: strings.TrimSpace(token), verb: strings.ToLower(r.Method), path: r.URL.Path}, next)
+		g.serveIfAllowed(w, r, accessQuery{token: strings.TrimSpace(token), verb: strings.ToLower(r.Method), path: r.URL.Path}, next)
 	})
 }
 
-// serve serves next if the answer to a question is yes.
-func (g *Guard) serve(w http.ResponseWriter, r *http.Request, q question, next http.Handler) {
+// serveIfAllowed serves next if the answer to a question is yes.
+func (g *Guard) serveIfAllowed(w http.ResponseWriter, r *http.Request, q accessQuery, next http.Handler) {
 	status := g.status(r, q)
 	if status == http.StatusOK {
 		next.ServeHTTP(w, r)
@@ -109,7 +109,7 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, q question, next h
 	http.Error(w, http.StatusText(status), status)
 }
 
-func (g *Guard) status(r *http.Request, q question) int {
+func (g *Guard) status(r *http.Request, q accessQuery) int {
 	if q.token == "" {
 		return http.StatusUnauthorized
 	}
@@ -119,43 +119,43 @@ func (g *Guard) status(r *http.Request, q question) int {
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	address := answerKey(host)
-	in := g.lane(key, address)
+	in := g.limiter(key, address)
 	select {
-	case in.places <- struct{}{}:
+	case in.slots <- struct{}{}:
 	default:
 		return http.StatusServiceUnavailable
 	}
-	defer func() { <-in.places }()
-	ctx, cancel := context.WithTimeout(r.Context(), guardWithin)
+	defer func() { <-in.slots }()
+	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
 	var status int
-	err := in.reviews.Wait(ctx)
+	err := in.rate.Wait(ctx)
 	if err == nil {
 		status, err = g.review(ctx, q)
 	}
 	if err != nil {
-		g.complaints.Do(func() {
+		g.logLimiter.Do(func() {
 			logr.FromContextOrDiscard(ctx).Error(err, "Cannot check who may read metrics, only those who were just allowed may")
 		})
 		return http.StatusServiceUnavailable
 	}
-	keep := keepRefused
+	keep := refusedTTL
 	if status == http.StatusOK {
-		keep = keepAllowed
-		g.known.Add(key, nil, keepKnown)
-		g.known.Add(address, nil, keepKnown)
+		keep = allowedTTL
+		g.known.Add(key, nil, knownTTL)
+		g.known.Add(address, nil, knownTTL)
 	}
 	g.answers.Add(key, status, keep)
 	return status
 }
 
-// lane is where a request waits for its review.
-func (g *Guard) lane(key, address [sha256.Size]byte) lane {
+// limiter is where a request waits for its review.
+func (g *Guard) limiter(key, address [sha256.Size]byte) reviewLimiter {
 	_, token := g.known.Get(key)
 	if _, ok := g.known.Get(address); ok || token {
-		return g.allowed
+		return g.knownLimiter
 	}
-	return g.strangers
+	return g.unknownLimiter
 }
 
 // answerKey is of one size whatever was sent, and gives no token away. Quotes keep the parts apart.
@@ -163,9 +163,9 @@ func answerKey(parts ...string) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 }
 
-// ask asks the API server whose a token is, and what that user may do, with two calls for a known token. For a path, only
+// reviewAccess asks the API server whose a token is, and what that user may do, with two calls for a known token. For a path, only
 // tokens for the API server itself are known, such as those of service accounts.
-func ask(ctx context.Context, client kubernetes.Interface, q question) (int, error) {
+func reviewAccess(ctx context.Context, client kubernetes.Interface, q accessQuery) (int, error) {
 	token := authenticationv1.TokenReviewSpec{Token: q.token}
 	if q.namespace != "" {
 		token.Audiences = []string{Audience}

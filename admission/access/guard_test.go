@@ -17,7 +17,7 @@ import (
 // TestMain holds that no goroutine is left when all tests have ended.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestMetricsAreForWhoHasATokenAndTheRight(t *testing.T) {
+func TestGuardRequiresTokenAndPermission(t *testing.T) {
 	t.Parallel()
 	for says, test := range map[string]struct {
 		method, authorization string
@@ -36,10 +36,10 @@ func TestMetricsAreForWhoHasATokenAndTheRight(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			r := &rights{}
+			r := &fakeReviews{}
 			answer := request(t, newGuard(r.review), test.method, test.authorization)
-			if answer.Code != test.status || r.asked != test.reviews {
-				t.Errorf("it is answered %d after %d reviews, want %d after %d", answer.Code, r.asked, test.status, test.reviews)
+			if answer.Code != test.status || r.calls != test.reviews {
+				t.Errorf("it is answered %d after %d reviews, want %d after %d", answer.Code, r.calls, test.status, test.reviews)
 			}
 			if got := answer.Body.String() == "secret"; got != (test.status == http.StatusOK) {
 				t.Errorf("it is answered %q", answer.Body)
@@ -51,14 +51,14 @@ func TestMetricsAreForWhoHasATokenAndTheRight(t *testing.T) {
 	}
 }
 
-func TestAnswersAreKeptForTheirTimeAndNoLonger(t *testing.T) {
+func TestAnswersExpire(t *testing.T) {
 	t.Parallel()
-	for token, kept := range map[string]time.Duration{"reader": keepAllowed, "somebody": keepRefused, "nobody": keepRefused, "failing": 0} {
+	for token, kept := range map[string]time.Duration{"reader": allowedTTL, "somebody": refusedTTL, "nobody": refusedTTL, "failing": 0} {
 		t.Run(token, func(t *testing.T) {
 			t.Parallel()
-			r, c := &rights{}, &clock{time.Unix(0, 0)}
+			r, c := &fakeReviews{}, &fakeClock{time.Unix(0, 0)}
 			g := newGuard(r.review)
-			g.answers = cache.NewLRUExpireCacheWithClock(guardAnswers, c)
+			g.answers = cache.NewLRUExpireCacheWithClock(maxCachedAnswers, c)
 			want := 0
 			for _, step := range []struct {
 				after  time.Duration
@@ -69,25 +69,25 @@ func TestAnswersAreKeptForTheirTimeAndNoLonger(t *testing.T) {
 				if step.review {
 					want++
 				}
-				if r.asked != want {
-					t.Errorf("answered %d: %d reviews after %s more, want %d", first, r.asked, step.after, want)
+				if r.calls != want {
+					t.Errorf("answered %d: %d reviews after %s more, want %d", first, r.calls, step.after, want)
 				}
 			}
 		})
 	}
 }
 
-// TestAFloodOfTokensIsBounded holds that the reviews at a time are, and that strangers are not in the way of
+// TestTokenFloodIsBounded holds that the reviews at a time are, and that strangers are not in the way of
 // anyone who was allowed before.
-func TestAFloodOfTokensIsBounded(t *testing.T) {
+func TestTokenFloodIsBounded(t *testing.T) {
 	t.Parallel()
 	const flood = 500
 	if answerKey("a", "bc") == answerKey("ab", "c") {
 		t.Error("two requests have one key")
 	}
-	r, c := &rights{began: make(chan struct{}), release: make(chan struct{})}, &clock{time.Unix(0, 0)}
+	r, c := &fakeReviews{started: make(chan struct{}), release: make(chan struct{})}, &fakeClock{time.Unix(0, 0)}
 	g := newGuard(r.review)
-	g.answers, g.known = cache.NewLRUExpireCacheWithClock(guardAnswers, c), cache.NewLRUExpireCacheWithClock(guardAnswers, c)
+	g.answers, g.known = cache.NewLRUExpireCacheWithClock(maxCachedAnswers, c), cache.NewLRUExpireCacheWithClock(maxCachedAnswers, c)
 	from := func(address, token string) int {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
 		request.RemoteAddr = address
@@ -101,21 +101,21 @@ func TestAFloodOfTokensIsBounded(t *testing.T) {
 	if got := send(g, other, "Bearer reader").Code; got != http.StatusForbidden {
 		t.Errorf("another path is answered %d, want 403", got)
 	}
-	c.now = c.now.Add(keepKnown) // its answer is kept no longer
+	c.now = c.now.Add(knownTTL) // its answer is kept no longer
 
 	ended := make(chan int)
 	for i := range flood {
 		go func() { ended <- from(stranger, "slow-"+strconv.Itoa(i)) }()
 	}
-	for range guardPlaces {
-		<-r.began
+	for range maxConcurrentReviews {
+		<-r.started
 	}
-	for range flood - guardPlaces {
+	for range flood - maxConcurrentReviews {
 		if got := <-ended; got != http.StatusServiceUnavailable {
 			t.Errorf("one more than there are places for is answered %d, want 503", got)
 		}
 	}
-	g.strangers.reviews.SetBurst(0) // their rate is used up too
+	g.unknownLimiter.rate.SetBurst(0) // their rate is used up too
 	for says, test := range map[string]struct {
 		address, token string
 		status         int
@@ -129,12 +129,12 @@ func TestAFloodOfTokensIsBounded(t *testing.T) {
 		}
 	}
 	close(r.release)
-	for range guardPlaces {
+	for range maxConcurrentReviews {
 		if got := <-ended; got != http.StatusUnauthorized {
 			t.Errorf("one that has a place is answered %d, want 401", got)
 		}
 	}
-	g.strangers.reviews.SetBurst(guardReviews)
+	g.unknownLimiter.rate.SetBurst(reviewsPerSecond)
 	if got := from(stranger, "reader-3"); got != http.StatusOK {
 		t.Errorf("once there are places again, it is answered %d, want 200", got)
 	}
@@ -151,27 +151,27 @@ func send(g *Guard, request *http.Request, authorization string) *httptest.Respo
 		request.Header.Set("Authorization", authorization)
 	}
 	answer := httptest.NewRecorder()
-	g.Before(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	g.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("secret"))
 	})).ServeHTTP(answer, request)
 	return answer
 }
 
-// rights know the tokens reader and reader-*, which may get /metrics, and somebody, which may do nothing. A review
+// fakeReviews know the tokens reader and reader-*, which may get /metrics, and somebody, which may do nothing. A review
 // of a slow one begins, and ends when it is released.
-type rights struct {
-	asked          int
-	began, release chan struct{}
+type fakeReviews struct {
+	calls            int
+	started, release chan struct{}
 }
 
-func (r *rights) review(_ context.Context, q question) (int, error) {
+func (r *fakeReviews) review(_ context.Context, q accessQuery) (int, error) {
 	token, verb, path := q.token, q.verb, q.path
 	if strings.HasPrefix(token, "slow-") {
-		r.began <- struct{}{}
+		r.started <- struct{}{}
 		<-r.release
 		return http.StatusUnauthorized, nil
 	}
-	r.asked++
+	r.calls++
 	switch reader := token == "reader" || strings.HasPrefix(token, "reader-"); {
 	case token == "failing":
 		return 0, errors.New("away")
@@ -183,6 +183,6 @@ func (r *rights) review(_ context.Context, q question) (int, error) {
 	return http.StatusUnauthorized, nil
 }
 
-type clock struct{ now time.Time }
+type fakeClock struct{ now time.Time }
 
-func (c *clock) Now() time.Time { return c.now }
+func (c *fakeClock) Now() time.Time { return c.now }

@@ -45,8 +45,8 @@ func tenantServer() *fake.Clientset {
 	return client
 }
 
-// look asks about a namespace with headers.
-func look(t *testing.T, h http.Handler, namespace string, headers http.Header) int {
+// getAs asks about a namespace with headers.
+func getAs(t *testing.T, h http.Handler, namespace string, headers http.Header) int {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/namespaces/x/live", http.NoBody)
 	r.SetPathValue("namespace", namespace)
@@ -59,10 +59,10 @@ func look(t *testing.T, h http.Handler, namespace string, headers http.Header) i
 	return w.Code
 }
 
-func TestANamespaceIsForThoseWhoMayGetItsQuotas(t *testing.T) {
+func TestNamespaceGuardRequiresGetOnQuotas(t *testing.T) {
 	t.Parallel()
-	n := NewNamespaces(tenantServer())
-	h := n.Before(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) }))
+	n := NewNamespaceGuard(tenantServer())
+	h := n.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) }))
 	header := func(token string) http.Header { return http.Header{Header: {token}} }
 	both := header("shop")
 	both.Set("Authorization", "Bearer admin")
@@ -85,25 +85,25 @@ func TestANamespaceIsForThoseWhoMayGetItsQuotas(t *testing.T) {
 		"both headers":                              {"shop", both, http.StatusUnauthorized},
 		"an authenticator that knows no audiences":  {"shop", header("unaware"), http.StatusUnauthorized},
 	} {
-		if got := look(t, h, test.namespace, test.headers); got != test.status {
+		if got := getAs(t, h, test.namespace, test.headers); got != test.status {
 			t.Errorf("%s is answered %d, want %d", says, got, test.status)
 		}
 	}
 }
 
-// TestOneNamespaceDoesNotSlowAnother holds that a tenant that asks all the time is told so, and no other one.
-func TestOneNamespaceDoesNotSlowAnother(t *testing.T) {
+// TestNamespacesAreRateLimitedSeparately holds that a tenant that asks all the time is told so, and no other one.
+func TestNamespacesAreRateLimitedSeparately(t *testing.T) {
 	t.Parallel()
-	n := newNamespaces(newGuard(func(context.Context, question) (int, error) { return http.StatusOK, nil }))
-	h := n.Before(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) }))
+	n := newNamespaceGuard(newGuard(func(context.Context, accessQuery) (int, error) { return http.StatusOK, nil }))
+	h := n.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) }))
 	answered := map[int]int{}
-	for range 100 * lookBurst {
-		answered[look(t, h, "noisy", http.Header{Header: {"a"}})]++
+	for range 100 * requestBurst {
+		answered[getAs(t, h, "noisy", http.Header{Header: {"a"}})]++
 	}
-	if answered[http.StatusOK] < lookBurst || answered[http.StatusTooManyRequests] == 0 || len(answered) != 2 {
-		t.Errorf("it is answered %v, want %d or a few more of status 200, and 429", answered, lookBurst)
+	if answered[http.StatusOK] < requestBurst || answered[http.StatusTooManyRequests] == 0 || len(answered) != 2 {
+		t.Errorf("it is answered %v, want %d or a few more of status 200, and 429", answered, requestBurst)
 	}
-	if got := look(t, h, "quiet", http.Header{Header: {"b"}}); got != http.StatusOK {
+	if got := getAs(t, h, "quiet", http.Header{Header: {"b"}}); got != http.StatusOK {
 		t.Errorf("another is answered %d meanwhile", got)
 	}
 }

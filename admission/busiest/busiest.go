@@ -12,20 +12,20 @@ import (
 	"unicode/utf8"
 )
 
-// By is what writes are counted by.
-type By string
+// Dimension is what writes are counted by.
+type Dimension string
 
 // What writes are counted by, each on its own.
 const (
-	Namespace By = "namespace" // of the Event
-	Source    By = "source"    // component and host
-	Object    By = "object"    // kind, namespace and name of the involvedObject
-	Reason    By = "reason"    // type and reason
-	Policy    By = "policy"    // or quota that decided
+	Namespace Dimension = "namespace" // of the Event
+	Source    Dimension = "source"    // component and host
+	Object    Dimension = "object"    // kind, namespace and name of the involvedObject
+	Reason    Dimension = "reason"    // type and reason
+	Policy    Dimension = "policy"    // or quota that decided
 )
 
-// All are all values of By.
-func All() []By { return []By{Namespace, Source, Object, Reason, Policy} }
+// Dimensions are all values of Dimension.
+func Dimensions() []Dimension { return []Dimension{Namespace, Source, Object, Reason, Policy} }
 
 // Row is one namespace, source, object, reason or rule. Its counts are never too high; their total may be too low by up
 // to the Others of its ranking.
@@ -34,7 +34,7 @@ type Row struct {
 	Counts
 }
 
-// Ranking is what was counted by one By.
+// Ranking is what was counted by one Dimension.
 type Ranking struct {
 	// Total is exact.
 	Total Counts `json:"total"`
@@ -60,21 +60,21 @@ type Replica struct {
 
 // Snapshot is all that one replica has counted. It replaces an earlier one.
 type Snapshot struct {
-	Replica Replica        `json:"replica"`
-	By      map[By]Ranking `json:"by"`
-	Within  Within         `json:"within,omitzero"`
+	Replica   Replica               `json:"replica"`
+	Rankings  map[Dimension]Ranking `json:"by"`
+	Breakdown Breakdown             `json:"within,omitzero"`
 	// Rules are for their statuses: what those in audit mode would have done counts there, and only there.
 	Rules []RuleCounts `json:"rules,omitempty"`
 }
 
 // All is what was counted until now. Two rankings may differ by the writes that are being counted.
-func (r *Rankings) All() map[By]Ranking {
-	all := map[By]Ranking{}
+func (r *RankingCounter) All() map[Dimension]Ranking {
+	all := map[Dimension]Ranking{}
 	for by, counted := range r.by {
-		rows, total := counted.all()
+		rows, total := counted.snapshot()
 		one := Ranking{Total: total, Rows: make([]Row, len(rows))}
 		for i, row := range rows {
-			one.Rows[i] = Row{by.name(row.key), row.Counts}
+			one.Rows[i] = Row{by.rowName(row.key), row.Counts}
 		}
 		all[by] = one
 	}
@@ -83,16 +83,16 @@ func (r *Rankings) All() map[By]Ranking {
 
 // Snapshot is what was counted until now. Two rankings may differ by the writes that are being counted.
 func (c *Counter) Snapshot(now time.Time) Snapshot {
-	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, By: c.All()}
-	s.Within = c.within()
+	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, Rankings: c.All()}
+	s.Breakdown = c.breakdown()
 	sources := map[RuleID][]SourceCounts{}
-	refused, _ := c.refused.all()
+	refused, _ := c.refused.snapshot()
 	for _, r := range refused {
-		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{Source.name(r.key.source), Object.name(r.key.object), r.Counts})
+		sources[r.key.rule] = append(sources[r.key.rule], SourceCounts{Source.rowName(r.key.source), Object.rowName(r.key.object), r.Counts})
 	}
-	rules, _ := c.rules.all()
+	rules, _ := c.rules.snapshot()
 	for _, r := range rules {
-		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Error: r.err, Sources: sources[r.key], Overflow: r.overflow, OverflowIn: r.overflowIn})
+		s.Rules = append(s.Rules, RuleCounts{ID: r.key, Counts: r.Counts, Error: r.failure, Sources: sources[r.key], Overflow: r.overflow, OverflowIn: r.overflowIn})
 	}
 	return s
 }
@@ -105,30 +105,30 @@ type Sum struct {
 	// Replicas are sorted by their names.
 	Replicas []Replica `json:"replicas"`
 	// Partial says that there may be others, which could not be asked.
-	Partial bool           `json:"partial"`
-	By      map[By]Ranking `json:"by"`
+	Partial  bool                  `json:"partial"`
+	Rankings map[Dimension]Ranking `json:"by"`
 }
 
-// Add is the sum of snapshots, each of another replica. A ranking has the MaxRows rows with the highest totals.
-func Add(snapshots []Snapshot) Sum {
-	sum := Sum{Replicas: make([]Replica, 0, len(snapshots)), By: map[By]Ranking{}}
+// NewSum is the sum of snapshots, each of another replica. A ranking has the MaxRows rows with the highest totals.
+func NewSum(snapshots []Snapshot) Sum {
+	sum := Sum{Replicas: make([]Replica, 0, len(snapshots)), Rankings: map[Dimension]Ranking{}}
 	for _, s := range snapshots {
 		sum.Replicas = append(sum.Replicas, s.Replica)
 	}
 	slices.SortFunc(sum.Replicas, func(a, b Replica) int { return strings.Compare(a.Name, b.Name) })
-	for _, by := range All() {
-		sum.By[by] = addRankings(snapshots, by)
+	for _, by := range Dimensions() {
+		sum.Rankings[by] = sumRankings(snapshots, by)
 	}
 	return sum
 }
 
-// addRankings adds up rows of the same name.
-func addRankings(snapshots []Snapshot, by By) Ranking {
+// sumRankings adds up rows of the same name.
+func sumRankings(snapshots []Snapshot, by Dimension) Ranking {
 	var all Ranking
 	rows := map[string]Counts{}
 	for _, s := range snapshots {
-		all.Total = all.Total.Add(s.By[by].Total)
-		for _, row := range s.By[by].Rows {
+		all.Total = all.Total.Add(s.Rankings[by].Total)
+		for _, row := range s.Rankings[by].Rows {
 			rows[row.Name] = rows[row.Name].Add(row.Counts)
 		}
 	}
@@ -149,29 +149,29 @@ func compareRows(a, b *Row) int {
 // key is what a row of a Ranking is found by: parts of its name, empty ones at the end.
 type key [3]string
 
-// name writes a key. No two keys of one By share a name.
-func (by By) name(k key) string {
+// rowName writes a key. No two keys of one Dimension share a name.
+func (by Dimension) rowName(k key) string {
 	switch by {
 	case Source:
 		if k[1] != "" {
-			return part(k[0]) + "/" + part(k[1])
+			return quotePart(k[0]) + "/" + quotePart(k[1])
 		}
 	case Object:
 		if k[1] != "" {
-			return part(k[0]) + " " + part(k[1]) + "/" + part(k[2])
+			return quotePart(k[0]) + " " + quotePart(k[1]) + "/" + quotePart(k[2])
 		}
-		return part(k[0]) + " " + part(k[2])
+		return quotePart(k[0]) + " " + quotePart(k[2])
 	case Reason:
-		return part(k[0]) + " " + part(k[1])
+		return quotePart(k[0]) + " " + quotePart(k[1])
 	case Policy:
 		return k[0] // a kind, a namespace and a name that the API server took
 	case Namespace:
 	}
-	return part(k[0])
+	return quotePart(k[0])
 }
 
-// part is s, quoted where it is empty, contains a separator or looks quoted, or where a terminal could not print it.
-func part(s string) string {
+// quotePart is s, quoted where it is empty, contains a separator or looks quoted, or where a terminal could not print it.
+func quotePart(s string) string {
 	odd := func(r rune) bool { return r == ' ' || r == '/' || !strconv.IsPrint(r) }
 	if s == "" || s[0] == '"' || strings.ContainsFunc(s, odd) || !utf8.ValidString(s) {
 		return strconv.Quote(s)

@@ -18,16 +18,16 @@ import (
 
 func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
-// written is an Event write.
-type written struct {
+// testWrite is an Event write.
+type testWrite struct {
 	Namespace            string // of the Event
 	Object               store.Object
 	Source               store.Source
 	Type, Reason, Policy string
 }
 
-func (w *written) decided(v store.Verdict) *admission.Decided {
-	return &admission.Decided{
+func (w *testWrite) decided(v store.Verdict) *admission.DecidedWrite {
+	return &admission.DecidedWrite{
 		Rule: &policy.Rule{Name: w.Policy}, Verdict: v, Object: w.Object, Source: w.Source,
 		Request: &admission.Request{
 			Request: policy.Request{Namespace: w.Namespace}, Object: &corev1.Event{Type: w.Type, Reason: w.Reason},
@@ -36,8 +36,8 @@ func (w *written) decided(v store.Verdict) *admission.Decided {
 }
 
 // write is one about the n-th object, from one of ten sources.
-func write(n int) *written {
-	return &written{
+func write(n int) *testWrite {
+	return &testWrite{
 		Namespace: fmt.Sprint("team-", n%3),
 		Object:    store.Object{Kind: "Pod", Namespace: fmt.Sprint("team-", n%3), Name: fmt.Sprint("web-", n)},
 		Source:    store.Source{Component: "kubelet", Host: fmt.Sprint("node-", n%10)},
@@ -54,27 +54,27 @@ func rowOf(r busiest.Ranking, name string) busiest.Row {
 	return busiest.Row{}
 }
 
-func TestEachWriteIsCountedOnceByEachKind(t *testing.T) {
-	c := busiest.NewCounter("a", epoch(), busiest.Places)
+func TestEachDimensionCountsAWriteOnce(t *testing.T) {
+	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
 	for n, v := range []store.Verdict{store.Admit, store.Aggregate, store.Merge, store.Drop, store.Deny, store.Deny} {
-		c.Decided(write(n % 2).decided(v))
+		c.CountDecision(write(n % 2).decided(v))
 	}
 	audited := write(0).decided(store.Drop)
 	audited.Audited = true
-	c.Decided(audited)
+	c.CountDecision(audited)
 	s := c.Snapshot(epoch().Add(time.Minute))
 	if want := (busiest.Replica{Name: "a", Since: epoch(), At: epoch().Add(time.Minute)}); s.Replica != want {
 		t.Errorf("replica %+v, want %+v", s.Replica, want)
 	}
 	even, odd := busiest.Counts{Admitted: 1, Merged: 1, Dropped: 1}, busiest.Counts{Admitted: 1, Dropped: 2}
 	all := busiest.Counts{Admitted: 2, Merged: 1, Dropped: 3}
-	for by, want := range map[busiest.By]map[string]busiest.Counts{
+	for by, want := range map[busiest.Dimension]map[string]busiest.Counts{
 		busiest.Namespace: {"team-0": even, "team-1": odd},
 		busiest.Source:    {"kubelet/node-0": even, "kubelet/node-1": odd},
 		busiest.Object:    {"Pod team-0/web-0": even, "Pod team-1/web-1": odd},
 		busiest.Policy:    {"ClusterEventPolicy floor": all},
 	} {
-		r := s.By[by]
+		r := s.Rankings[by]
 		if r.Total != all || len(r.Rows) != len(want) {
 			t.Errorf("by %v: %+v, want %d rows and a total of %+v", by, r, len(want), all)
 		}
@@ -86,10 +86,10 @@ func TestEachWriteIsCountedOnceByEachKind(t *testing.T) {
 	}
 }
 
-// truth is what a model has counted of each object.
-type truth map[string]busiest.Counts
+// exactCounts is what a model has counted of each object.
+type exactCounts map[string]busiest.Counts
 
-func (m truth) count(w *written, v store.Verdict) {
+func (m exactCounts) count(w *testWrite, v store.Verdict) {
 	name := "Pod " + w.Namespace + "/" + w.Object.Name
 	c := m[name]
 	switch v {
@@ -104,7 +104,7 @@ func (m truth) count(w *written, v store.Verdict) {
 }
 
 // check holds a ranking against m: nothing in it is too high, and nothing that is not in it has more than lost writes.
-func (m truth) check(t *testing.T, r busiest.Ranking, lost int64) {
+func (m exactCounts) check(t *testing.T, r busiest.Ranking, lost int64) {
 	t.Helper()
 	seen, last := map[string]bool{}, int64(1<<62)
 	for _, row := range r.Rows {
@@ -127,8 +127,8 @@ func (m truth) check(t *testing.T, r busiest.Ranking, lost int64) {
 	}
 }
 
-func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
-	const writes, share = 30 * busiest.Places, 30
+func TestCountsAreExactWithinCapacity(t *testing.T) {
+	const writes, share = 30 * busiest.MaxTracked, 30
 	source := rand.NewPCG(1, 2)
 	r := rand.New(source)
 	verdicts := []store.Verdict{store.Admit, store.Merge, store.Drop}
@@ -137,8 +137,8 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 		next    func(i int) int
 		lost    int64 // by one object at most, unless there are several namespaces
 	}{
-		"as many as there are places":    {busiest.Places, func(int) int { return r.IntN(busiest.Places) }, 0},
-		"one more than that":             {busiest.Places + 1, func(i int) int { return i % (busiest.Places + 1) }, share},
+		"as many as there are places":    {busiest.MaxTracked, func(int) int { return r.IntN(busiest.MaxTracked) }, 0},
+		"one more than that":             {busiest.MaxTracked + 1, func(i int) int { return i % (busiest.MaxTracked + 1) }, share},
 		"many, a few of them often":      {writes, func(int) int { return int(writes * r.Float64() * r.Float64() * r.Float64() * r.Float64()) }, share},
 		"nothing but new ones":           {writes, func(i int) int { return i }, share},
 		"a heavy one among new ones":     {writes, func(i int) int { return i * (i % 100 / 99) }, share},
@@ -147,24 +147,24 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			source.Seed(1, 2) // whatever case came before
-			c, model := busiest.NewCounter("a", epoch(), busiest.Places), truth{}
+			c, model := busiest.NewCounter("a", epoch(), busiest.MaxTracked), exactCounts{}
 			for i := range writes {
 				w, v := write(test.next(i)), verdicts[r.IntN(len(verdicts))]
 				if test.lost < writes {
 					w.Namespace, w.Object.Namespace = "team", "team"
 				}
-				c.Decided(w.decided(v))
+				c.CountDecision(w.decided(v))
 				model.count(w, v)
-				if err := c.Check(); err != nil {
+				if err := c.CheckWeights(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			ranking := busiest.Add([]busiest.Snapshot{c.Snapshot(epoch())}).By[busiest.Object]
+			ranking := busiest.NewSum([]busiest.Snapshot{c.Snapshot(epoch())}).Rankings[busiest.Object]
 			if ranking.Total.Matched() != writes {
 				t.Errorf("a total of %+v, want %d", ranking.Total, writes)
 			}
 			model.check(t, ranking, test.lost)
-			if test.objects <= busiest.Places && ranking.Others() != 0 {
+			if test.objects <= busiest.MaxTracked && ranking.Others() != 0 {
 				t.Errorf("%d writes are in no row, want none", ranking.Others())
 			}
 		})
@@ -172,20 +172,20 @@ func TestCountsAreExactUpToTheBoundAndBoundedBeyond(t *testing.T) {
 }
 
 // Whatever names a namespace invents, another's stay where they were counted, and it finds places for new ones.
-func TestNoNamespaceDisplacesAnothers(t *testing.T) {
-	c := busiest.NewCounter("a", epoch(), busiest.Places)
+func TestNamespacesKeepTheirShare(t *testing.T) {
+	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
 	count := func(namespace string, n int) {
 		name := fmt.Sprint(namespace, n)
-		w := written{
+		w := testWrite{
 			Namespace: namespace, Type: "Normal", Reason: name, Policy: name,
 			Object: store.Object{Kind: "Pod", Namespace: namespace, Name: name}, Source: store.Source{Component: name},
 		}
-		c.Decided(w.decided(store.Admit))
-		c.Decided(w.byRule(namespace, busiest.RuleID{UID: name}, store.Drop))
-		c.Decided(w.byRule("", busiest.RuleID{UID: "cluster"}, store.Drop))
+		c.CountDecision(w.decided(store.Admit))
+		c.CountDecision(w.decidedByRule(namespace, busiest.RuleID{UID: name}, store.Drop))
+		c.CountDecision(w.decidedByRule("", busiest.RuleID{UID: "cluster"}, store.Drop))
 	}
 	const early, late = 6, 12
-	const many = busiest.RulePlaces * 5 / 4
+	const many = busiest.MaxTrackedRules * 5 / 4
 	for n := range early {
 		count("quiet", n)
 	}
@@ -202,10 +202,10 @@ func TestNoNamespaceDisplacesAnothers(t *testing.T) {
 	of := rules(s)
 	for n := range late {
 		name := fmt.Sprint("quiet", n)
-		for by, row := range map[busiest.By]string{
+		for by, row := range map[busiest.Dimension]string{
 			busiest.Source: name, busiest.Object: "Pod quiet/" + name, busiest.Reason: "Normal " + name, busiest.Policy: name,
 		} {
-			if got := rowOf(s.By[by], row); got.Admitted != 1 {
+			if got := rowOf(s.Rankings[by], row); got.Admitted != 1 {
 				t.Errorf("by %v: %+v for %s, want 1", by, got, row)
 			}
 		}
@@ -224,23 +224,23 @@ func TestNoNamespaceDisplacesAnothers(t *testing.T) {
 	}
 }
 
-func TestCountingWhatIsKnownAllocatesNothing(t *testing.T) {
-	c, d := busiest.NewCounter("a", epoch(), busiest.Places), write(1).decided(store.Admit)
+func TestCountingTrackedKeysDoesNotAllocate(t *testing.T) {
+	c, d := busiest.NewCounter("a", epoch(), busiest.MaxTracked), write(1).decided(store.Admit)
 	d.Rule = &policy.Rule{Identity: policy.Identity{UID: "uid"}}
-	d.Quotas, d.Governing = []store.Bucket{{Key: store.KeyOf("a"), Name: "a"}, {Key: store.KeyOf("b"), Name: "b"}}, &policy.Governing{Policy: policy.Default()}
+	d.Quotas, d.Resolution = []store.Bucket{{Key: store.KeyOf("a"), Name: "a"}, {Key: store.KeyOf("b"), Name: "b"}}, &policy.Resolution{Policy: policy.Default()}
 	d.Errors = []*policy.EvaluationError{{Rule: d.Rule, Err: errors.New("no such key")}}
-	c.Decided(d)
-	if n := testing.AllocsPerRun(1000, func() { c.Decided(d) }); n != 0 {
+	c.CountDecision(d)
+	if n := testing.AllocsPerRun(1000, func() { c.CountDecision(d) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 // BenchmarkDecided is the cost of counting a write that took a token of each of three buckets.
 func BenchmarkDecided(b *testing.B) {
-	c, d := busiest.NewCounter("a", epoch(), busiest.Places), write(1).decided(store.Admit)
-	d.Quotas, d.Governing = []store.Bucket{{Key: store.KeyOf("a"), Name: "a"}, {Key: store.KeyOf("b"), Name: "b"}, {Key: store.KeyOf("c"), Name: "c"}}, &policy.Governing{Policy: policy.Default()}
+	c, d := busiest.NewCounter("a", epoch(), busiest.MaxTracked), write(1).decided(store.Admit)
+	d.Quotas, d.Resolution = []store.Bucket{{Key: store.KeyOf("a"), Name: "a"}, {Key: store.KeyOf("b"), Name: "b"}, {Key: store.KeyOf("c"), Name: "c"}}, &policy.Resolution{Policy: policy.Default()}
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Decided(d)
+		c.CountDecision(d)
 	}
 }

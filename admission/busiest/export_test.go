@@ -7,29 +7,29 @@ import (
 
 // Bounds that tests are about.
 const (
-	MaxPart = maxPart
-	Life    = life
+	MaxNameBytes = maxNameBytes
+	SnapshotTTL  = snapshotTTL
 
-	RulePlaces   = rulePlaces
-	SourcePlaces = sourcePlaces
-	DetailPlaces = detailPlaces
-	MaxUnpacked  = maxUnpacked
+	MaxTrackedRules   = maxTrackedRules
+	MaxTrackedSources = maxTrackedSources
+	MaxTrackedDetails = maxTrackedDetails
+	MaxSnapshotBytes  = maxSnapshotBytes
 )
 
-// Put shares a Snapshot of any replica.
-func (r *Replicas) Put(ctx context.Context, s Snapshot) error { return r.put(ctx, s) }
+// Publish shares a Snapshot of any replica.
+func (r *Replicas) Publish(ctx context.Context, s Snapshot) error { return r.publish(ctx, s) }
 
-// Check holds that no row is lighter than its namespace knows: a search for the lightest would end before it.
-func (c *Counter) Check() error {
+// CheckWeights holds that no row is lighter than its namespace knows: a search for the lightest would end before it.
+func (c *Counter) CheckWeights() error {
 	for by, s := range c.by {
 		for _, r := range s.rows {
-			if r.weight < r.holder.least {
-				return fmt.Errorf("by %s: %v weighs %d, and none of %s is to weigh less than %d", by, r.key, r.weight, r.holder.namespace, r.holder.least)
+			if r.weight < r.share.minWeight {
+				return fmt.Errorf("by %s: %v weighs %d, and none of %s is to weigh less than %d", by, r.key, r.weight, r.share.namespace, r.share.minWeight)
 			}
 		}
 	}
 	return nil
 }
 
-// AddWithin adds up what several replicas have counted.
-func AddWithin(all []Snapshot) Within { return addWithin(all) }
+// SumBreakdowns adds up what several replicas have counted.
+func SumBreakdowns(all []Snapshot) Breakdown { return sumBreakdowns(all) }

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 // Live is a Sum with what is behind its rankings.
 type Live struct {
 	Sum
-	Within
+	Breakdown
 
 	// Namespace is the only one that it is about; empty for all.
 	Namespace string `json:"namespace,omitempty"`
@@ -25,21 +25,21 @@ type Live struct {
 	At  time.Time `json:"at,omitzero"`
 }
 
-// Peek copies the levels of buckets from the store that decides.
-type Peek func(ctx context.Context, buckets []store.Key) (rules.State, error)
+// ReadTokens copies the levels of buckets from the store that decides.
+type ReadTokens func(ctx context.Context, buckets []store.Key) (engine.Snapshot, error)
 
-// keepLive is how long an answer is kept, so that many who look cost little more than one.
-const keepLive = time.Second
+// liveCacheTTL is how long an answer is kept, so that many who look cost little more than one.
+const liveCacheTTL = time.Second
 
 // LiveHandler answers with a Live of all replicas as JSON: of the namespace of the path, if that has one, and otherwise
 // of all. The store may take as long as within.
-func (r *Replicas) LiveHandler(peek Peek, within time.Duration) http.Handler {
+func (r *Replicas) LiveHandler(peek ReadTokens, within time.Duration) http.Handler {
 	var mu sync.Mutex
 	var kept Live
 	now := func() Live {
 		mu.Lock()
 		defer mu.Unlock()
-		if kept.Now.IsZero() || time.Since(kept.Now) >= keepLive {
+		if kept.Now.IsZero() || time.Since(kept.Now) >= liveCacheTTL {
 			kept = r.live(peek, within)
 		}
 		return kept
@@ -51,7 +51,7 @@ func (r *Replicas) LiveHandler(peek Peek, within time.Duration) http.Handler {
 		}
 		live := now()
 		if namespace := request.PathValue("namespace"); namespace != "" {
-			live = live.Only(namespace)
+			live = live.FilterNamespace(namespace)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
@@ -60,25 +60,25 @@ func (r *Replicas) LiveHandler(peek Peek, within time.Duration) http.Handler {
 }
 
 // live is what is so now. Nobody may change it.
-func (r *Replicas) live(peek Peek, within time.Duration) Live {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout) // whoever asked may leave, and others wait
+func (r *Replicas) live(peek ReadTokens, within time.Duration) Live {
+	ctx, cancel := context.WithTimeout(context.Background(), exchangeTimeout) // whoever asked may leave, and others wait
 	defer cancel()
-	all, err := r.All(ctx)
+	all, err := r.Snapshots(ctx)
 	if err != nil {
 		r.log.V(1).Info("Counts of other replicas may be missing", "reason", err.Error())
 	}
-	l := Live{Sum: Add(all), Within: addWithin(all), Now: time.Now()}
+	l := Live{Sum: NewSum(all), Breakdown: sumBreakdowns(all), Now: time.Now()}
 	l.Partial = err != nil
 	ctx, cancel = context.WithTimeout(ctx, within)
 	defer cancel()
-	if err := l.measure(ctx, peek); err != nil {
+	if err := l.readTokens(ctx, peek); err != nil {
 		r.log.V(1).Info("Levels of buckets are missing", "reason", err.Error())
 	}
 	return l
 }
 
-// measure asks how many tokens the buckets have.
-func (l *Live) measure(ctx context.Context, peek Peek) error {
+// readTokens asks how many tokens the buckets have.
+func (l *Live) readTokens(ctx context.Context, peek ReadTokens) error {
 	keys := make([]store.Key, len(l.Buckets))
 	for i := range l.Buckets {
 		keys[i] = l.Buckets[i].Key
@@ -93,47 +93,47 @@ func (l *Live) measure(ctx context.Context, peek Peek) error {
 	l.At = state.At
 	for i := range l.Buckets {
 		b := &l.Buckets[i]
-		level := state.Levels[b.Key]
-		b.Tokens, b.Next = new(level.Tokens(b.Limit, state.At)), level.Next(b.Limit, state.At)
+		level := state.Buckets[b.Key]
+		b.Tokens, b.Next = new(level.Tokens(b.Limit, state.At)), level.NextToken(b.Limit, state.At)
 	}
 	return nil
 }
 
-// Only is what one namespace has written, and nothing of what others have: it has no row that may count Events of
+// FilterNamespace is what one namespace has written, and nothing of what others have: it has no row that may count Events of
 // others, and no bucket that they may have used. Objects of the cluster are left out for that.
-func (l *Live) Only(namespace string) Live {
-	one := Live{Namespace: namespace, Now: l.Now, At: l.At, Sum: Sum{Replicas: l.Replicas, Partial: l.Partial, By: map[By]Ranking{}}}
+func (l *Live) FilterNamespace(namespace string) Live {
+	one := Live{Namespace: namespace, Now: l.Now, At: l.At, Sum: Sum{Replicas: l.Replicas, Partial: l.Partial, Rankings: map[Dimension]Ranking{}}}
 	for _, d := range l.Details {
 		if d.Namespace == namespace {
 			one.Details = append(one.Details, d)
 		}
 	}
 	var total Counts
-	rows := map[By]map[string]*Row{Namespace: {}, Source: {}, Object: {}, Reason: {}, Policy: {}}
-	name := Namespace.name(key{namespace})
-	for _, row := range l.By[Namespace].Rows {
+	rows := map[Dimension]map[string]*Row{Namespace: {}, Source: {}, Object: {}, Reason: {}, Policy: {}}
+	name := Namespace.rowName(key{namespace})
+	for _, row := range l.Rankings[Namespace].Rows {
 		if row.Name == name {
 			total = row.Counts
 			rows[Namespace][name] = &row
 		}
 	}
 	for _, d := range one.Details {
-		for by, name := range map[By]string{Source: d.Source, Reason: d.Reason, Policy: d.Policy} {
-			addTo(rows[by], name, Row{name, d.Counts}, func(sum *Row) { sum.Counts = sum.Add(d.Counts) })
+		for by, name := range map[Dimension]string{Source: d.Source, Reason: d.Reason, Policy: d.Policy} {
+			accumulate(rows[by], name, Row{name, d.Counts}, func(sum *Row) { sum.Counts = sum.Add(d.Counts) })
 		}
 	}
 	counts := map[string]Counts{}
-	for _, row := range l.By[Object].Rows {
+	for _, row := range l.Rankings[Object].Rows {
 		counts[row.Name] = row.Counts
 	}
-	for _, o := range l.Involved {
-		if row := o.Row(); o.Namespace == namespace {
-			one.Involved = append(one.Involved, o)
+	for _, o := range l.Objects {
+		if row := o.RowName(); o.Namespace == namespace {
+			one.Objects = append(one.Objects, o)
 			rows[Object][row] = &Row{row, counts[row]}
 		}
 	}
-	for _, by := range All() {
-		one.By[by] = Ranking{Total: total, Rows: most(rows[by], compareRows)}
+	for _, by := range Dimensions() {
+		one.Rankings[by] = Ranking{Total: total, Rows: topRows(rows[by], compareRows)}
 	}
 	one.Buckets = slices.DeleteFunc(slices.Clone(l.Buckets), func(b Bucket) bool { return b.Namespace != namespace })
 	return one

@@ -9,16 +9,16 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-func TestNamesAreReadAndNotMistaken(t *testing.T) {
-	object := func(kind, namespace, name string) written {
-		return written{Object: store.Object{Kind: kind, Namespace: namespace, Name: name}}
+func TestRowNamesAreUnambiguous(t *testing.T) {
+	object := func(kind, namespace, name string) testWrite {
+		return testWrite{Object: store.Object{Kind: kind, Namespace: namespace, Name: name}}
 	}
-	source := func(component, host string) written {
-		return written{Source: store.Source{Component: component, Host: host}}
+	source := func(component, host string) testWrite {
+		return testWrite{Source: store.Source{Component: component, Host: host}}
 	}
 	for says, test := range map[string]struct {
-		by    busiest.By
-		write written
+		by    busiest.Dimension
+		write testWrite
 		want  string
 	}{
 		"an object of a namespace":           {busiest.Object, object("Pod", "storm", "web-0"), "Pod storm/web-0"},
@@ -34,37 +34,37 @@ func TestNamesAreReadAndNotMistaken(t *testing.T) {
 		"escape codes":                       {busiest.Source, source("\x1b[2Jx", "\r\n"), `"\x1b[2Jx"/"\r\n"`},
 		"codes that turn writing around":     {busiest.Source, source("a\u202eb", ""), `"a\u202eb"`},
 		"no UTF-8":                           {busiest.Source, source("a\xff", ""), `"a\xff"`},
-		"an odd namespace":                   {busiest.Namespace, written{Namespace: "\x00"}, `"\x00"`},
-		"no namespace":                       {busiest.Namespace, written{}, `""`},
-		"a policy":                           {busiest.Policy, written{Policy: "EventPolicy storm/own"}, "EventPolicy storm/own"},
-		"a long name":                        {busiest.Policy, written{Policy: strings.Repeat("世", 100)}, strings.Repeat("世", 84)},
+		"an odd namespace":                   {busiest.Namespace, testWrite{Namespace: "\x00"}, `"\x00"`},
+		"no namespace":                       {busiest.Namespace, testWrite{}, `""`},
+		"a policy":                           {busiest.Policy, testWrite{Policy: "EventPolicy storm/own"}, "EventPolicy storm/own"},
+		"a long name":                        {busiest.Policy, testWrite{Policy: strings.Repeat("世", 100)}, strings.Repeat("世", 84)},
 		"a long name of no letters":          {busiest.Source, source(strings.Repeat("\x80", 300), ""), `"` + strings.Repeat(`\x80`, 249) + `"`},
 	} {
 		t.Run(says, func(t *testing.T) {
-			c := busiest.NewCounter("a", epoch(), busiest.Places)
-			c.Decided(test.write.decided(store.Admit))
-			if rows := c.Snapshot(epoch()).By[test.by].Rows; len(rows) != 1 || rows[0].Name != test.want {
+			c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
+			c.CountDecision(test.write.decided(store.Admit))
+			if rows := c.Snapshot(epoch()).Rankings[test.by].Rows; len(rows) != 1 || rows[0].Name != test.want {
 				t.Errorf("%+v, want %q", rows, test.want)
 			}
 		})
 	}
 }
 
-func FuzzTwoObjectsHaveTwoNames(f *testing.F) {
+func FuzzRowNamesAreUnique(f *testing.F) {
 	f.Add("Pod", "a", "b/c", "Pod", "a/b", "c")
 	f.Add("Pod a", "", "b", "Pod", "", "a b")
 	f.Add("", "", "\"\" \"\"", "\"\"", "", "")
 	f.Fuzz(func(t *testing.T, kind, namespace, name, kind2, namespace2, name2 string) {
-		if max(len(kind), len(namespace), len(name), len(kind2), len(namespace2), len(name2)) > busiest.MaxPart {
+		if max(len(kind), len(namespace), len(name), len(kind2), len(namespace2), len(name2)) > busiest.MaxNameBytes {
 			return
 		}
-		c, objects := busiest.NewCounter("a", epoch(), busiest.Places), map[[3]string]bool{}
+		c, objects := busiest.NewCounter("a", epoch(), busiest.MaxTracked), map[[3]string]bool{}
 		for _, s := range []store.Object{{Kind: kind, Namespace: namespace, Name: name}, {Kind: kind2, Namespace: namespace2, Name: name2}} {
-			c.Decided((&written{Object: s}).decided(store.Admit))
+			c.CountDecision((&testWrite{Object: s}).decided(store.Admit))
 			objects[[3]string{s.Kind, s.Namespace, s.Name}] = true
 		}
 		names := map[string]bool{}
-		for _, row := range c.Snapshot(epoch()).By[busiest.Object].Rows {
+		for _, row := range c.Snapshot(epoch()).Rankings[busiest.Object].Rows {
 			names[row.Name] = true
 			if !utf8.ValidString(row.Name) || strings.ContainsAny(row.Name, "\x1b\n\r\x00\u202e") {
 				t.Errorf("name %q", row.Name)

@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	putEvery = 2 * time.Second
-	// timeout bounds writing a snapshot, and reading all.
-	timeout = 5 * time.Second
-	// life is for how long a replica that has stopped is in sums.
-	life = 5 * time.Minute
-	// maxUnpacked bounds a snapshot when it is unpacked, in bytes. It can take half of that: its names have up to three
+	publishInterval = 2 * time.Second
+	// exchangeTimeout bounds writing a snapshot, and reading all.
+	exchangeTimeout = 5 * time.Second
+	// snapshotTTL is for how long a replica that has stopped is in sums.
+	snapshotTTL = 5 * time.Minute
+	// maxSnapshotBytes bounds a snapshot when it is unpacked, in bytes. It can take half of that: its names have up to three
 	// parts, of which each byte may be written as \x00.
-	maxUnpacked = 32 << 20
+	maxSnapshotBytes = 32 << 20
 )
 
 // Replicas count who and what is busiest on this replica, and know what is on all that share a Redis. They share
@@ -48,7 +48,7 @@ func NewReplicas(client redisclient.Caller, prefix string, log logr.Logger) *Rep
 	// A process that is started again on the same host is another replica.
 	host, _ := os.Hostname()
 	name := host + "-" + strings.ToLower(rand.Text()[:6])
-	return &Replicas{Counter: NewCounter(name, time.Now(), Places), client: client, key: prefix + "counts", log: log}
+	return &Replicas{Counter: NewCounter(name, time.Now(), MaxTracked), client: client, key: prefix + "counts", log: log}
 }
 
 // Run shares what this replica has counted every two seconds until ctx ends, and then once more.
@@ -58,23 +58,23 @@ func (r *Replicas) Run(ctx context.Context) {
 	}
 	complaints := rate.Sometimes{Interval: time.Minute}
 	share := func(ctx context.Context) {
-		if err := r.put(ctx, r.Counter.Snapshot(time.Now())); err != nil && ctx.Err() == nil { // else the last time follows
+		if err := r.publish(ctx, r.Counter.Snapshot(time.Now())); err != nil && ctx.Err() == nil { // else the last time follows
 			complaints.Do(func() { r.log.Error(err, "What is busiest on this replica is not known to others") })
 		}
 	}
-	wait.UntilWithContext(ctx, share, putEvery)
+	wait.UntilWithContext(ctx, share, publishInterval)
 	share(context.WithoutCancel(ctx))
 }
 
-// put replaces the earlier snapshot of the same replica.
-func (r *Replicas) put(ctx context.Context, s Snapshot) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// publish replaces the earlier snapshot of the same replica.
+func (r *Replicas) publish(ctx context.Context, s Snapshot) error {
+	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
-	packed, err := pack(s)
+	packed, err := encodeSnapshot(s)
 	if err == nil {
 		err = r.client.Call(ctx,
 			redis.NewIntCmd(ctx, "hset", r.key, s.Replica.Name, packed),
-			redis.NewBoolCmd(ctx, "pexpire", r.key, life.Milliseconds()),
+			redis.NewBoolCmd(ctx, "pexpire", r.key, snapshotTTL.Milliseconds()),
 		)
 	}
 	if err != nil {
@@ -89,26 +89,26 @@ func (r *Replicas) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, "busiest: takes no query", http.StatusBadRequest)
 		return
 	}
-	all, err := r.All(request.Context())
+	all, err := r.Snapshots(request.Context())
 	if err != nil {
 		r.log.V(1).Info("Counts of other replicas may be missing", "reason", err.Error())
 	}
-	sum := Add(all)
+	sum := NewSum(all)
 	sum.Partial = err != nil
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = json.NewEncoder(w).Encode(sum) // it fails if the caller has left
 }
 
-// All are the snapshots of this replica, also with an error, and of the others in the last five minutes. Older ones, and
+// Snapshots are the snapshots of this replica, also with an error, and of the others in the last five minutes. Older ones, and
 // any that cannot be read, are removed: a replica that runs after all is there again with its next snapshot.
-func (r *Replicas) All(ctx context.Context) ([]Snapshot, error) {
+func (r *Replicas) Snapshots(ctx context.Context) ([]Snapshot, error) {
 	own := r.Counter.Snapshot(time.Now())
 	all := []Snapshot{own}
 	if r.client == nil {
 		return all, nil
 	}
-	read, cancel := context.WithTimeout(ctx, timeout)
+	read, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
 	values := redis.NewMapStringStringCmd(read, "hgetall", r.key)
 	if err := r.client.Call(read, values); err != nil {
@@ -120,11 +120,11 @@ func (r *Replicas) All(ctx context.Context) ([]Snapshot, error) {
 		if name == own.Replica.Name {
 			continue
 		}
-		s, err := unpack(packed)
+		s, err := decodeSnapshot(packed)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read from Redis what replica %q counted: %w", name, err))
 		}
-		if err != nil || time.Since(s.Replica.At) > life {
+		if err != nil || time.Since(s.Replica.At) > snapshotTTL {
 			remove = append(remove, name)
 			continue
 		}
@@ -136,9 +136,9 @@ func (r *Replicas) All(ctx context.Context) ([]Snapshot, error) {
 	return all, errors.Join(errs...)
 }
 
-// pack is a snapshot as Redis keeps it: JSON, compressed to a fifth, as it is written every two seconds and Redis may
+// encodeSnapshot is a snapshot as Redis keeps it: JSON, compressed to a fifth, as it is written every two seconds and Redis may
 // log each write.
-func pack(s Snapshot) ([]byte, error) {
+func encodeSnapshot(s Snapshot) ([]byte, error) {
 	var b bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // which is a level
 	if err := errors.Join(json.NewEncoder(w).Encode(s), w.Close()); err != nil {
@@ -147,11 +147,11 @@ func pack(s Snapshot) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// unpack reads what pack wrote.
-func unpack(packed string) (s Snapshot, err error) {
+// decodeSnapshot reads what pack wrote.
+func decodeSnapshot(packed string) (s Snapshot, err error) {
 	r, err := gzip.NewReader(strings.NewReader(packed))
 	if err == nil {
-		err = json.NewDecoder(io.LimitReader(r, maxUnpacked)).Decode(&s)
+		err = json.NewDecoder(io.LimitReader(r, maxSnapshotBytes)).Decode(&s)
 	}
 	if err != nil {
 		return s, fmt.Errorf("unpack: %w", err)

@@ -29,30 +29,30 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// counted is what a replica has counted of n objects.
-func counted(replica string, n int, at time.Time) busiest.Snapshot {
-	c := busiest.NewCounter(replica, at.Add(-time.Hour), busiest.Places)
+// snapshotOf is what a replica has counted of n objects.
+func snapshotOf(replica string, n int, at time.Time) busiest.Snapshot {
+	c := busiest.NewCounter(replica, at.Add(-time.Hour), busiest.MaxTracked)
 	for i := range n {
 		d := write(i).decided(store.Drop)
 		d.Rule.Identity.UID = "uid"
-		c.Decided(d)
+		c.CountDecision(d)
 	}
 	return c.Snapshot(at)
 }
 
-func put(t *testing.T, r *busiest.Replicas, all ...busiest.Snapshot) {
+func publishAll(t *testing.T, r *busiest.Replicas, all ...busiest.Snapshot) {
 	t.Helper()
 	for _, s := range all {
-		if err := r.Put(t.Context(), s); err != nil {
+		if err := r.Publish(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// want holds that r knows of these other replicas, in any order.
-func want(t *testing.T, r *busiest.Replicas, others ...busiest.Snapshot) {
+// wantOthers holds that r knows of these other replicas, in any order.
+func wantOthers(t *testing.T, r *busiest.Replicas, others ...busiest.Snapshot) {
 	t.Helper()
-	got, err := r.All(t.Context())
+	got, err := r.Snapshots(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +63,8 @@ func want(t *testing.T, r *busiest.Replicas, others ...busiest.Snapshot) {
 	}
 }
 
-// TestReplicasTellEachOther needs no more rights than the user of README has.
-func TestReplicasTellEachOther(t *testing.T) {
+// TestReplicasShareSnapshots needs no more rights than the user of README has.
+func TestReplicasShareSnapshots(t *testing.T) {
 	user := redistest.User{Name: "eventquota", Password: "secret", Rules: "resetchannels ~eventquota:* +hello +auth +ping +select " +
 		"+client|setname +cluster|slots +command +asking +pexpire +hset +hgetall +hdel"}
 	options := redistest.Options{Password: "admin", Users: []redistest.User{user}}
@@ -79,18 +79,18 @@ func TestReplicasTellEachOther(t *testing.T) {
 	} {
 		o.Username, o.PasswordFile = user.Name, password
 		client := redistest.Client(t, o)
-		a, large := counted("a", 3, now), counted("b", 300, now)
+		a, large := snapshotOf("a", 3, now), snapshotOf("b", 300, now)
 		for says, test := range map[string]struct{ put, want []busiest.Snapshot }{
 			"nobody has written anything":             {nil, nil},
-			"all replicas are read":                   {[]busiest.Snapshot{a, large, counted("c", 0, now)}, []busiest.Snapshot{a, large, counted("c", 0, now)}},
-			"a replica replaces what it wrote before": {[]busiest.Snapshot{counted("a", 1, now), a, a}, []busiest.Snapshot{a}},
-			"one that stopped long ago is forgotten":  {[]busiest.Snapshot{a, counted("old", 1, now.Add(-busiest.Life))}, []busiest.Snapshot{a}},
+			"all replicas are read":                   {[]busiest.Snapshot{a, large, snapshotOf("c", 0, now)}, []busiest.Snapshot{a, large, snapshotOf("c", 0, now)}},
+			"a replica replaces what it wrote before": {[]busiest.Snapshot{snapshotOf("a", 1, now), a, a}, []busiest.Snapshot{a}},
+			"one that stopped long ago is forgotten":  {[]busiest.Snapshot{a, snapshotOf("old", 1, now.Add(-busiest.SnapshotTTL))}, []busiest.Snapshot{a}},
 		} {
 			t.Run(kind+"/"+says, func(t *testing.T) {
 				prefix := "eventquota:" + strings.ReplaceAll(says, " ", "-") + ":"
 				r := busiest.NewReplicas(client, prefix, logr.Discard())
-				put(t, r, test.put...)
-				want(t, r, test.want...)
+				publishAll(t, r, test.put...)
+				wantOthers(t, r, test.want...)
 				if n := len(client.HGetAll(t.Context(), prefix+"counts").Val()); n != len(test.want) {
 					t.Errorf("Redis keeps those of %d replicas, want %d", n, len(test.want))
 				}
@@ -106,7 +106,7 @@ func standalone(t *testing.T) (*busiest.Replicas, *redisclient.Client, *redistes
 	return busiest.NewReplicas(client, "", logr.Discard()), client, server
 }
 
-func TestWhatCannotBeReadNamesTheReplicaAndIsRemoved(t *testing.T) {
+func TestInvalidSnapshotIsReportedAndRemoved(t *testing.T) {
 	zip := func(text string) string {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
@@ -115,49 +115,49 @@ func TestWhatCannotBeReadNamesTheReplicaAndIsRemoved(t *testing.T) {
 		return b.String()
 	}
 	r, client, _ := standalone(t)
-	a := counted("a", 1, time.Now().UTC())
-	put(t, r, a)
+	a := snapshotOf("a", 1, time.Now().UTC())
+	publishAll(t, r, a)
 	for says, value := range map[string]string{
 		"is not compressed": "{}",
 		"is no JSON":        zip("{"),
 		// What is compressed in parts is read as a whole.
-		"is endless": zip(`{"x":"`) + strings.Repeat(zip(strings.Repeat(" ", 1<<20)), busiest.MaxUnpacked>>20),
+		"is endless": zip(`{"x":"`) + strings.Repeat(zip(strings.Repeat(" ", 1<<20)), busiest.MaxSnapshotBytes>>20),
 	} {
 		t.Run(says, func(t *testing.T) {
 			client.HSet(t.Context(), "counts", "b", value)
-			if _, err := r.All(t.Context()); err == nil || !strings.Contains(err.Error(), `what replica "b" counted: `) {
+			if _, err := r.Snapshots(t.Context()); err == nil || !strings.Contains(err.Error(), `what replica "b" counted: `) {
 				t.Errorf("%v, want one that names b", err)
 			}
-			want(t, r, a)
+			wantOthers(t, r, a)
 		})
 	}
 }
 
-func TestALargeSnapshotIsReadAsItWasWrittenAndExpires(t *testing.T) {
-	c := busiest.NewCounter("a", time.Now(), busiest.Places)
-	for n := range busiest.DetailPlaces {
-		text := string(rune('a'+n%26)) + strings.Repeat("\x00", busiest.MaxPart-4) + string(rune('a'+n/26))
-		d := (&written{
+func TestLargeSnapshotRoundTripAndExpiry(t *testing.T) {
+	c := busiest.NewCounter("a", time.Now(), busiest.MaxTracked)
+	for n := range busiest.MaxTrackedDetails {
+		text := string(rune('a'+n%26)) + strings.Repeat("\x00", busiest.MaxNameBytes-4) + string(rune('a'+n/26))
+		d := (&testWrite{
 			Namespace: text, Policy: text, Type: text, Reason: text,
 			Object: store.Object{Kind: text, Namespace: text, Name: text}, Source: store.Source{Component: text, Host: text},
 		}).decided(store.Drop)
-		d.Bucket, d.Quotas, d.Governing = text, []store.Bucket{{Key: store.KeyOf(text), Name: text, Policy: text}}, &policy.Governing{Policy: policy.Default()}
-		c.Decided(d)
+		d.Bucket, d.Quotas, d.Resolution = text, []store.Bucket{{Key: store.KeyOf(text), Name: text, Policy: text}}, &policy.Resolution{Policy: policy.Default()}
+		c.CountDecision(d)
 	}
 	r, client, _ := standalone(t)
 	s := c.Snapshot(time.Now().UTC().Truncate(time.Millisecond))
 	s.Replica.Since = s.Replica.At
-	if n := len(s.Within.Details); n != busiest.DetailPlaces || len(s.Within.Buckets) != busiest.Places {
-		t.Errorf("%d details and %d buckets are followed", n, len(s.Within.Buckets))
+	if n := len(s.Breakdown.Details); n != busiest.MaxTrackedDetails || len(s.Breakdown.Buckets) != busiest.MaxTracked {
+		t.Errorf("%d details and %d buckets are followed", n, len(s.Breakdown.Buckets))
 	}
-	put(t, r, s)
-	want(t, r, s)
-	if left := client.PTTL(t.Context(), "counts").Val(); left <= 0 || left > busiest.Life {
-		t.Errorf("it is left for %v, want %v", left, busiest.Life)
+	publishAll(t, r, s)
+	wantOthers(t, r, s)
+	if left := client.PTTL(t.Context(), "counts").Val(); left <= 0 || left > busiest.SnapshotTTL {
+		t.Errorf("it is left for %v, want %v", left, busiest.SnapshotTTL)
 	}
 }
 
-func ask(t *testing.T, h http.Handler) busiest.Sum {
+func getSum(t *testing.T, h http.Handler) busiest.Sum {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/busiest", nil))
@@ -168,19 +168,19 @@ func ask(t *testing.T, h http.Handler) busiest.Sum {
 	return sum
 }
 
-func TestEachReplicaSaysWhatIsBusiestOnAll(t *testing.T) {
+func TestEachReplicaServesTheSum(t *testing.T) {
 	a, client, server := standalone(t)
 	b, alone := busiest.NewReplicas(client, "", logr.Discard()), busiest.NewReplicas(nil, "", logr.Discard())
 	decide := func(r *busiest.Replicas, v store.Verdict, objects ...int) {
 		for _, n := range objects {
-			r.Counter.Decided(write(n).decided(v))
+			r.Counter.CountDecision(write(n).decided(v))
 		}
 	}
 	decide(a, store.Merge, 0, 1)
 	decide(b, store.Drop, 0)
 	decide(alone, store.Drop, 0)
 	for _, one := range []*busiest.Replicas{a, b} {
-		put(t, one, one.Counter.Snapshot(time.Now()))
+		publishAll(t, one, one.Counter.Snapshot(time.Now()))
 	}
 	decide(a, store.Merge, 1) // which only a knows yet
 	for says, test := range map[string]struct {
@@ -192,23 +192,23 @@ func TestEachReplicaSaysWhatIsBusiestOnAll(t *testing.T) {
 		"the other by what it heard":   {b, 2, busiest.Counts{Merged: 2, Dropped: 1}},
 		"one that shares nothing":      {alone, 1, busiest.Counts{Dropped: 1}},
 	} {
-		if sum := ask(t, test.asked); len(sum.Replicas) != test.replicas || sum.Partial || sum.By[busiest.Source].Total != test.want {
+		if sum := getSum(t, test.asked); len(sum.Replicas) != test.replicas || sum.Partial || sum.Rankings[busiest.Source].Total != test.want {
 			t.Errorf("%s: %+v, want %+v", says, sum, test.want)
 		}
 	}
 	server.Kill()
-	if sum := ask(t, a); len(sum.Replicas) != 1 || !sum.Partial || sum.By[busiest.Source].Total.Merged != 3 {
+	if sum := getSum(t, a); len(sum.Replicas) != 1 || !sum.Partial || sum.Rankings[busiest.Source].Total.Merged != 3 {
 		t.Errorf("%+v without Redis, want its own counts as a part", sum)
 	}
-	if err := a.Put(t.Context(), counted("a", 1, time.Now())); err == nil || !strings.Contains(err.Error(), "write to Redis what was counted: ") {
+	if err := a.Publish(t.Context(), snapshotOf("a", 1, time.Now())); err == nil || !strings.Contains(err.Error(), "write to Redis what was counted: ") {
 		t.Errorf("Put: %v", err)
 	}
-	if _, err := a.All(t.Context()); err == nil || !strings.Contains(err.Error(), "read from Redis what was counted: ") {
+	if _, err := a.Snapshots(t.Context()); err == nil || !strings.Contains(err.Error(), "read from Redis what was counted: ") {
 		t.Errorf("All: %v", err)
 	}
 }
 
-func TestBusiestTakesNoQuery(t *testing.T) {
+func TestServeHTTPRejectsQuery(t *testing.T) {
 	w := httptest.NewRecorder()
 	busiest.NewReplicas(nil, "", logr.Discard()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/busiest?by=source", nil))
 	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusBadRequest || got != "busiest: takes no query" {
@@ -216,14 +216,14 @@ func TestBusiestTakesNoQuery(t *testing.T) {
 	}
 }
 
-// spy is a Redis that takes all, unless it is to fail.
-type spy struct {
+// fakeRedis is a Redis that takes all, unless it is to fail.
+type fakeRedis struct {
 	fails atomic.Bool
 	puts  atomic.Int64
 }
 
 // Call implements redisclient.Caller.
-func (s *spy) Call(ctx context.Context, cmds ...redis.Cmder) error {
+func (s *fakeRedis) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -236,11 +236,11 @@ func (s *spy) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	return nil
 }
 
-func TestAReplicaSharesEveryTwoSecondsAndAtItsEnd(t *testing.T) {
+func TestReplicaPublishesPeriodicallyAndOnStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
 		log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
-		client := &spy{}
+		client := &fakeRedis{}
 		ctx, end := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { busiest.NewReplicas(client, "", log).Run(ctx); close(done) }()

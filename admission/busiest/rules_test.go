@@ -18,12 +18,12 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-func generation(n int) busiest.RuleID {
+func ruleIDOf(n int) busiest.RuleID {
 	return busiest.RuleID{UID: fmt.Sprint("uid-", n), Generation: int64(n % 3)}
 }
 
-// byRule is a decision by a rule of a namespace, or of the cluster, that is in audit mode, so that it is in no ranking.
-func (w *written) byRule(namespace string, id busiest.RuleID, v store.Verdict) *admission.Decided {
+// decidedByRule is a decision by a rule of a namespace, or of the cluster, that is in audit mode, so that it is in no ranking.
+func (w *testWrite) decidedByRule(namespace string, id busiest.RuleID, v store.Verdict) *admission.DecidedWrite {
 	d := w.decided(v)
 	d.Audited = true
 	d.Rule = &policy.Rule{Mode: policy.Audit, Identity: policy.Identity{
@@ -40,16 +40,16 @@ func rules(s busiest.Snapshot) map[busiest.RuleID]busiest.RuleCounts {
 	return all
 }
 
-func TestAnyNumberOfGoroutinesCountExactly(t *testing.T) {
+func TestConcurrentCountsAreExact(t *testing.T) {
 	const writers, each, objects = 8, 2000, 200
-	c := busiest.NewCounter("a", epoch(), busiest.Places)
+	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
 	var all sync.WaitGroup
 	for range writers {
 		all.Go(func() {
 			for i := range each {
 				d := write(i % objects).decided(store.Merge)
 				d.Rule = &policy.Rule{Identity: policy.Identity{UID: types.UID(fmt.Sprint(i % objects))}}
-				c.Decided(d)
+				c.CountDecision(d)
 				if i%100 == 0 {
 					c.Snapshot(epoch())
 				}
@@ -58,7 +58,7 @@ func TestAnyNumberOfGoroutinesCountExactly(t *testing.T) {
 	}
 	all.Wait()
 	s := c.Snapshot(epoch())
-	for by, r := range s.By {
+	for by, r := range s.Rankings {
 		if want := (busiest.Counts{Merged: writers * each}); r.Total != want || r.Others() != 0 {
 			t.Errorf("by %v: a total of %+v and %d in no row, want %+v", by, r.Total, r.Others(), want)
 		}
@@ -73,8 +73,8 @@ func TestAnyNumberOfGoroutinesCountExactly(t *testing.T) {
 	}
 }
 
-// TestACounterTakesEightMegabytesAtTheMost has more of all than is followed, each with long names.
-func TestACounterTakesEightMegabytesAtTheMost(t *testing.T) {
+// TestCounterMemoryLimit has more of all than is followed, each with long names.
+func TestCounterMemoryLimit(t *testing.T) {
 	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
@@ -82,18 +82,18 @@ func TestACounterTakesEightMegabytesAtTheMost(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before := heap()
-	c := busiest.NewCounter("a", epoch(), busiest.Places)
-	for n := range busiest.RulePlaces * 5 / 4 {
+	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
+	for n := range busiest.MaxTrackedRules * 5 / 4 {
 		text := fmt.Sprint(n) + strings.Repeat("x", 1<<14)
-		d := (&written{
+		d := (&testWrite{
 			Namespace: text, Policy: text, Type: text, Reason: text,
 			Object: store.Object{APIVersion: text, Kind: text, Namespace: text, Name: text, UID: text},
 			Source: store.Source{Component: text, Host: text},
 		}).decided(store.Drop)
 		d.Rule.Identity.UID = types.UID(text[:36])
 		d.Errors = []*policy.EvaluationError{{Rule: d.Rule, Err: errors.New(text)}}
-		d.Bucket, d.Quotas, d.Governing = "all", []store.Bucket{{Key: store.KeyOf(text), Name: "all", Policy: text}}, &policy.Governing{Policy: policy.Default()}
-		c.Decided(d)
+		d.Bucket, d.Quotas, d.Resolution = "all", []store.Bucket{{Key: store.KeyOf(text), Name: "all", Policy: text}}, &policy.Resolution{Policy: policy.Default()}
+		c.CountDecision(d)
 	}
 	took := heap() - before
 	t.Logf("%d bytes", took)
@@ -104,82 +104,82 @@ func TestACounterTakesEightMegabytesAtTheMost(t *testing.T) {
 	for _, r := range s.Rules {
 		sources += len(r.Sources)
 	}
-	if len(s.Rules) != busiest.RulePlaces || sources > busiest.SourcePlaces || len(s.By[busiest.Object].Rows) != busiest.Places {
-		t.Errorf("%d rules, %d sources and %d objects are followed", len(s.Rules), sources, len(s.By[busiest.Object].Rows))
+	if len(s.Rules) != busiest.MaxTrackedRules || sources > busiest.MaxTrackedSources || len(s.Rankings[busiest.Object].Rows) != busiest.MaxTracked {
+		t.Errorf("%d rules, %d sources and %d objects are followed", len(s.Rules), sources, len(s.Rankings[busiest.Object].Rows))
 	}
 }
 
-func TestSourcesAreThoseWhoAreRefused(t *testing.T) {
-	c, long := busiest.NewCounter("a", epoch(), busiest.Places), strings.Repeat("x", busiest.MaxPart+1)
-	web := &written{Object: store.Object{Kind: "Pod", Namespace: "shop", Name: "web"}, Source: store.Source{Component: "kubelet", Host: "node-1"}}
-	c.Decided(write(1).byRule("", generation(1), store.Admit))
-	c.Decided(web.byRule("", generation(1), store.Merge))
-	c.Decided(web.byRule("", generation(1), store.Drop))
-	c.Decided(web.byRule("", generation(2), store.Drop))
-	c.Decided((&written{Source: store.Source{Component: long}}).byRule("", generation(1), store.Deny))
-	got := rules(c.Snapshot(epoch()))[generation(1)].Sources
+func TestRuleSourcesAreRefusedSources(t *testing.T) {
+	c, long := busiest.NewCounter("a", epoch(), busiest.MaxTracked), strings.Repeat("x", busiest.MaxNameBytes+1)
+	web := &testWrite{Object: store.Object{Kind: "Pod", Namespace: "shop", Name: "web"}, Source: store.Source{Component: "kubelet", Host: "node-1"}}
+	c.CountDecision(write(1).decidedByRule("", ruleIDOf(1), store.Admit))
+	c.CountDecision(web.decidedByRule("", ruleIDOf(1), store.Merge))
+	c.CountDecision(web.decidedByRule("", ruleIDOf(1), store.Drop))
+	c.CountDecision(web.decidedByRule("", ruleIDOf(2), store.Drop))
+	c.CountDecision((&testWrite{Source: store.Source{Component: long}}).decidedByRule("", ruleIDOf(1), store.Deny))
+	got := rules(c.Snapshot(epoch()))[ruleIDOf(1)].Sources
 	want := []busiest.SourceCounts{
 		{Source: "kubelet/node-1", Object: "Pod shop/web", Counts: busiest.Counts{Merged: 1, Dropped: 1}},
-		{Source: long[:busiest.MaxPart], Object: `"" ""`, Counts: busiest.Counts{Dropped: 1}},
+		{Source: long[:busiest.MaxNameBytes], Object: `"" ""`, Counts: busiest.Counts{Dropped: 1}},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
-// TestPodsOfAWorkloadAreOneObject has a storm about many pods of one Deployment: each would make a row of its own.
-func TestPodsOfAWorkloadAreOneObject(t *testing.T) {
+// TestPodsAreCountedByWorkload has a storm about many pods of one Deployment: each would make a row of its own.
+func TestPodsAreCountedByWorkload(t *testing.T) {
 	t.Parallel()
-	c := busiest.NewCounter("a", epoch(), busiest.Places)
+	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
 	for i := range 1000 {
-		d := write(i).byRule("", generation(1), store.Drop)
+		d := write(i).decidedByRule("", ruleIDOf(1), store.Drop)
 		d.Source = store.Source{Component: "kubelet"}
 		d.Workload = store.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: fmt.Sprint(i % 2)}
-		c.Decided(d)
+		c.CountDecision(d)
 	}
-	got := rules(c.Snapshot(epoch()))[generation(1)].Sources
+	got := rules(c.Snapshot(epoch()))[ruleIDOf(1)].Sources
 	want := []busiest.SourceCounts{{Source: "kubelet", Object: "Deployment shop/web", Counts: busiest.Counts{Dropped: 1000}}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
-// TestConditionsThatFailHaveAnExample also of a rule that decides nothing.
-func TestConditionsThatFailHaveAnExample(t *testing.T) {
-	c := busiest.NewCounter("a", epoch(), busiest.Places)
+// TestFailedConditionHasExample also of a rule that decides nothing.
+func TestFailedConditionHasExample(t *testing.T) {
+	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
 	failed := func(n int, why string) *policy.EvaluationError {
 		return &policy.EvaluationError{
-			Rule: write(n).byRule("", generation(n), store.Admit).Rule, Field: `condition "team"`, Err: errors.New(why),
+			Rule: write(n).decidedByRule("", ruleIDOf(n), store.Admit).Rule, Field: `condition "team"`, Err: errors.New(why),
 		}
 	}
-	long := strings.Repeat("é", busiest.MaxPart)
+	long := strings.Repeat("é", busiest.MaxNameBytes)
 	d := write(1).decided(store.Admit)
 	for _, errs := range [][]*policy.EvaluationError{
 		{failed(1, "no such key: team"), failed(2, long)}, {failed(1, "no such key: app")}, nil,
 	} {
 		d.Errors = errs
-		c.Decided(d)
+		c.CountDecision(d)
 	}
 	got := rules(c.Snapshot(epoch()))
-	if is, want := got[generation(1)].Error, `condition "team": no such key: team`; is != want {
+	if is, want := got[ruleIDOf(1)].Error, `condition "team": no such key: team`; is != want {
 		t.Errorf("%q, want %q", is, want)
 	}
-	if is := got[generation(2)].Error; len(is) > busiest.MaxPart || !strings.HasSuffix(is, "é") {
+	if is := got[ruleIDOf(2)].Error; len(is) > busiest.MaxNameBytes || !strings.HasSuffix(is, "é") {
 		t.Errorf("a long one: %q", is)
 	}
-	if n := got[generation(1)].Matched(); n != 0 {
+	if n := got[ruleIDOf(1)].Matched(); n != 0 {
 		t.Errorf("%d writes are counted for a rule that decided none", n)
 	}
 }
 
-// TestWhatRulesDecideIsCounted holds which decisions are part of a status.
-func TestWhatRulesDecideIsCounted(t *testing.T) {
+// TestRuleCounts holds which decisions are part of a status.
+func TestRuleCounts(t *testing.T) {
 	of := func(uid string, m policy.Mode) *policy.Rule {
 		return &policy.Rule{Mode: m, Identity: policy.Identity{UID: types.UID("uid of " + uid), Generation: 7}}
 	}
-	c := busiest.NewCounter("a", epoch(), busiest.Places)
+	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
 	request := &admission.Request{Object: &corev1.Event{Reason: "BackOff"}}
-	for _, d := range []admission.Decided{
+	for _, d := range []admission.DecidedWrite{
 		{Rule: of("enforced", policy.Enforce), Verdict: store.Admit},
 		{Rule: of("enforced", policy.Enforce), Verdict: store.Aggregate},
 		{Rule: of("enforced", policy.Enforce), Verdict: store.Merge},
@@ -190,7 +190,7 @@ func TestWhatRulesDecideIsCounted(t *testing.T) {
 		{Rule: &policy.Default().Rule, Verdict: store.Drop}, // it has no status
 	} {
 		d.Request = request
-		c.Decided(&d)
+		c.CountDecision(&d)
 	}
 	var got []string
 	for _, p := range c.Snapshot(epoch()).Rules {
@@ -203,22 +203,22 @@ func TestWhatRulesDecideIsCounted(t *testing.T) {
 }
 
 // A rule with an overflow bucket that decides need not be the one that has decided.
-func TestWhatOverflowBucketsDecideIsCounted(t *testing.T) {
-	c := busiest.NewCounter("a", epoch(), busiest.Places)
-	d := write(1).byRule("", generation(1), store.Drop)
+func TestOverflowCounts(t *testing.T) {
+	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
+	d := write(1).decidedByRule("", ruleIDOf(1), store.Drop)
 	d.Request.Namespace = "shop"
-	d.NoBucket, d.NoRegister = write(1).byRule("", generation(2), store.Drop).Rule, &policy.Rule{} // the built-in default has no status
-	d.Audited, d.NoBucket.Mode = false, policy.Enforce
-	c.Decided(d)
+	d.OverflowQuota, d.OverflowPolicy = write(1).decidedByRule("", ruleIDOf(2), store.Drop).Rule, &policy.Rule{} // the built-in default has no status
+	d.Audited, d.OverflowQuota.Mode = false, policy.Enforce
+	c.CountDecision(d)
 	d.Request.Namespace = "bank"
-	c.Decided(d)
+	c.CountDecision(d)
 	d.Audited = true // by a rule in force
-	c.Decided(d)
+	c.CountDecision(d)
 	got := rules(c.Snapshot(epoch()))
-	if over := got[generation(2)]; over.Overflow != 2 || over.OverflowIn != "bank" || over.Matched() != 0 {
+	if over := got[ruleIDOf(2)]; over.Overflow != 2 || over.OverflowIn != "bank" || over.Matched() != 0 {
 		t.Errorf("%+v, want 2 in bank, and nothing else", over)
 	}
-	if got[generation(1)].Overflow != 0 || len(got) != 2 {
+	if got[ruleIDOf(1)].Overflow != 0 || len(got) != 2 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -13,17 +13,17 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Certificate lets only clients with a certificate connect. It may be used concurrently, Run once.
-type Certificate struct {
+// CertificateVerifier lets only clients with a certificate connect. It may be used concurrently, Run once.
+type CertificateVerifier struct {
 	cas     *dynamiccertificates.DynamicFileCAContent
 	names   []string
 	refused func(error)
 }
 
-// NewCertificate takes certificates for client authentication that the CAs in a file of PEM verify. If there are names,
+// NewCertificateVerifier takes certificates for client authentication that the CAs in a file of PEM verify. If there are names,
 // the common name or a DNS name of the certificate must be among them. refused is called for each connection that is
 // refused, with the reason.
-func NewCertificate(file string, names []string, refused func(error)) (*Certificate, error) {
+func NewCertificateVerifier(file string, names []string, refused func(error)) (*CertificateVerifier, error) {
 	if _, err := cert.NewPool(file); err != nil { // before there is a queue, which only Run ends
 		return nil, err
 	}
@@ -31,14 +31,14 @@ func NewCertificate(file string, names []string, refused func(error)) (*Certific
 	if err != nil {
 		return nil, err
 	}
-	return &Certificate{cas: cas, names: names, refused: refused}, nil
+	return &CertificateVerifier{cas: cas, names: names, refused: refused}, nil
 }
 
 // Run reads the file again when it changes, until ctx ends. One without any certificate changes nothing.
-func (c *Certificate) Run(ctx context.Context) { c.cas.Run(ctx, 1) }
+func (c *CertificateVerifier) Run(ctx context.Context) { c.cas.Run(ctx, 1) }
 
-// Demand makes a server refuse all other clients in the TLS handshake, also when they resume a session.
-func (c *Certificate) Demand(config *tls.Config) {
+// Require makes a server refuse all other clients in the TLS handshake, also when they resume a session.
+func (c *CertificateVerifier) Require(config *tls.Config) {
 	config.ClientAuth = tls.RequestClientCert // one that has none is refused below, where it is counted
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		err := c.verify(state.PeerCertificates)
@@ -50,7 +50,7 @@ func (c *Certificate) Demand(config *tls.Config) {
 }
 
 // verify says why a chain is refused, its leaf first.
-func (c *Certificate) verify(chain []*x509.Certificate) error {
+func (c *CertificateVerifier) verify(chain []*x509.Certificate) error {
 	if len(chain) == 0 {
 		return errors.New("no client certificate")
 	}

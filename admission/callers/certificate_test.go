@@ -24,10 +24,10 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// request claims a body of which only the first byte is sent.
-const request = "POST /mutate HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"
+// incompleteRequest claims a body of which only the first byte is sent.
+const incompleteRequest = "POST /mutate HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"
 
-func TestOnlyClientsWithACertificateConnect(t *testing.T) {
+func TestClientCertificateIsRequired(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newCA(t, "ours"), newCA(t, "theirs")
 	const apiServer = "kube-apiserver-webhooks"
@@ -42,7 +42,7 @@ func TestOnlyClientsWithACertificateConnect(t *testing.T) {
 		"another CA":                    {theirs.sign(t, apiServer), "unknown authority"},
 		"its own CA":                    {&theirs.Certificate, "unknown authority"},
 		"another name":                  {ours.sign(t, "system:kube-scheduler"), `"system:kube-scheduler": another name`},
-		"the name, for servers only":    {ours.sign(t, apiServer, forServers), "incompatible key usage"},
+		"the name, for servers only":    {ours.sign(t, apiServer, serverCertificate), "incompatible key usage"},
 		"the name, expired":             {ours.sign(t, apiServer, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), "expired"},
 		"the name":                      {ours.sign(t, apiServer), ""},
 		"the name, by an intermediate":  {below, ""},
@@ -71,8 +71,8 @@ func TestOnlyClientsWithACertificateConnect(t *testing.T) {
 	})
 }
 
-// TestACAThatIsReplacedCountsAtOnce holds it for sessions that began under the old one too.
-func TestACAThatIsReplacedCountsAtOnce(t *testing.T) {
+// TestReplacedCAAppliesImmediately holds it for sessions that began under the old one too.
+func TestReplacedCAAppliesImmediately(t *testing.T) {
 	before, after := newCA(t, "before"), newCA(t, "after")
 	file := before.file(t)
 	s := newServer(t, file)
@@ -101,7 +101,7 @@ func TestACAThatIsReplacedCountsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAFileWithoutACertificateIsNamed(t *testing.T) {
+func TestCAFileWithoutCertificateIsRejected(t *testing.T) {
 	empty, none := filepath.Join(t.TempDir(), "empty"), filepath.Join(t.TempDir(), "none")
 	for path, content := range map[string]string{empty: "", none: "no PEM"} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -109,7 +109,7 @@ func TestAFileWithoutACertificateIsNamed(t *testing.T) {
 		}
 	}
 	for _, path := range []string{empty, none, filepath.Join(t.TempDir(), "missing")} {
-		if _, err := NewCertificate(path, nil, nil); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := NewCertificateVerifier(path, nil, nil); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("error %v, want one with %s", err, path)
 		}
 	}
@@ -127,7 +127,7 @@ type server struct {
 func newServer(t *testing.T, file string, names ...string) *server {
 	t.Helper()
 	s := &server{refused: make(chan string, 1)}
-	c, err := NewCertificate(file, names, func(err error) { s.refused <- err.Error() })
+	c, err := NewCertificateVerifier(file, names, func(err error) { s.refused <- err.Error() })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,9 +137,9 @@ func newServer(t *testing.T, file string, names ...string) *server {
 		s.called.Add(1)
 		s.resumed.Store(r.TLS.DidResume)
 	}))
-	s.Config.ErrorLog = quiet()
+	s.Config.ErrorLog = discardLog()
 	s.TLS = &tls.Config{}
-	c.Demand(s.TLS)
+	c.Require(s.TLS)
 	s.StartTLS()
 	t.Cleanup(func() { stop(); s.Close() })
 	return s
@@ -159,7 +159,7 @@ func (s *server) call(t *testing.T, config *tls.Config, client *tls.Certificate)
 	if err == nil {
 		defer connection.Close()
 		// The handler reads no body: it is all there, so that the server may go on.
-		_, _ = io.WriteString(connection, strings.Replace(request, "100000", "1", 1))
+		_, _ = io.WriteString(connection, strings.Replace(incompleteRequest, "100000", "1", 1))
 		var response *http.Response
 		if response, err = http.ReadResponse(bufio.NewReader(connection), nil); err == nil {
 			_ = response.Body.Close()
@@ -206,7 +206,9 @@ func (a ca) sign(t *testing.T, name string, changes ...func(*x509.Certificate)) 
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-func forServers(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
+func serverCertificate(c *x509.Certificate) {
+	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+}
 
 func (a ca) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate.Certificate[0]})

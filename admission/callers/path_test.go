@@ -20,16 +20,16 @@ import (
 // TestMain holds that no goroutine is left when all tests have ended.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quiet is the log of a server whose clients fail on purpose.
-func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+// discardLog is the log of a server whose clients fail on purpose.
+func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// TestAnotherPathIsRefusedBeforeTheBody holds that nothing but the headers is waited for, that nobody is asked, and that the
+// TestWrongPathIsRefusedBeforeBody holds that nothing but the headers is waited for, that nobody is asked, and that the
 // connection ends.
-func TestAnotherPathIsRefusedBeforeTheBody(t *testing.T) {
+func TestWrongPathIsRefusedBeforeBody(t *testing.T) {
 	const segment = "abcdefghijklmnopqrstuvwxyz"
 	var called, refused atomic.Int64
 	accepts := func(given string) bool { return given == segment }
-	s := httptest.NewServer(Path(accepts, func(error) { refused.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(RequirePath(accepts, func(error) { refused.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		called.Add(1)
 		if r.URL.Path != "/mutate" || strings.Contains(r.RequestURI, segment) {
 			t.Errorf("next is called at %s, and knows %q", r.URL.Path, r.RequestURI)
@@ -41,7 +41,7 @@ func TestAnotherPathIsRefusedBeforeTheBody(t *testing.T) {
 		"/mutate", "/", "*", "//", "/mutate/", "/mutate/x", "/mutate/" + strings.ToUpper(segment), "/mutate/" + segment + "/",
 		"/mutate/" + segment + "/x", "/mutate/x%2F" + segment + "%00", "http://webhook", "/mutate//x", "/mutate?" + segment,
 	} {
-		for _, sent := range []string{request, strings.Replace(request, "100000\r\n\r\n{", "0\r\n\r\n", 1)} {
+		for _, sent := range []string{incompleteRequest, strings.Replace(incompleteRequest, "100000\r\n\r\n{", "0\r\n\r\n", 1)} {
 			n++
 			connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
 			if err != nil {

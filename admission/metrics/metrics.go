@@ -25,14 +25,14 @@ type Metrics struct {
 	// CallersRefused counts by "certificate" or "path".
 	CallersRefused *prometheus.CounterVec
 	Store          Store
-	Settle         Settle
+	Settler        Settler
 	Sink           *Sink
 
 	factory
-	decided *prometheus.CounterVec
-	took    *prometheus.HistogramVec
-	audited *prometheus.CounterVec
-	events  *eventMetrics
+	decisions *prometheus.CounterVec
+	duration  *prometheus.HistogramVec
+	audited   *prometheus.CounterVec
+	events    *eventMetrics
 }
 
 // New makes the metrics of a program of a version. Each has a registry of its own.
@@ -43,10 +43,10 @@ func New(version string) *Metrics {
 	m := &Metrics{
 		factory:  made,
 		Gatherer: prometheus.Gatherers{registry, process, ctrlmetrics.Registry},
-		decided: made.counters("eventquota_decisions_total",
+		decisions: made.counters("eventquota_decisions_total",
 			"Admission reviews, by phase (mutate or validate) and outcome (admit, aggregate, merge, drop, deny, ignore, undecided or overload). Each review with the outcome merge, drop, deny or overload saves a write to etcd.",
 			"phase", "outcome"),
-		took: made.histograms("eventquota_review_duration_seconds",
+		duration: made.histograms("eventquota_review_duration_seconds",
 			"Time to answer a review, from its headers to the end of the answer, by phase.",
 			fastBuckets(), "phase"),
 		ConnectionsRefused: made.counter("eventquota_connections_refused_total",
@@ -57,14 +57,14 @@ func New(version string) *Metrics {
 		audited: made.counters("eventquota_audited_decisions_total",
 			"Event writes that a policy or quota in mode Audit matched, by the outcome that it would have had (admit, aggregate, merge, drop or deny).",
 			"outcome"),
-		events: newEventMetrics(made),
-		Store:  newStoreMetrics(made),
-		Settle: newSettleMetrics(made),
+		events:  newEventMetrics(made),
+		Store:   newStoreMetrics(made),
+		Settler: newSettlerMetrics(made),
 	}
 	m.Sink = newSinkMetrics(made, m.events)
 	// 0 at first, or Prometheus misses the first increase.
 	for _, phase := range []string{"mutate", "validate"} {
-		m.took.WithLabelValues(phase)
+		m.duration.WithLabelValues(phase)
 	}
 	for _, kind := range []string{"bucket", "register"} {
 		m.Store.Overflow.WithLabelValues(kind)
@@ -107,8 +107,8 @@ func (f factory) histograms(name, help string, buckets []float64, labels ...stri
 	return f.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// Policies shows how many policies and quotas there are, counted in their reports whenever it is read.
-func (m *Metrics) Policies(reports func() []watch.Report) {
+// RegisterPolicies shows how many policies and quotas there are, counted in their reports whenever it is read.
+func (m *Metrics) RegisterPolicies(reports func() []watch.Report) {
 	results := map[string]func(watch.Report) bool{
 		"accepted": func(r watch.Report) bool { return !r.Pending && r.Err == nil },
 		"rejected": func(r watch.Report) bool { return !r.Pending && r.Err != nil },
@@ -130,8 +130,8 @@ func (m *Metrics) Policies(reports func() []watch.Report) {
 	}
 }
 
-// Certificate shows when the serving certificate expires.
-func (m *Metrics) Certificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
+// RegisterCertificate shows when the serving certificate expires.
+func (m *Metrics) RegisterCertificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
 	m.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventquota_certificate_expiry_timestamp_seconds",
 		Help: "Expiry time of the serving certificate, in seconds since 1970; NaN while there is none.",
@@ -144,8 +144,8 @@ func (m *Metrics) Certificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, 
 	})
 }
 
-// Repairs shows how often a path of a webhook configuration was repaired.
-func (m *Metrics) Repairs(count func() int64) {
+// RegisterRepairs shows how often a path of a webhook configuration was repaired.
+func (m *Metrics) RegisterRepairs(count func() int64) {
 	m.NewCounterFunc(prometheus.CounterOpts{
 		Name: "eventquota_webhook_configuration_repairs_total",
 		Help: "Repairs of webhook configurations whose webhook path somebody else had changed or removed. With self-managed certificates only.",

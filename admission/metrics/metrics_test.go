@@ -28,7 +28,7 @@ const docs = "../../docs/metrics.md"
 // go test ./admission/metrics -run Documented -update writes it anew.
 func TestMetricsAreDocumented(t *testing.T) {
 	var want bytes.Buffer
-	fmt.Fprintf(&want, docsHead, labelledNamespaces, labelledRules)
+	fmt.Fprintf(&want, docsHead, maxNamespaceLabels, maxRuleLabels)
 	for _, f := range families(t) {
 		labels := "none"
 		if l := labelsOf(f); len(l) > 0 {
@@ -36,7 +36,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		}
 		fmt.Fprintf(&want, "| `%s` | %s | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), unit(f.GetName()), labels, f.GetHelp())
 	}
-	cli.Golden(t, docs, want.String())
+	cli.CompareGolden(t, docs, want.String())
 }
 
 // unit is the unit of a metric, by the end of its name.
@@ -51,8 +51,8 @@ func unit(name string) string {
 	return "1"
 }
 
-// TestMetricsAreAsPrometheusHasThem holds names, units and help of what is served to promtool's linter.
-func TestMetricsAreAsPrometheusHasThem(t *testing.T) {
+// TestMetricsPassPromlint holds names, units and help of what is served to promtool's linter.
+func TestMetricsPassPromlint(t *testing.T) {
 	problems, err := promlint.NewWithMetricFamilies(families(t)).Lint()
 	if err != nil {
 		t.Fatal(err)
@@ -62,20 +62,20 @@ func TestMetricsAreAsPrometheusHasThem(t *testing.T) {
 	}
 }
 
-// TestTheProcessIsMeasured holds that replicas tell what they use, for alerts on memory and on file descriptors.
-func TestTheProcessIsMeasured(t *testing.T) {
+// TestProcessMetrics holds that replicas tell what they use, for alerts on memory and on file descriptors.
+func TestProcessMetrics(t *testing.T) {
 	for _, name := range []string{"process_resident_memory_bytes", "process_open_fds", "go_goroutines"} {
-		if n := prom.Sum(t, whole().Gatherer, name); !(n > 0) {
+		if n := prom.Sum(t, allMetrics().Gatherer, name); !(n > 0) {
 			t.Errorf("%s is %f", name, n)
 		}
 	}
 }
 
-// families are all metrics there are, by name. It fails if touchAll has missed one.
+// families are all metrics there are, by name. It fails if setAllLabels has missed one.
 func families(t *testing.T) []*dto.MetricFamily {
 	t.Helper()
-	m := whole()
-	m.touchAll()
+	m := allMetrics()
+	m.setAllLabels()
 	all, err := m.Gatherer.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -99,40 +99,40 @@ func labelsOf(f *dto.MetricFamily) (names []string) {
 	return names
 }
 
-func TestPoliciesAreCountedAsTheyAre(t *testing.T) {
+func TestPolicyMetrics(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
 	rejected := watch.Report{Err: errors.New("no")}
-	m.Policies(func() []watch.Report { return []watch.Report{{}, rejected, rejected, {}, {}, {Pending: true}} })
+	m.RegisterPolicies(func() []watch.Report { return []watch.Report{{}, rejected, rejected, {}, {}, {Pending: true}} })
 	prom.Want(t, m.Gatherer, "eventquota_policies", `{result="accepted"} 3`, `{result="pending"} 1`, `{result="rejected"} 2`)
 }
 
-// touchAll gives each metric that has labels a value.
-func (m *Metrics) touchAll() {
-	m.decided.WithLabelValues("a", "b")
-	m.took.WithLabelValues("a")
+// setAllLabels gives each metric that has labels a value.
+func (m *Metrics) setAllLabels() {
+	m.decisions.WithLabelValues("a", "b")
+	m.duration.WithLabelValues("a")
 	m.audited.WithLabelValues("a")
 	m.events.events.WithLabelValues("a", "b", "c")
 	m.events.warnings.WithLabelValues("a")
 	m.events.unreadable.WithLabelValues("a")
 	m.events.errors.WithLabelValues("a", "b")
-	m.Store.took.WithLabelValues("a", "b")
+	m.Store.duration.WithLabelValues("a", "b")
 	m.Store.errors.WithLabelValues("a", "b", "c")
 	m.Store.WithoutStore.WithLabelValues("a")
-	m.Settle.writes.WithLabelValues("a")
-	m.Settle.lag.WithLabelValues("a")
-	m.Settle.pending.WithLabelValues("a")
+	m.Settler.writes.WithLabelValues("a")
+	m.Settler.lag.WithLabelValues("a")
+	m.Settler.pending.WithLabelValues("a")
 	m.Sink.records.WithLabelValues("a", "b")
 	m.Sink.undelivered.WithLabelValues("a", "b", "c")
 }
 
-// whole are all metrics there are.
-func whole() *Metrics {
+// allMetrics are all metrics there are.
+func allMetrics() *Metrics {
 	m := New("devel")
-	m.Policies(func() []watch.Report { return nil })
-	m.Certificate(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") })
-	m.Repairs(func() int64 { return 0 })
-	m.Sink.Show(func() int64 { return 0 }, "otlp")
+	m.RegisterPolicies(func() []watch.Report { return nil })
+	m.RegisterCertificate(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") })
+	m.RegisterRepairs(func() int64 { return 0 })
+	m.Sink.RegisterOutputs(func() int64 { return 0 }, "otlp")
 	return m
 }
 

@@ -14,28 +14,28 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Reviewed implements admission.Recorder.
-func (m *Metrics) Reviewed(handler string, o admission.Outcome, took time.Duration) {
-	m.took.WithLabelValues(handler).Observe(took.Seconds())
+// ObserveReview implements admission.Observer.
+func (m *Metrics) ObserveReview(handler string, o admission.Outcome, took time.Duration) {
+	m.duration.WithLabelValues(handler).Observe(took.Seconds())
 	if o != "" {
-		m.decided.WithLabelValues(handler, string(o)).Inc()
+		m.decisions.WithLabelValues(handler, string(o)).Inc()
 	}
 }
 
-// Decided implements admission.Recorder.
-func (m *Metrics) Decided(d admission.Decided) {
+// ObserveDecision implements admission.Observer.
+func (m *Metrics) ObserveDecision(d admission.DecidedWrite) {
 	if m.Busiest != nil {
-		m.Busiest.Decided(&d)
+		m.Busiest.CountDecision(&d)
 	}
 	if d.Audited {
 		m.audited.WithLabelValues(d.Verdict.String()).Inc()
 		return
 	}
-	m.events.decided(&d)
-	if d.NoBucket != nil {
+	m.events.count(&d)
+	if d.OverflowQuota != nil {
 		m.Store.Overflow.WithLabelValues("bucket").Inc()
 	}
-	if d.NoRegister != nil {
+	if d.OverflowPolicy != nil {
 		m.Store.Overflow.WithLabelValues("register").Inc()
 	}
 }
@@ -43,16 +43,16 @@ func (m *Metrics) Decided(d admission.Decided) {
 // The bounds of namespaces and, in each, of policies and quotas with label values of their own; and how long one must
 // be idle before another may replace it.
 const (
-	labelledNamespaces = 200
-	labelledRules      = 16
-	labelledFor        = time.Hour
+	maxNamespaceLabels = 200
+	maxRuleLabels      = 16
+	labelIdleTime      = time.Hour
 )
 
 // eventMetrics count Event writes by where they are and what decided.
 type eventMetrics struct {
 	now        func() time.Time
 	mu         sync.Mutex // of namespaces; held for tens of nanoseconds
-	namespaces *bounded
+	namespaces *labelSet
 
 	events     *prometheus.CounterVec
 	warnings   *prometheus.CounterVec
@@ -65,7 +65,7 @@ type eventMetrics struct {
 func newEventMetrics(made factory) *eventMetrics {
 	return &eventMetrics{
 		now:        time.Now,
-		namespaces: newBounded(labelledNamespaces),
+		namespaces: newLabelSet(maxNamespaceLabels),
 		events: made.counters("eventquota_events_total",
 			"Decided Event writes, by namespace of the Event, policy or quota that decided, and outcome (admit, aggregate, merge, drop or deny).",
 			"event_namespace", "policy", "outcome"),
@@ -84,15 +84,15 @@ func newEventMetrics(made factory) *eventMetrics {
 	}
 }
 
-// decided counts a write that was not merely audited.
-func (e *eventMetrics) decided(d *admission.Decided) {
+// count counts a write that was not merely audited.
+func (e *eventMetrics) count(d *admission.DecidedWrite) {
 	namespace, rule := e.labels(d.Request.Namespace, d.Rule.Name)
 	e.events.WithLabelValues(namespace, rule, d.Verdict.String()).Inc()
 	warnings := e.warnings.WithLabelValues(namespace) // 0 at first, or Prometheus misses the first increase
 	if d.Request.Object.Type == corev1.EventTypeWarning && (d.Verdict == store.Drop || d.Verdict == store.Deny) {
 		warnings.Inc()
 	}
-	if d.Request.Unreadable != nil {
+	if d.Request.DecodeError != nil {
 		e.unreadable.WithLabelValues(namespace).Inc()
 	}
 	for _, err := range d.Errors {
@@ -105,12 +105,12 @@ func (e *eventMetrics) labels(namespace, rule string) (namespaceLabel, ruleLabel
 	now := e.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	in := e.in(now, namespace)
-	if in.within == nil {
-		in.within = newBounded(labelledRules)
+	in := e.entry(now, namespace)
+	if in.rules == nil {
+		in.rules = newLabelSet(maxRuleLabels)
 	}
-	by := in.within.label(now, rule, func(label string) {
-		e.ended(prometheus.Labels{"event_namespace": in.value, "policy": label}, e.events, e.errors)
+	by := in.rules.entry(now, rule, func(label string) {
+		e.deleteSeries(prometheus.Labels{"event_namespace": in.value, "policy": label}, e.events, e.errors)
 	})
 	return in.value, by.value
 }
@@ -120,92 +120,92 @@ func (e *eventMetrics) namespace(namespace string) string {
 	now := e.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.in(now, namespace).value
+	return e.entry(now, namespace).value
 }
 
-// in is the label of a namespace. The caller holds the lock.
-func (e *eventMetrics) in(now time.Time, namespace string) *labelled {
-	return e.namespaces.label(now, namespace, func(label string) {
-		e.ended(prometheus.Labels{"event_namespace": label}, e.events, e.errors, e.warnings, e.unreadable, e.undelivered)
+// entry is the label of a namespace. The caller holds the lock.
+func (e *eventMetrics) entry(now time.Time, namespace string) *labelEntry {
+	return e.namespaces.entry(now, namespace, func(label string) {
+		e.deleteSeries(prometheus.Labels{"event_namespace": label}, e.events, e.errors, e.warnings, e.unreadable, e.undelivered)
 	})
 }
 
-// ended deletes series. One that comes back begins at 0, which Prometheus treats as a restart.
-func (*eventMetrics) ended(labels prometheus.Labels, all ...*prometheus.CounterVec) {
+// deleteSeries deletes series. One that comes back begins at 0, which Prometheus treats as a restart.
+func (*eventMetrics) deleteSeries(labels prometheus.Labels, all ...*prometheus.CounterVec) {
 	for _, one := range all {
 		one.DeletePartialMatch(labels)
 	}
 }
 
-// bounded gives label values: the first ones have their own, all others share one. A new one takes the place of one that
-// was not used for labelledFor. So no client can make more series than the bound, and no namespace takes the places of
+// labelSet gives label values: the first ones have their own, all others share one. A new one takes the place of one that
+// was not used for labelIdleTime. So no client can make more series than the bound, and no namespace takes the places of
 // another. It allocates only for a new value.
-type bounded struct {
-	most   int
-	own    map[string]*labelled
-	other  *labelled
-	looked time.Time // when none was found that could be replaced
+type labelSet struct {
+	limit    int
+	entries  map[string]*labelEntry
+	shared   *labelEntry
+	searched time.Time // when none was found that could be replaced
 }
 
-// labelled is a label value, and those of the rules within that namespace.
-type labelled struct {
-	value  string
-	used   time.Time
-	within *bounded
+// labelEntry is a label value, and those of the rules within that namespace.
+type labelEntry struct {
+	value string
+	used  time.Time
+	rules *labelSet
 }
 
-func newBounded(most int) *bounded {
-	return &bounded{most: most, own: map[string]*labelled{}, other: &labelled{value: "other"}}
+func newLabelSet(most int) *labelSet {
+	return &labelSet{limit: most, entries: map[string]*labelEntry{}, shared: &labelEntry{value: "other"}}
 }
 
-// label is the label of a value, which it does not keep. ended is called with the label that lost its place.
-func (b *bounded) label(now time.Time, value string, ended func(label string)) *labelled {
-	l := b.own[value]
+// entry is the label of a value, which it does not keep. ended is called with the label that lost its place.
+func (b *labelSet) entry(now time.Time, value string, ended func(label string)) *labelEntry {
+	l := b.entries[value]
 	if l == nil {
-		if len(b.own) >= b.most && !b.end(now, ended) {
-			return b.other
+		if len(b.entries) >= b.limit && !b.evictIdle(now, ended) {
+			return b.shared
 		}
-		l = &labelled{value: strings.Clone(value)}
-		b.own[l.value] = l
+		l = &labelEntry{value: strings.Clone(value)}
+		b.entries[l.value] = l
 	}
 	l.used = now
 	return l
 }
 
-// end removes the label that was used longest ago, if it was idle for long enough, and reports whether it was. It looks
+// evictIdle removes the label that was used longest ago, if it was idle for long enough, and reports whether it was. It looks
 // once a minute.
-func (b *bounded) end(now time.Time, ended func(label string)) bool {
-	if now.Sub(b.looked) < time.Minute {
+func (b *labelSet) evictIdle(now time.Time, ended func(label string)) bool {
+	if now.Sub(b.searched) < time.Minute {
 		return false
 	}
-	oldest := &labelled{used: now}
-	for _, l := range b.own {
+	oldest := &labelEntry{used: now}
+	for _, l := range b.entries {
 		if l.used.Before(oldest.used) {
 			oldest = l
 		}
 	}
-	if now.Sub(oldest.used) < labelledFor {
-		b.looked = now
+	if now.Sub(oldest.used) < labelIdleTime {
+		b.searched = now
 		return false
 	}
-	delete(b.own, oldest.value)
+	delete(b.entries, oldest.value)
 	ended(oldest.value)
 	return true
 }
 
-// step observes the calls of one step of one store.
-func (m *Store) step(name, step string) *storeStep {
+// newStep observes the calls of one step of one store.
+func (m *Store) newStep(name, step string) *storeStep {
 	with := prometheus.Labels{"store": name, "step": step}
-	return &storeStep{took: m.took.With(with), errors: m.errors.MustCurryWith(with)}
+	return &storeStep{duration: m.duration.With(with), errors: m.errors.MustCurryWith(with)}
 }
 
 type storeStep struct {
-	took   prometheus.Observer
-	errors *prometheus.CounterVec
+	duration prometheus.Observer
+	errors   *prometheus.CounterVec
 }
 
-func (s *storeStep) ended(began time.Time, err error) {
-	s.took.Observe(time.Since(began).Seconds())
+func (s *storeStep) observe(began time.Time, err error) {
+	s.duration.Observe(time.Since(began).Seconds())
 	switch {
 	case err == nil, errors.Is(err, context.Canceled): // the caller has left
 	case errors.Is(err, store.ErrUnconfirmed):
@@ -221,7 +221,7 @@ func (s *storeStep) ended(began time.Time, err error) {
 
 // Observe is a store whose calls are measured under a name.
 func (m *Store) Observe(name string, s store.Store) store.Store {
-	return &observedStore{s, m.step(name, "decide")}
+	return &observedStore{s, m.newStep(name, "decide")}
 }
 
 type observedStore struct {
@@ -234,13 +234,13 @@ type observedStore struct {
 func (o *observedStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	began := time.Now()
 	d, err := o.Store.Decide(ctx, now, w, l)
-	o.decide.ended(began, err)
+	o.decide.observe(began, err)
 	return d, err
 }
 
 // ObserveQueue is the side of a store that a settler works on, measured under a name.
 func (m *Store) ObserveQueue(name string, q store.Queue) store.Queue {
-	return &observedQueue{q, m.step(name, "claim"), m.step(name, "complete")}
+	return &observedQueue{q, m.newStep(name, "claim"), m.newStep(name, "complete")}
 }
 
 type observedQueue struct {
@@ -253,7 +253,7 @@ type observedQueue struct {
 func (o *observedQueue) Claim(ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool) ([]store.PendingWrite, error) {
 	began := time.Now()
 	writes, err := o.Queue.Claim(ctx, now, ahead, n, claimed)
-	o.claim.ended(began, err)
+	o.claim.observe(began, err)
 	return writes, err
 }
 
@@ -261,6 +261,6 @@ func (o *observedQueue) Claim(ctx context.Context, now time.Time, ahead time.Dur
 func (o *observedQueue) Complete(ctx context.Context, now time.Time, p store.PendingWrite, outcome store.Outcome) error {
 	began := time.Now()
 	err := o.Queue.Complete(ctx, now, p, outcome)
-	o.complete.ended(began, err)
+	o.complete.observe(began, err)
 	return err
 }

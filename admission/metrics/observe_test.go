@@ -17,22 +17,22 @@ import (
 	"github.com/eventquota/eventquota/test/prom"
 )
 
-func decided(namespace, owner, kind string, v store.Verdict) admission.Decided {
-	return admission.Decided{
+func decided(namespace, owner, kind string, v store.Verdict) admission.DecidedWrite {
+	return admission.DecidedWrite{
 		Rule: &policy.Rule{Name: owner}, Verdict: v,
 		Request: &admission.Request{Request: policy.Request{Namespace: namespace}, Object: &corev1.Event{Type: kind}},
 	}
 }
 
-func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
+func TestEventsAreCountedByNamespaceAndRule(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
-	count := m.Decided
+	count := m.ObserveDecision
 	audited := decided("shop", "new", "Warning", store.Drop)
 	audited.Audited = true
 	unreadable := decided("odd", "own", "", store.Drop)
-	unreadable.Request.Unreadable = errors.New("no Event")
-	for _, d := range []admission.Decided{
+	unreadable.Request.DecodeError = errors.New("no Event")
+	for _, d := range []admission.DecidedWrite{
 		decided("shop", "default", "Normal", store.Admit),
 		decided("shop", "default", "Normal", store.Admit),
 		decided("shop", "default", "Warning", store.Merge),
@@ -58,52 +58,52 @@ func TestEventsAreCountedByWhereAndWhy(t *testing.T) {
 	prom.Want(t, m.Gatherer, "eventquota_audited_decisions_total", `{outcome="drop"} 1`)
 }
 
-func TestWhatIsBusiestHearsOfEachDecision(t *testing.T) {
+func TestBusiestCountsEachDecision(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
-	m.Busiest = busiest.NewCounter("replica", time.Now(), busiest.Places)
-	m.Decided(decided("shop", "default", "Warning", store.Drop))
-	if total := m.Busiest.Snapshot(time.Now()).By[busiest.Namespace].Total; total != (busiest.Counts{Dropped: 1}) {
+	m.Busiest = busiest.NewCounter("replica", time.Now(), busiest.MaxTracked)
+	m.ObserveDecision(decided("shop", "default", "Warning", store.Drop))
+	if total := m.Busiest.Snapshot(time.Now()).Rankings[busiest.Namespace].Total; total != (busiest.Counts{Dropped: 1}) {
 		t.Errorf("counted %+v, want the one that was dropped", total)
 	}
 }
 
-// TestNobodyMakesSeriesWithoutBound holds the bound of namespaces and rules,
+// TestSeriesAreBounded holds the bound of namespaces and rules,
 // and that a tenant with many rules takes places of its own namespace only.
-func TestNobodyMakesSeriesWithoutBound(t *testing.T) {
+func TestSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
-	count := m.Decided
-	for i := range 3 * labelledRules {
+	count := m.ObserveDecision
+	for i := range 3 * maxRuleLabels {
 		count(decided("greedy", fmt.Sprint("policy-", i), "Normal", store.Admit))
 	}
-	for i := range 3 * labelledNamespaces {
+	for i := range 3 * maxNamespaceLabels {
 		count(decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Admit))
 	}
 	// The greedy one has its policies and the rest of them; the other namespaces
 	// one policy each, and so has the rest of them.
-	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), labelledRules+1+labelledNamespaces-1+1; got != want {
+	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), maxRuleLabels+1+maxNamespaceLabels-1+1; got != want {
 		t.Errorf("%d series, want %d", got, want)
 	}
-	if got, want := prom.Sum(t, m.Gatherer, "eventquota_events_total"), float64(3*labelledRules+3*labelledNamespaces); got != want {
+	if got, want := prom.Sum(t, m.Gatherer, "eventquota_events_total"), float64(3*maxRuleLabels+3*maxNamespaceLabels); got != want {
 		t.Errorf("%v Events counted, want %v", got, want)
 	}
-	if all := prom.Exposed(t, m.Gatherer, "eventquota_events_total"); !strings.Contains(all, `event_namespace="namespace-7",outcome="admit",policy="default"} 1`) {
+	if all := prom.Lines(t, m.Gatherer, "eventquota_events_total"); !strings.Contains(all, `event_namespace="namespace-7",outcome="admit",policy="default"} 1`) {
 		t.Errorf("a policy has no label of its own, as another namespace has many:\n%s", all)
 	}
 	var all sync.WaitGroup
-	for i := range 3 * labelledRules {
+	for i := range 3 * maxRuleLabels {
 		all.Go(func() {
-			count(decided(fmt.Sprint("namespace-", 2*labelledNamespaces+i), fmt.Sprint("policy-", i), "Normal", store.Admit))
+			count(decided(fmt.Sprint("namespace-", 2*maxNamespaceLabels+i), fmt.Sprint("policy-", i), "Normal", store.Admit))
 		})
 	}
 	all.Wait()
-	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), 2*labelledRules+1+labelledNamespaces; got != want {
+	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), 2*maxRuleLabels+1+maxNamespaceLabels; got != want {
 		t.Errorf("%d series with many policies in the rest of the namespaces, want %d", got, want)
 	}
 }
 
-func TestConditionsThatFailAreCountedByWhereAndWhose(t *testing.T) {
+func TestFailedConditionsAreCounted(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
 	failed := func(name string) *policy.EvaluationError {
@@ -112,73 +112,73 @@ func TestConditionsThatFailAreCountedByWhereAndWhose(t *testing.T) {
 	for range 2 {
 		d := decided("shop", "default", "Normal", store.Admit)
 		d.Errors = []*policy.EvaluationError{failed("EventPolicy shop/own"), failed("ClusterEventQuota ceiling")}
-		m.Decided(d)
+		m.ObserveDecision(d)
 	}
 	prom.Want(t, m.Gatherer, "eventquota_condition_errors_total",
 		`{event_namespace="shop",policy="EventPolicy shop/own"} 2`, `{event_namespace="shop",policy="ClusterEventQuota ceiling"} 2`)
 }
 
-// TestANamespaceThatIsIdleGivesUpItsLabels holds that one which is counted keeps its place, and that nothing is left
+// TestIdleNamespaceLabelsAreEvicted holds that one which is counted keeps its place, and that nothing is left
 // of one that lost it.
-func TestANamespaceThatIsIdleGivesUpItsLabels(t *testing.T) {
+func TestIdleNamespaceLabelsAreEvicted(t *testing.T) {
 	t.Parallel()
 	m, now := New("devel"), time.Now()
 	m.events.now = func() time.Time { return now }
 	namespace := func(i int) string { return fmt.Sprint("namespace-", i) }
-	series := func(name string) string { return prom.Exposed(t, m.Gatherer, name) }
-	for i := range labelledNamespaces {
+	series := func(name string) string { return prom.Lines(t, m.Gatherer, name) }
+	for i := range maxNamespaceLabels {
 		d := decided(namespace(i), "default", "Warning", store.Drop)
 		d.Errors = []*policy.EvaluationError{{Rule: &policy.Rule{Name: "own"}, Field: `condition "team"`, Err: errors.New("no such key: team")}}
-		m.Decided(d)
+		m.ObserveDecision(d)
 	}
-	for _, wait := range []time.Duration{labelledFor / 2, labelledFor/2 - time.Second} {
+	for _, wait := range []time.Duration{labelIdleTime / 2, labelIdleTime/2 - time.Second} {
 		now = now.Add(wait)
-		m.Decided(decided("early", "default", "Normal", store.Admit))
-		for i := range labelledNamespaces - 2 {
-			m.Decided(decided(namespace(i), "default", "Normal", store.Admit))
+		m.ObserveDecision(decided("early", "default", "Normal", store.Admit))
+		for i := range maxNamespaceLabels - 2 {
+			m.ObserveDecision(decided(namespace(i), "default", "Normal", store.Admit))
 		}
 	}
 	now = now.Add(time.Minute)
 	for _, name := range []string{"new", "newer", "newest"} {
-		m.Decided(decided(name, "default", "Normal", store.Admit))
+		m.ObserveDecision(decided(name, "default", "Normal", store.Admit))
 	}
 	for name, want := range map[string]bool{
 		"early": false, "new": true, "newer": true, "newest": false, "other": true,
-		namespace(0): true, namespace(labelledNamespaces - 3): true, namespace(labelledNamespaces - 2): false, namespace(labelledNamespaces - 1): false,
+		namespace(0): true, namespace(maxNamespaceLabels - 3): true, namespace(maxNamespaceLabels - 2): false, namespace(maxNamespaceLabels - 1): false,
 	} {
 		if is := strings.Contains(series("eventquota_events_total"), fmt.Sprintf("event_namespace=%q", name)); is != want {
 			t.Errorf("namespace %s has a label of its own: %t, want %t", name, is, want)
 		}
 	}
 	for _, metric := range []string{"eventquota_warnings_dropped_total", "eventquota_condition_errors_total"} {
-		if all := series(metric); strings.Contains(all, namespace(labelledNamespaces-1)) || !strings.Contains(all, namespace(0)) {
+		if all := series(metric); strings.Contains(all, namespace(maxNamespaceLabels-1)) || !strings.Contains(all, namespace(0)) {
 			t.Errorf("of one that lost its label, or not of one that kept it:\n%s", all)
 		}
 	}
-	m.Decided(decided(namespace(labelledNamespaces-1), "default", "Normal", store.Admit)) // it begins again, as one of the rest
-	for i := range labelledRules {
-		m.Decided(decided("new", fmt.Sprint("policy-", i), "Normal", store.Admit))
+	m.ObserveDecision(decided(namespace(maxNamespaceLabels-1), "default", "Normal", store.Admit)) // it begins again, as one of the rest
+	for i := range maxRuleLabels {
+		m.ObserveDecision(decided("new", fmt.Sprint("policy-", i), "Normal", store.Admit))
 	}
-	now = now.Add(labelledFor)
-	m.Decided(decided("new", "another policy", "Normal", store.Admit))
+	now = now.Add(labelIdleTime)
+	m.ObserveDecision(decided("new", "another policy", "Normal", store.Admit))
 	if all := series("eventquota_events_total"); !strings.Contains(all, `event_namespace="new",outcome="admit",policy="another policy"`) {
 		t.Errorf("a policy takes no place of one that is idle:\n%s", all)
 	}
 }
 
-// TestCountingAllocatesNothing holds it for labels that are known, own or not.
-func TestCountingAllocatesNothing(t *testing.T) {
+// TestCountingDoesNotAllocate holds it for labels that are known, own or not.
+func TestCountingDoesNotAllocate(t *testing.T) {
 	m := New("devel")
-	for i := range 2 * labelledNamespaces {
+	for i := range 2 * maxNamespaceLabels {
 		d := decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Merge)
-		m.events.decided(&d)
+		m.events.count(&d)
 	}
 	known := decided("namespace-1", "default", "Warning", store.Drop)
 	rest := decided("namespace-300", "default", "Warning", store.Drop)
 	count := func() {
-		m.events.decided(&known)
-		m.events.decided(&rest)
-		m.Reviewed("mutate", admission.Merged, time.Millisecond)
+		m.events.count(&known)
+		m.events.count(&rest)
+		m.ObserveReview("mutate", admission.Merged, time.Millisecond)
 	}
 	count()
 	if n := testing.AllocsPerRun(1000, count); n != 0 {

@@ -27,8 +27,8 @@ func newSinkMetrics(made factory, events *eventMetrics) *Sink {
 	}
 }
 
-// Show shows the outputs of a sink, each from 0, and how many bytes wait for them whenever that is read.
-func (s *Sink) Show(held func() int64, outputs ...string) {
+// RegisterOutputs shows the outputs of a sink, each from 0, and how many bytes wait for them whenever that is read.
+func (s *Sink) RegisterOutputs(held func() int64, outputs ...string) {
 	for _, output := range outputs {
 		for _, result := range []string{delivered, string(sink.Full), string(sink.Refused), string(sink.Unanswered), string(sink.Stopped)} {
 			s.records.WithLabelValues(output, result)

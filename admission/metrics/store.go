@@ -7,22 +7,22 @@ import (
 // Store shows what stores do and how long they take. Where Redis is used,
 // what is decided without it is not among the calls.
 type Store struct {
-	Unavailable  prometheus.Gauge
-	WithoutStore *prometheus.CounterVec
-	Waiting      prometheus.Gauge
-	Reported     prometheus.Counter
-	Lost         prometheus.Counter
-	Evicting     prometheus.Gauge
+	Unavailable     prometheus.Gauge
+	WithoutStore    *prometheus.CounterVec
+	BacklogSize     prometheus.Gauge
+	BacklogReported prometheus.Counter
+	BacklogLost     prometheus.Counter
+	Evicting        prometheus.Gauge
 	// Overflow counts by "bucket" or "register".
 	Overflow *prometheus.CounterVec
 
-	took   *prometheus.HistogramVec
-	errors *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	errors   *prometheus.CounterVec
 }
 
 func newStoreMetrics(made factory) Store {
 	return Store{
-		took: made.histograms("eventquota_store_duration_seconds",
+		duration: made.histograms("eventquota_store_duration_seconds",
 			"Duration of calls to a store (memory or redis), by step (decide, claim or complete), including calls whose caller had stopped waiting.",
 			fastBuckets(), "store", "step"),
 		errors: made.counters("eventquota_store_errors_total",
@@ -38,11 +38,11 @@ func newStoreMetrics(made factory) Store {
 			"kind"),
 		Evicting: made.gauge("eventquota_redis_servers_evicting",
 			"Redis servers whose maxmemory-policy is not noeviction, so that they may lose pending writes; 0 if the Redis user may not run INFO."),
-		Waiting: made.gauge("eventquota_reports_waiting",
+		BacklogSize: made.gauge("eventquota_reports_waiting",
 			"Pairs of source and object, and quotas, with decisions that this replica made without Redis, or without asking it, and that Redis has not received yet."),
-		Reported: made.counter("eventquota_reports_total",
+		BacklogReported: made.counter("eventquota_reports_total",
 			"Decisions that this replica reports to Redis: those made without it or without asking it, and refusals by quotas."),
-		Lost: made.counter("eventquota_reports_lost_total",
+		BacklogLost: made.counter("eventquota_reports_lost_total",
 			"Occurrences of Events that this replica could report neither to Redis nor in a notice of its own, because it had no memory left for them."),
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/eventquota/eventquota/test/prom"
 )
 
-func TestWhatStoresDoIsMeasured(t *testing.T) {
+func TestStoreMetrics(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
-	s := &failing{}
+	s := &failingStore{}
 	calls, queue := m.Store.Observe("memory", s), m.Store.ObserveQueue("memory", s)
 	for _, s.err = range []error{
 		nil, fmt.Errorf("decide: %w", store.ErrFull), fmt.Errorf("too slow: %w", context.DeadlineExceeded),
@@ -41,34 +41,34 @@ func TestWhatStoresDoIsMeasured(t *testing.T) {
 	prom.Want(t, m.Gatherer, "eventquota_store_errors_total", failed...)
 }
 
-// failing is a store whose calls all end alike.
-type failing struct{ err error }
+// failingStore is a store whose calls all end alike.
+type failingStore struct{ err error }
 
-func (f *failing) Decide(context.Context, time.Time, store.Write, store.Limits) (store.Decision, error) {
+func (f *failingStore) Decide(context.Context, time.Time, store.Write, store.Limits) (store.Decision, error) {
 	return store.Decision{}, f.err
 }
 
-func (f *failing) Claim(context.Context, time.Time, time.Duration, int, func(string, store.Key) bool) ([]store.PendingWrite, error) {
+func (f *failingStore) Claim(context.Context, time.Time, time.Duration, int, func(string, store.Key) bool) ([]store.PendingWrite, error) {
 	return nil, f.err
 }
 
-func (f *failing) Complete(context.Context, time.Time, store.PendingWrite, store.Outcome) error {
+func (f *failingStore) Complete(context.Context, time.Time, store.PendingWrite, store.Outcome) error {
 	return f.err
 }
 
-func (f *failing) Pending(context.Context) (int64, error) { return 0, f.err }
+func (f *failingStore) Pending(context.Context) (int64, error) { return 0, f.err }
 
-func TestWhatAnOverflowBucketDecidesIsCounted(t *testing.T) {
+func TestOverflowMetrics(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
 	d := decided("shop", "own", "Normal", store.Drop)
-	m.Decided(d)
+	m.ObserveDecision(d)
 	prom.Want(t, m.Gatherer, "eventquota_store_overflow_decisions_total", `{kind="bucket"} 0`, `{kind="register"} 0`)
-	d.NoBucket = d.Rule
-	m.Decided(d)
-	d.NoRegister = d.Rule
-	m.Decided(d)
+	d.OverflowQuota = d.Rule
+	m.ObserveDecision(d)
+	d.OverflowPolicy = d.Rule
+	m.ObserveDecision(d)
 	d.Audited = true // nothing has become of it
-	m.Decided(d)
+	m.ObserveDecision(d)
 	prom.Want(t, m.Gatherer, "eventquota_store_overflow_decisions_total", `{kind="bucket"} 2`, `{kind="register"} 1`)
 }

@@ -19,22 +19,22 @@ import (
 // requestTimeout bounds one request.
 const requestTimeout = 10 * time.Second
 
-// call makes one request to the API server, within the rate.
-func (s *Settler) call(ctx context.Context, request func(context.Context) (*corev1.Event, error)) (*corev1.Event, error) {
+// doRequest makes one request to the API server, within the rate.
+func (s *Settler) doRequest(ctx context.Context, request func(context.Context) (*corev1.Event, error)) (*corev1.Event, error) {
 	if err := s.limiter.Wait(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	e, err := request(ctx)
-	if !unavailable(err) {
-		s.answers.Add(1)
+	if !isUnavailable(err) {
+		s.responses.Add(1)
 	}
 	return e, err
 }
 
-// unavailable reports whether an error is about the API server and not about the request.
-func unavailable(err error) bool {
+// isUnavailable reports whether an error is about the API server and not about the request.
+func isUnavailable(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		switch status.Status().Code {
@@ -47,8 +47,8 @@ func unavailable(err error) bool {
 	return errors.As(err, &connection) || errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// changed reports whether an error says that the Event is not the version that the patch names.
-func changed(err error) bool {
+// isConflict reports whether an error says that the Event is not the version that the patch names.
+func isConflict(err error) bool {
 	if apierrors.IsConflict(err) {
 		return true
 	}
@@ -59,9 +59,9 @@ func changed(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// resultOf is what an error of the API server means for a write. An error about the write is
+// resultFor is what an error of the API server means for a write. An error about the write is
 // permanent; all others may pass.
-func resultOf(err error) store.Result {
+func resultFor(err error) store.Result {
 	switch {
 	case err == nil:
 		return store.Written

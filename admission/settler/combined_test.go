@@ -12,28 +12,28 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// workloads is a notice of a namespace, about so many Pods of workloads, each with its occurrences; the empty one is not known.
-func workloads(pods int64, all ...any) *store.Notice {
+// workloadNotice is a notice of a namespace, about so many Pods of workloads, each with its occurrences; the empty one is not known.
+func workloadNotice(pods int64, all ...any) *store.Notice {
 	n := &store.Notice{
-		About:  store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "shop", Name: "shop"},
-		Bucket: "namespace", Policy: "ClusterEventQuota fair", First: epoch(),
-		Reasons: []store.Tally{{What: "Killing", Count: 6}, {What: "Created", Count: 5}}, Sources: []store.Tally{{What: "kubelet", Count: 11}},
-		Objects: []string{"shop/Pod/web-2", "shop/Pod/web-1"}, Involved: store.Number{N: pods}, Pods: true,
+		InvolvedObject: store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "shop", Name: "shop"},
+		Bucket:         "namespace", Policy: "ClusterEventQuota fair", First: epoch(),
+		Reasons: []store.Tally{{Name: "Killing", Count: 6}, {Name: "Created", Count: 5}}, Sources: []store.Tally{{Name: "kubelet", Count: 11}},
+		Objects: []string{"shop/Pod/web-2", "shop/Pod/web-1"}, ObjectCount: store.Cardinality{N: pods}, AllPods: true,
 	}
 	for i := 0; i < len(all); i += 2 {
 		name := all[i].(string)
-		n.Workloads = append(n.Workloads, store.Tally{What: name, Count: int64(all[i+1].(int))})
+		n.Workloads = append(n.Workloads, store.Tally{Name: name, Count: int64(all[i+1].(int))})
 		if name != "" {
-			n.Belonging.N++
+			n.WorkloadCount.N++
 		}
 	}
-	if n.Belonging.N == 1 {
+	if n.WorkloadCount.N == 1 {
 		n.Workload = store.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "web-uid"}
 	}
 	return n
 }
 
-func TestACombinedNoticeHasTheReasonOfWhatWasDropped(t *testing.T) {
+func TestCombinedNoticeKeepsReason(t *testing.T) {
 	t.Parallel()
 	quota := store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: "EventQuota", Namespace: "shop", Name: "own"}
 	pod := store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "p"}
@@ -45,42 +45,42 @@ func TestACombinedNoticeHasTheReasonOfWhatWasDropped(t *testing.T) {
 		want, involved string
 	}{
 		"one workload": {
-			notice: workloads(4312, "Deployment shop/web", 45_807), involved: web,
+			notice: workloadNotice(4312, "Deployment shop/web", 45_807), involved: web,
 			want: `(combined from 45,807 Events about 4,312 Pods of Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
 		},
 		"one workload, in a quota of the namespace": {
-			about: quota, notice: workloads(4312, "Deployment shop/web", 45_807), involved: web,
+			about: quota, notice: workloadNotice(4312, "Deployment shop/web", 45_807), involved: web,
 			want: `(combined from 45,807 Events about 4,312 Pods of Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
 		},
 		"several workloads": {
-			notice: workloads(9200, "Deployment shop/web", 40_000, "Deployment shop/api", 5_807), involved: shop,
+			notice: workloadNotice(9200, "Deployment shop/web", 40_000, "Deployment shop/api", 5_807), involved: shop,
 			want: `(combined from 45,807 Events about 9,200 Pods of 2 workloads, led by Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
 		},
 		"no workload, in a quota of the namespace": {
-			about: quota, notice: workloads(9200, "", 45_807), involved: shop,
+			about: quota, notice: workloadNotice(9200, "", 45_807), involved: shop,
 			want: `(combined from 45,807 Events about 9,200 Pods) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
 		},
 		"one workload, and many that are not known": {
-			notice: workloads(9200, "Deployment shop/web", 40_000, "", 5_807), involved: shop,
+			notice: workloadNotice(9200, "Deployment shop/web", 40_000, "", 5_807), involved: shop,
 			want: `(combined from 45,807 Events about 9,200 Pods, led by Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
 		},
 		"a quota of the cluster": {
-			about: wide, notice: workloads(9200, "Deployment shop/web", 45_807), involved: "eventquota.io/v1alpha1 ClusterEventQuota /wide ",
+			about: wide, notice: workloadNotice(9200, "Deployment shop/web", 45_807), involved: "eventquota.io/v1alpha1 ClusterEventQuota /wide ",
 			want: `(combined from 45,807 Events about 9,200 Pods of Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
 		},
 		"a bucket of one object": {
-			about: pod, notice: workloads(1, "Deployment shop/web", 45_807), involved: "v1 Pod shop/web-1 p",
+			about: pod, notice: workloadNotice(1, "Deployment shop/web", 45_807), involved: "v1 Pod shop/web-1 p",
 			want: `(combined from 45,807 Events about 1 of the Pods of Deployment shop/web) dropped by limit "namespace" of ClusterEventQuota fair; from kubelet since 2000-01-01T00:00:00Z`,
 		},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := written(t, notice(func(p *store.PendingWrite) {
+				e := written(t, newNotice(func(p *store.PendingWrite) {
 					p.Total, p.Namespace, p.Notice = 45_807, "shop", tt.notice
 					p.Notice.Reason, p.Notice.Warnings = "FailedScheduling", true
 					if !tt.about.IsZero() {
-						p.Notice.About = tt.about
+						p.Notice.InvolvedObject = tt.about
 					}
 				}))
 				o := e.InvolvedObject
@@ -95,15 +95,15 @@ func TestACombinedNoticeHasTheReasonOfWhatWasDropped(t *testing.T) {
 	}
 }
 
-// TestACombinedNoticeMayBeAboutAnotherObjectLater has drops of a second workload after the first write: what is stored is
+// TestCombinedNoticeObjectMayChange has drops of a second workload after the first write: what is stored is
 // not about the first any more, also if another replica has written that.
-func TestACombinedNoticeMayBeAboutAnotherObjectLater(t *testing.T) {
+func TestCombinedNoticeObjectMayChange(t *testing.T) {
 	t.Parallel()
 	bubble2 := func(again func(*store.PendingWrite)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
-			first := notice(func(p *store.PendingWrite) {
-				p.Namespace, p.Notice = "shop", workloads(2, "Deployment shop/web", 12)
+			first := newNotice(func(p *store.PendingWrite) {
+				p.Namespace, p.Notice = "shop", workloadNotice(2, "Deployment shop/web", 12)
 				p.Notice.Reason = "Killing"
 			})
 			r.queue.writes = []store.PendingWrite{first}
@@ -111,8 +111,8 @@ func TestACombinedNoticeMayBeAboutAnotherObjectLater(t *testing.T) {
 			if got := r.get("shop", "n").InvolvedObject; got.Kind != "Deployment" || got.UID != "web-uid" {
 				t.Fatalf("at first it is about %+v", got)
 			}
-			second := notice(func(p *store.PendingWrite) {
-				p.Total, p.Namespace, p.Notice = 20, "shop", workloads(3, "Deployment shop/web", 12, "Deployment shop/api", 8)
+			second := newNotice(func(p *store.PendingWrite) {
+				p.Total, p.Namespace, p.Notice = 20, "shop", workloadNotice(3, "Deployment shop/web", 12, "Deployment shop/api", 8)
 				p.Notice.Reason = "Killing"
 				again(p)
 			})

@@ -9,5 +9,5 @@ import (
 // Patch is the merge patch for a pending write.
 func Patch(p *store.PendingWrite) map[string]any { return patch(p, "") }
 
-// SaysMissing reports whether a stored notice says that as much is missing as another is to say.
-func SaysMissing(e *corev1.Event, n *store.Notice) bool { return saysMissing(e, n) }
+// ReportsMissing reports whether a stored notice says that as much is missing as another is to say.
+func ReportsMissing(e *corev1.Event, n *store.Notice) bool { return reportsMissing(e, n) }

@@ -38,12 +38,12 @@ type cluster struct {
 
 func newCluster(r *rig, changes ...func(*policy.Policy)) *cluster {
 	p := policy.Default()
-	flush(p)
+	shortWriteInterval(p)
 	for _, change := range changes {
 		change(p)
 	}
 	c := &cluster{rig: r, memory: newMemory(r.T)}
-	c.gate = &admission.Gate{Store: c.memory, Policies: policy.InForce(policy.NewSet(p, policy.Rules{}, nil)), Now: time.Now}
+	c.gate = &admission.Gate{Store: c.memory, Policies: policy.NewCurrent(policy.NewSet(p, policy.Rules{}, nil)), Now: time.Now}
 	return c
 }
 
@@ -105,9 +105,9 @@ func patchedAnnotations(t *testing.T, annotations map[string]string, patch []byt
 	return annotations
 }
 
-// same is one of Events that say the same, but for their names and counts.
-func same(name string, count int32, changes ...func(*corev1.Event)) *corev1.Event {
-	return event("default", name, append([]func(*corev1.Event){about("web"), counts(count)}, changes...)...)
+// identicalEvent is one of Events that say the same, but for their names and counts.
+func identicalEvent(name string, count int32, changes ...func(*corev1.Event)) *corev1.Event {
+	return event("default", name, append([]func(*corev1.Event){aboutObject("web"), counts(count)}, changes...)...)
 }
 
 func annotated(n int) func(*corev1.Event) {
@@ -118,55 +118,55 @@ func annotated(n int) func(*corev1.Event) {
 	}
 }
 
-// TestNobodyCountsIntoAnothersEvent has a tenant create an Event under the name of another's in the same moment, with all
+// TestMergedCountsStayWithTheirEvent has a tenant create an Event under the name of another's in the same moment, with all
 // that it says and a high count. The API server refuses it, and the webhook does not learn that.
-func TestNobodyCountsIntoAnothersEvent(t *testing.T) {
+func TestMergedCountsStayWithTheirEvent(t *testing.T) {
 	t.Parallel()
 	copies := func(c *cluster) func(*corev1.Event) {
 		return func(e *corev1.Event) { e.Annotations = c.get("default", "a").Annotations }
 	}
 	for says, attack := range map[string]func(c *cluster, owner string){
 		"after it": func(c *cluster, owner string) {
-			c.create(owner, same("a", 1), false)
-			c.create(tenant, same("a", 1_000_000), false)
+			c.create(owner, identicalEvent("a", 1), false)
+			c.create(tenant, identicalEvent("a", 1_000_000), false)
 		},
 		"after it, with its annotations": func(c *cluster, owner string) {
-			c.create(owner, same("a", 1), false)
-			c.create(tenant, same("a", 1_000_000, copies(c)), false)
+			c.create(owner, identicalEvent("a", 1), false)
+			c.create(tenant, identicalEvent("a", 1_000_000, copies(c)), false)
 		},
 		"after it, with many annotations": func(c *cluster, owner string) {
-			c.create(owner, same("a", 1), false)
-			c.create(tenant, same("a", 1_000_000, annotated(128)), false)
+			c.create(owner, identicalEvent("a", 1), false)
+			c.create(tenant, identicalEvent("a", 1_000_000, annotated(128)), false)
 		},
 		"before it, so that another webhook refuses it": func(c *cluster, owner string) {
-			c.create(tenant, same("a", 1_000_000), true)
-			c.create(owner, same("a", 1), false)
+			c.create(tenant, identicalEvent("a", 1_000_000), true)
+			c.create(owner, identicalEvent("a", 1), false)
 		},
 		"an hour after it": func(c *cluster, owner string) {
-			c.create(owner, same("a", 1), false)
+			c.create(owner, identicalEvent("a", 1), false)
 			<-time.After(time.Hour)
-			c.create(tenant, same("a", 1_000_000), false)
+			c.create(tenant, identicalEvent("a", 1_000_000), false)
 		},
 		"before it, and deletes it": func(c *cluster, owner string) {
-			c.create(tenant, same("a", 1), false)
-			c.create(tenant, same("x", 1), false)
+			c.create(tenant, identicalEvent("a", 1), false)
+			c.create(tenant, identicalEvent("x", 1), false)
 			<-time.After(time.Minute) // it is settled
 			c.remove("default", "a")
-			c.create(owner, same("a", 1), false)
+			c.create(owner, identicalEvent("a", 1), false)
 		},
 	} {
 		for _, owner := range []string{kubelet, victim} {
 			for _, validatingOnly := range []bool{false, true} {
 				t.Run(fmt.Sprint(says, ", that of ", owner, ", validating only: ", validatingOnly), func(t *testing.T) {
-					bubble(t, func(r *rig) {
+					runInBubble(t, func(r *rig) {
 						c := newCluster(r)
 						c.validatingOnly = validatingOnly
 						wait := r.start(c.memory, 3*time.Hour, settler.Options{})
 						attack(c, owner)
 						for i := range 20 { // which are merged, as far as the webhook knows
-							c.create(tenant, same(fmt.Sprint("b", i), 1000), false)
+							c.create(tenant, identicalEvent(fmt.Sprint("b", i), 1000), false)
 						}
-						c.create(owner, same("again", 1), false)
+						c.create(owner, identicalEvent("again", 1), false)
 						wait()
 						e := c.get("default", "a")
 						if owned := c.get("default", "again") == nil; !owned || e.Count != 2 {
@@ -179,36 +179,36 @@ func TestNobodyCountsIntoAnothersEvent(t *testing.T) {
 	}
 }
 
-// skewed is a queue whose clock is ahead of the settler's.
-type skewed struct {
+// skewedQueue is a queue whose clock is ahead of the settler's.
+type skewedQueue struct {
 	store.Queue
 
 	ahead time.Duration
 }
 
-func (s *skewed) Claim(
+func (s *skewedQueue) Claim(
 	ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
 	return s.Queue.Claim(ctx, now.Add(s.ahead), ahead, n, claimed)
 }
 
-func (s *skewed) Complete(ctx context.Context, now time.Time, p store.PendingWrite, o store.Outcome) error {
+func (s *skewedQueue) Complete(ctx context.Context, now time.Time, p store.PendingWrite, o store.Outcome) error {
 	return s.Queue.Complete(ctx, now.Add(s.ahead), p, o)
 }
 
-// TestTheClockOfTheAPIServerDoesNotMatter has it differ from that of the store. One of 120 repeats is stored, and says it.
-func TestTheClockOfTheAPIServerDoesNotMatter(t *testing.T) {
+// TestAPIServerClockSkew has it differ from that of the store. One of 120 repeats is stored, and says it.
+func TestAPIServerClockSkew(t *testing.T) {
 	t.Parallel()
 	for _, user := range []string{kubelet, tenant} {
 		for _, ahead := range []time.Duration{-48 * time.Hour, -4 * time.Second, -3 * time.Second, 0, 3 * time.Second, 4 * time.Second, 48 * time.Hour} {
 			t.Run(fmt.Sprint(user, ", the store is ahead by ", ahead), func(t *testing.T) {
-				bubble(t, func(r *rig) {
+				runInBubble(t, func(r *rig) {
 					c := newCluster(r)
 					c.gate.Now = func() time.Time { return time.Now().Add(ahead) }
 					stored := 0
-					wait := r.start(&skewed{c.memory, ahead}, 10*time.Minute, settler.Options{})
+					wait := r.start(&skewedQueue{c.memory, ahead}, 10*time.Minute, settler.Options{})
 					for i := range 120 {
-						if c.create(user, same(fmt.Sprint("e", i), 1), false) {
+						if c.create(user, identicalEvent(fmt.Sprint("e", i), 1), false) {
 							stored++
 						}
 						<-time.After(time.Second)
@@ -223,16 +223,16 @@ func TestTheClockOfTheAPIServerDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestAnEventWithManyAnnotationsIsNotMerged holds which Events get no note.
-func TestAnEventWithManyAnnotationsIsNotMerged(t *testing.T) {
+// TestEventsWithManyAnnotationsAreNotMerged holds which Events get no note.
+func TestEventsWithManyAnnotationsAreNotMerged(t *testing.T) {
 	t.Parallel()
 	for annotations, merged := range map[int]bool{0: true, 1: true, 125: true, 126: false, 1000: false} {
 		for _, user := range []string{kubelet, tenant} {
-			bubbleOf(t, fmt.Sprint(annotations, " by ", user), func(r *rig) {
+			runNamedInBubble(t, fmt.Sprint(annotations, " by ", user), func(r *rig) {
 				c := newCluster(r)
 				stored := 0
 				for i := range 3 {
-					if c.create(user, same(fmt.Sprint("e", i), 1, annotated(annotations)), false) {
+					if c.create(user, identicalEvent(fmt.Sprint("e", i), 1, annotated(annotations)), false) {
 						stored++
 					}
 				}
@@ -247,7 +247,7 @@ func TestAnEventWithManyAnnotationsIsNotMerged(t *testing.T) {
 	}
 }
 
-func bubbleOf(t *testing.T, says string, test func(*rig)) {
+func runNamedInBubble(t *testing.T, says string, test func(*rig)) {
 	t.Helper()
-	t.Run(says, func(t *testing.T) { bubble(t, test) })
+	t.Run(says, func(t *testing.T) { runInBubble(t, test) })
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// missing says in the message of a notice how many of its Events are not in the sink; empty for none.
-func missing(n *store.Notice) string {
-	if n.Missing == 0 {
+// missingFromSink says in the message of a notice how many of its Events are not in the sink; empty for none.
+func missingFromSink(n *store.Notice) string {
+	if n.NotInSink == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; of these %s are not in the sink", grouped(n.Missing))
+	return fmt.Sprintf("; of these %s are not in the sink", groupThousands(n.NotInSink))
 }
 
-// saysMissing reports whether a stored notice says that as much is missing as another is to say.
-func saysMissing(e *corev1.Event, n *store.Notice) bool {
+// reportsMissing reports whether a stored notice says that as much is missing as another is to say.
+func reportsMissing(e *corev1.Event, n *store.Notice) bool {
 	var said struct {
 		NotInSink int64 `json:"notInSink"`
 	}
 	_ = json.Unmarshal([]byte(e.Annotations[AnnotationDropped]), &said) // else it says nothing
-	return said.NotInSink >= n.Missing
+	return said.NotInSink >= n.NotInSink
 }

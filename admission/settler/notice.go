@@ -18,8 +18,8 @@ const (
 	ReasonDropped = store.ReasonDropped
 	// AnnotationDropped is on every notice. It has in full, as JSON, what the message says in one line: see details.
 	AnnotationDropped = "eventquota.io/dropped"
-	// component is the source of notices.
-	component = "eventquota"
+	// sourceComponent is the source of notices.
+	sourceComponent = "eventquota"
 )
 
 // IsNotice reports whether e says that it is a notice about drops: EventsDropped, or a combined one, which has the reason of
@@ -27,71 +27,71 @@ const (
 // webhook: its configuration leaves out the settler's account.
 func IsNotice(e *corev1.Event) bool {
 	_, noted := e.Annotations[AnnotationDropped]
-	return e.Source.Component == component && (e.Reason == ReasonDropped || noted)
+	return e.Source.Component == sourceComponent && (e.Reason == ReasonDropped || noted)
 }
 
-// notice is the Event that reports what one bucket refused in one window, or if it is combined, of one reason and type. It is
+// newNotice is the Event that reports what one bucket refused in one window, or if it is combined, of one reason and type. It is
 // of core/v1 without eventTime: LAST SEEN and COUNT of kubectl are those of the drops.
-func notice(p *store.PendingWrite) *corev1.Event {
+func newNotice(p *store.PendingWrite) *corev1.Event {
 	e := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace, Name: p.Name,
-			Annotations: map[string]string{AnnotationDropped: dropped(p)},
+			Annotations: map[string]string{AnnotationDropped: droppedAnnotation(p)},
 		},
-		InvolvedObject:      reference(about(p)),
+		InvolvedObject:      objectReference(aboutObject(p)),
 		Reason:              ReasonDropped,
 		Type:                corev1.EventTypeNormal,
 		Message:             noticeMessage(p),
-		Source:              corev1.EventSource{Component: component},
-		ReportingController: component,
-		Count:               clamp(p.Total),
+		Source:              corev1.EventSource{Component: sourceComponent},
+		ReportingController: sourceComponent,
+		Count:               clampCount(p.Total),
 		FirstTimestamp:      metav1.NewTime(p.Notice.First),
-		LastTimestamp:       metav1.NewTime(p.Last),
+		LastTimestamp:       metav1.NewTime(p.LastSeen),
 	}
 	if p.Notice.Warnings {
 		e.Type = corev1.EventTypeWarning
 	}
 	if p.Notice.Reason != "" {
-		e.Reason = text.Visible(p.Notice.Reason)
+		e.Reason = text.Sanitize(p.Notice.Reason)
 	}
 	return e
 }
 
-// about is what a notice is about. A combined one of a namespace is about the workload if all but a few of the Events were about
+// aboutObject is what a notice is about. A combined one of a namespace is about the workload if all but a few of the Events were about
 // pods of only one, and else about the namespace, where tools look for Events of its reason.
-func about(p *store.PendingWrite) store.Object {
+func aboutObject(p *store.PendingWrite) store.Object {
 	n := p.Notice
-	ofRule := strings.HasPrefix(n.About.APIVersion, v1alpha1.GroupName+"/")
-	if n.Reason == "" || n.About.Namespace == "" || !ofRule && n.About.Kind != "Namespace" {
-		return n.About
+	ofRule := strings.HasPrefix(n.InvolvedObject.APIVersion, v1alpha1.GroupName+"/")
+	if n.Reason == "" || n.InvolvedObject.Namespace == "" || !ofRule && n.InvolvedObject.Kind != "Namespace" {
+		return n.InvolvedObject
 	}
-	if onlyWorkload(p) && n.Workload.Namespace == n.About.Namespace {
+	if hasSingleWorkload(p) && n.Workload.Namespace == n.InvolvedObject.Namespace {
 		return n.Workload
 	}
-	return store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: n.About.Namespace, Name: n.About.Namespace}
+	return store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: n.InvolvedObject.Namespace, Name: n.InvolvedObject.Namespace}
 }
 
-// onlyWorkload reports whether only one workload is known of the dropped Events, and is that of at least nine in ten of them. A pod's first
+// hasSingleWorkload reports whether only one workload is known of the dropped Events, and is that of at least nine in ten of them. A pod's first
 // Events may come before it is seen, so those of a few are not known.
-func onlyWorkload(p *store.PendingWrite) bool {
+func hasSingleWorkload(p *store.PendingWrite) bool {
 	known := int64(0)
 	for _, t := range p.Notice.Workloads {
-		if t.What != "" {
+		if t.Name != "" {
 			known += t.Count
 		}
 	}
 	return !p.Notice.Workload.IsZero() && known >= p.Total-p.Total/10
 }
 
-// reference is what a notice about o refers to.
-func reference(o store.Object) corev1.ObjectReference {
+// objectReference is what a notice about o refers to.
+func objectReference(o store.Object) corev1.ObjectReference {
 	return corev1.ObjectReference{
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID),
 	}
 }
 
-// details are what AnnotationDropped has. Names are counted; an empty one is all others.
-type details struct {
+// droppedDetails are what AnnotationDropped has. Names are counted; an empty one is all others.
+type droppedDetails struct {
 	Total     int64            `json:"total"`
 	Since     time.Time        `json:"since"`
 	By        string           `json:"by,omitempty"` // what refused them
@@ -106,25 +106,25 @@ type details struct {
 	NotInSink int64 `json:"notInSink,omitempty"`
 }
 
-func dropped(p *store.PendingWrite) string {
+func droppedAnnotation(p *store.PendingWrite) string {
 	n := p.Notice
-	all := details{
-		Total: p.Total, Since: n.First.UTC(), By: refuser(n, longNameBytes), Reasons: byName(n.Reasons), Sources: byName(n.Sources),
-		Objects: []string{}, Involved: n.Involved.N, Estimated: n.Involved.About, NotInSink: n.Missing,
+	all := droppedDetails{
+		Total: p.Total, Since: n.First.UTC(), By: describeRefuser(n, maxAnnotationNameBytes), Reasons: countsByName(n.Reasons), Sources: countsByName(n.Sources),
+		Objects: []string{}, Involved: n.ObjectCount.N, Estimated: n.ObjectCount.Estimated, NotInSink: n.NotInSink,
 	}
-	if n.Belonging.N > 0 {
-		all.Workloads = byName(n.Workloads)
+	if n.WorkloadCount.N > 0 {
+		all.Workloads = countsByName(n.Workloads)
 	}
 	for _, o := range n.Objects {
-		all.Objects = append(all.Objects, text.Visible(o))
+		all.Objects = append(all.Objects, text.Sanitize(o))
 	}
-	return encoded(all)
+	return mustMarshal(all)
 }
 
-func byName(all []store.Tally) map[string]int64 {
+func countsByName(all []store.Tally) map[string]int64 {
 	counts := map[string]int64{}
 	for _, t := range all {
-		counts[text.Visible(t.What)] += t.Count
+		counts[text.Sanitize(t.Name)] += t.Count
 	}
 	return counts
 }

@@ -17,19 +17,19 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// notice is a write of a notice about Pod web that was not created yet.
-func notice(changes ...func(*store.PendingWrite)) store.PendingWrite {
+// newNotice is a write of a notice about Pod web that was not created yet.
+func newNotice(changes ...func(*store.PendingWrite)) store.PendingWrite {
 	p := store.PendingWrite{
 		Ref:       store.Ref{Group: store.KeyOf("n"), ID: 1},
 		Namespace: "default", Name: "n",
-		Occurrences: store.Occurrences{Own: 12, Total: 12}, Last: epoch().Add(90 * time.Second),
+		Occurrences: store.Occurrences{Own: 12, Total: 12}, LastSeen: epoch().Add(90 * time.Second),
 		Notice: &store.Notice{
-			About:  store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid"},
-			Bucket: "spam filter", Policy: "team-a",
+			InvolvedObject: store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid"},
+			Bucket:         "spam filter", Policy: "team-a",
 			First:   epoch(),
-			Reasons: []store.Tally{{What: "Pulled", Count: 3}, {What: "", Count: 1}, {What: "BackOff", Count: 8}},
-			Sources: []store.Tally{{What: "kubelet", Count: 12}},
-			Objects: []string{"default/Pod/web"}, Involved: store.Number{N: 1}, Pods: true,
+			Reasons: []store.Tally{{Name: "Pulled", Count: 3}, {Name: "", Count: 1}, {Name: "BackOff", Count: 8}},
+			Sources: []store.Tally{{Name: "kubelet", Count: 12}},
+			Objects: []string{"default/Pod/web"}, ObjectCount: store.Cardinality{N: 1}, AllPods: true,
 		},
 	}
 	for _, change := range changes {
@@ -43,12 +43,12 @@ const noticeText = `12 dropped: BackOff, Pulled and others; from kubelet; by spa
 const noticeNote = `{"total":12,"since":"2000-01-01T00:00:00Z","by":"spam filter of team-a",` +
 	`"reasons":{"":1,"BackOff":8,"Pulled":3},"sources":{"kubelet":12},"objects":["default/Pod/web"],"involved":1}`
 
-func TestANoticeIsAnEventAboutWhatTheBucketIsFor(t *testing.T) {
+func TestNoticeEvent(t *testing.T) {
 	t.Parallel()
 	for eventType, warnings := range map[string]bool{"Normal": false, "Warning": true} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
-			r.queue.writes = []store.PendingWrite{notice(func(p *store.PendingWrite) { p.Notice.Warnings = warnings })}
+			r.queue.writes = []store.PendingWrite{newNotice(func(p *store.PendingWrite) { p.Notice.Warnings = warnings })}
 			r.run(time.Second, settler.Options{})
 			want := &corev1.Event{
 				ObjectMeta: metav1.ObjectMeta{
@@ -59,7 +59,7 @@ func TestANoticeIsAnEventAboutWhatTheBucketIsFor(t *testing.T) {
 				Source: corev1.EventSource{Component: "eventquota"}, ReportingController: "eventquota",
 				Count: 12, FirstTimestamp: metav1.NewTime(epoch()), LastTimestamp: metav1.NewTime(epoch().Add(90 * time.Second)),
 			}
-			if got := fmt.Sprint(r.did(), r.queue.came); got != "[create default/n] [n written]" {
+			if got := fmt.Sprint(r.requestTexts(), r.queue.outcomes); got != "[create default/n] [n written]" {
 				t.Fatalf("did %s", got)
 			}
 			created := r.requests[0].event
@@ -74,7 +74,7 @@ func TestANoticeIsAnEventAboutWhatTheBucketIsFor(t *testing.T) {
 	}
 }
 
-func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
+func TestNoticeWrites(t *testing.T) {
 	t.Parallel()
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, "n", nil)
 	missing := apierrors.NewNotFound(corev1.Resource("namespaces"), "default")
@@ -104,46 +104,46 @@ func TestNoticesAreWrittenWhereTheyAre(t *testing.T) {
 		count  int32
 		read   int64 // what the store learns of the count before
 	}{
-		"one that is there is updated":                {write: notice(known), before: made(5), want: "[patch default/n] [n written]", count: 12},
-		"one that has changed is read again":          {write: notice(stale), before: made(5), want: "[patch default/n get default/n patch default/n] [n written]", read: 5, count: 12},
-		"one that turns out to be there is updated":   {write: notice(), before: made(5), want: "[create default/n get default/n patch default/n] [n written]", read: 5, count: 12},
-		"one that says it already is left alone":      {write: notice(), before: made(12, note(noticeNote), func(e *corev1.Event) { e.Message = noticeText }), want: "[create default/n get default/n] [n written]", read: 12, count: 12},
-		"one that says more is left alone":            {write: notice(), before: made(13), want: "[create default/n get default/n] [n written]", read: 13, count: 13},
-		"one whose answer was lost is not made twice": {write: notice(), answer: errLost, want: "[create default/n create default/n get default/n] [n written]", read: 12, count: 12},
+		"one that is there is updated":                {write: newNotice(known), before: made(5), want: "[patch default/n] [n written]", count: 12},
+		"one that has changed is read again":          {write: newNotice(stale), before: made(5), want: "[patch default/n get default/n patch default/n] [n written]", read: 5, count: 12},
+		"one that turns out to be there is updated":   {write: newNotice(), before: made(5), want: "[create default/n get default/n patch default/n] [n written]", read: 5, count: 12},
+		"one that says it already is left alone":      {write: newNotice(), before: made(12, note(noticeNote), func(e *corev1.Event) { e.Message = noticeText }), want: "[create default/n get default/n] [n written]", read: 12, count: 12},
+		"one that says more is left alone":            {write: newNotice(), before: made(13), want: "[create default/n get default/n] [n written]", read: 13, count: 13},
+		"one whose answer was lost is not made twice": {write: newNotice(), answer: errLost, want: "[create default/n create default/n get default/n] [n written]", read: 12, count: 12},
 		"another's Event of its name is left alone": {
-			write: notice(), before: made(5, func(e *corev1.Event) { e.Source.Component = "x" }), want: "[create default/n get default/n] [n name_taken]", count: 5,
+			write: newNotice(), before: made(5, func(e *corev1.Event) { e.Source.Component = "x" }), want: "[create default/n get default/n] [n name_taken]", count: 5,
 		},
-		"a notice about another object is left alone": {write: notice(), before: made(5, about("b")), want: "[create default/n get default/n] [n name_taken]", count: 5},
+		"a notice about another object is left alone": {write: newNotice(), before: made(5, aboutObject("b")), want: "[create default/n get default/n] [n name_taken]", count: 5},
 		"one of a server whose clock is behind is updated": {
-			write: notice(), before: made(5, func(e *corev1.Event) { e.CreationTimestamp = metav1.NewTime(epoch().Add(-time.Hour)) }),
+			write: newNotice(), before: made(5, func(e *corev1.Event) { e.CreationTimestamp = metav1.NewTime(epoch().Add(-time.Hour)) }),
 			want: "[create default/n get default/n patch default/n] [n written]", count: 12, read: 5,
 		},
 		"another one of its name is left alone": {
-			write: notice(stale), before: made(5, uid("uid-9")), want: "[patch default/n get default/n] [n name_taken]", count: 5,
+			write: newNotice(stale), before: made(5, uid("uid-9")), want: "[patch default/n get default/n] [n name_taken]", count: 5,
 		},
-		"one that is not there any more is not found": {write: notice(known), want: "[patch default/n] [n not_found]"},
-		"one without a namespace is given up":         {write: notice(), answer: missing, want: "[create default/n] [n given_up]", lost: "12"},
+		"one that is not there any more is not found": {write: newNotice(known), want: "[patch default/n] [n not_found]"},
+		"one without a namespace is given up":         {write: newNotice(), answer: missing, want: "[create default/n] [n given_up]", lost: "12"},
 		"one in a namespace that is being deleted is given up at once": {
-			write: notice(), answer: terminating(), want: "[create default/n] [n given_up]", lost: "12",
+			write: newNotice(), answer: namespaceTerminating(), want: "[create default/n] [n given_up]", lost: "12",
 		},
-		"one that the API server rejects is given up": {write: notice(), answer: invalid, want: "[create default/n] [n given_up]", lost: "12"},
-		"one whose update is rejected is given up":    {write: notice(known), before: made(5), answer: invalid, want: "[patch default/n] [n given_up]", lost: "7", count: 5},
+		"one that the API server rejects is given up": {write: newNotice(), answer: invalid, want: "[create default/n] [n given_up]", lost: "12"},
+		"one whose update is rejected is given up":    {write: newNotice(known), before: made(5), answer: invalid, want: "[patch default/n] [n given_up]", lost: "7", count: 5},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(r *rig) {
+			runInBubble(t, func(r *rig) {
 				if tt.before != nil {
 					tt.before(r)
 				}
 				r.queue.writes = []store.PendingWrite{tt.write}
 				r.answer = func(q *request) error {
-					if q.n == 1 {
+					if q.number == 1 {
 						return tt.answer
 					}
 					return nil
 				}
 				r.run(time.Second, settler.Options{})
-				if got := fmt.Sprint(r.did(), r.queue.came); got != tt.want {
+				if got := fmt.Sprint(r.requestTexts(), r.queue.outcomes); got != tt.want {
 					r.Errorf("did %s, want %s", got, tt.want)
 				}
 				if got := strings.Trim(fmt.Sprint(r.lost), "[]"); got != tt.lost || len(r.logged) != len(r.lost) {
@@ -181,12 +181,12 @@ func written(t *testing.T, p store.PendingWrite) *corev1.Event {
 	r.queue.writes = []store.PendingWrite{p}
 	r.run(time.Second, settler.Options{})
 	if len(r.requests) != 1 || r.requests[0].event == nil {
-		t.Fatalf("did %v, want a create", r.did())
+		t.Fatalf("did %v, want a create", r.requestTexts())
 	}
 	return r.requests[0].event
 }
 
-func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
+func TestNoticeMessage(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*store.PendingWrite)
@@ -204,39 +204,39 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 		"a quota over many objects": {
 			func(p *store.PendingWrite) {
 				p.Notice.Bucket = "namespace"
-				p.Notice.About = store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "default"}
-				p.Notice.Sources = []store.Tally{{What: "default-scheduler", Count: 2}, {What: "kubelet", Count: 10}}
-				p.Notice.Objects, p.Notice.Involved = []string{"default/Pod/b", "default/Pod/a"}, store.Number{N: 4312}
+				p.Notice.InvolvedObject = store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "default"}
+				p.Notice.Sources = []store.Tally{{Name: "default-scheduler", Count: 2}, {Name: "kubelet", Count: 10}}
+				p.Notice.Objects, p.Notice.ObjectCount = []string{"default/Pod/b", "default/Pod/a"}, store.Cardinality{N: 4312}
 			},
 			`12 dropped: BackOff, Pulled and others of 4,312 Pods; from kubelet, default-scheduler; by limit "namespace" of team-a since 2000-01-01T00:00:00Z`,
 		},
 		"a quota over one object": {
 			func(p *store.PendingWrite) {
 				p.Notice.Bucket = "namespace"
-				p.Notice.About = store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "default"}
+				p.Notice.InvolvedObject = store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "default"}
 			},
 			`12 dropped: BackOff, Pulled and others of default/Pod/web; from kubelet; by limit "namespace" of team-a since 2000-01-01T00:00:00Z`,
 		},
 		"objects of several kinds, by an estimate": {
 			func(p *store.PendingWrite) {
-				p.Notice.Involved, p.Notice.Pods = store.Number{N: 9_187, About: true}, false
+				p.Notice.ObjectCount, p.Notice.AllPods = store.Cardinality{N: 9_187, Estimated: true}, false
 			},
 			`12 dropped: BackOff, Pulled and others of ~9,200 objects; from kubelet; by spam filter of team-a since 2000-01-01T00:00:00Z`,
 		},
 		"more reasons and sources than three": {
 			func(p *store.PendingWrite) {
 				p.Total = 10_184
-				p.Notice.Reasons = []store.Tally{{What: "Started", Count: 1}, {What: "Killing", Count: 4000}, {What: "Pulled", Count: 2}, {What: "Created", Count: 3000}, {What: "Scheduled", Count: 1}}
-				p.Notice.Sources = []store.Tally{{What: "a", Count: 1}, {What: "b", Count: 4}, {What: "c", Count: 3}, {What: "d", Count: 2}}
+				p.Notice.Reasons = []store.Tally{{Name: "Started", Count: 1}, {Name: "Killing", Count: 4000}, {Name: "Pulled", Count: 2}, {Name: "Created", Count: 3000}, {Name: "Scheduled", Count: 1}}
+				p.Notice.Sources = []store.Tally{{Name: "a", Count: 1}, {Name: "b", Count: 4}, {Name: "c", Count: 3}, {Name: "d", Count: 2}}
 			},
 			`10,184 dropped: Killing, Created, Pulled and 2 more; from b, c, d and 1 more; by spam filter of team-a since 2000-01-01T00:00:00Z`,
 		},
 		"a bucket of which some Events are not in the sink": {
-			func(p *store.PendingWrite) { p.Notice.Missing = 5 },
+			func(p *store.PendingWrite) { p.Notice.NotInSink = 5 },
 			`12 dropped: BackOff, Pulled and others; from kubelet; by spam filter of team-a since 2000-01-01T00:00:00Z; of these 5 are not in the sink`,
 		},
 		"one Event of one reason": {
-			func(p *store.PendingWrite) { p.Total, p.Notice.Reasons = 1, []store.Tally{{What: "Killing", Count: 1}} },
+			func(p *store.PendingWrite) { p.Total, p.Notice.Reasons = 1, []store.Tally{{Name: "Killing", Count: 1}} },
 			`1 dropped: Killing; from kubelet; by spam filter of team-a since 2000-01-01T00:00:00Z`,
 		},
 		"a register that had no place for more": {
@@ -247,40 +247,40 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 		},
 		"names that would change how the line reads": {
 			func(p *store.PendingWrite) {
-				p.Notice.Reasons = []store.Tally{{What: "a\nb\x1b[31m", Count: 12}}
-				p.Notice.Sources = []store.Tally{{What: "x\u202ey\u2066\u2028z\xff", Count: 12}}
+				p.Notice.Reasons = []store.Tally{{Name: "a\nb\x1b[31m", Count: 12}}
+				p.Notice.Sources = []store.Tally{{Name: "x\u202ey\u2066\u2028z\xff", Count: 12}}
 				p.Notice.Objects = []string{"default/Pod/\ta"}
 			},
 			"12 dropped: \"a b\ufffd[31m\" of \"default/Pod/ a\"; from \"x\ufffdy\ufffd z\ufffd\"; by spam filter of team-a since 2000-01-01T00:00:00Z",
 		},
 		"names that say whose pods they are": {
 			func(p *store.PendingWrite) {
-				p.Notice.Reasons = []store.Tally{{What: "X of Deployment payments/api", Count: 12}}
-				p.Notice.Sources = []store.Tally{{What: "a; by team-b", Count: 12}}
+				p.Notice.Reasons = []store.Tally{{Name: "X of Deployment payments/api", Count: 12}}
+				p.Notice.Sources = []store.Tally{{Name: "a; by team-b", Count: 12}}
 			},
 			`12 dropped: "X of Deployment payments/api"; from "a; by team-b"; by spam filter of team-a since 2000-01-01T00:00:00Z`,
 		},
 		"the workload of all Pods": {
 			func(p *store.PendingWrite) {
-				p.Total, p.Notice = 10_184, workloads(4312, "Deployment shop/web", 10_184)
+				p.Total, p.Notice = 10_184, workloadNotice(4312, "Deployment shop/web", 10_184)
 			},
 			`10,184 dropped: Killing, Created of 4,312 Pods of Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
 		},
 		"the workload of all but a few, which were not known yet": {
 			func(p *store.PendingWrite) {
-				p.Total, p.Notice = 10_000, workloads(4312, "Deployment shop/web", 9_000, "", 1000)
+				p.Total, p.Notice = 10_000, workloadNotice(4312, "Deployment shop/web", 9_000, "", 1000)
 			},
 			`10,000 dropped: Killing, Created of 4,312 Pods of Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
 		},
 		"the workload of many, but not of nearly all": {
 			func(p *store.PendingWrite) {
-				p.Total, p.Notice = 10_000, workloads(4312, "Deployment shop/web", 8_999, "", 1001)
+				p.Total, p.Notice = 10_000, workloadNotice(4312, "Deployment shop/web", 8_999, "", 1001)
 			},
 			`10,000 dropped: Killing, Created of 4,312 Pods, led by Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
 		},
 		"several workloads": {
 			func(p *store.PendingWrite) {
-				p.Total, p.Notice = 10_000, workloads(4312, "StatefulSet shop/db", 2_000, "Deployment shop/web", 7_000, "", 1000)
+				p.Total, p.Notice = 10_000, workloadNotice(4312, "StatefulSet shop/db", 2_000, "Deployment shop/web", 7_000, "", 1000)
 			},
 			`10,000 dropped: Killing, Created of 4,312 Pods of 2 workloads, led by Deployment shop/web; from kubelet; by limit "namespace" of ClusterEventQuota fair since 2000-01-01T00:00:00Z`,
 		},
@@ -289,7 +289,7 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				if got := written(t, notice(tt.change)).Message; got != tt.want {
+				if got := written(t, newNotice(tt.change)).Message; got != tt.want {
 					t.Errorf("message\n%s, want\n%s", got, tt.want)
 				}
 			})
@@ -297,17 +297,17 @@ func TestANoticeSaysWhatRefusedWhichEvents(t *testing.T) {
 	}
 }
 
-// TestANoticeSaysInFullWhatIsNotInTheSink holds that for its annotation, and that a notice which another settler has written is
+// TestNoticeReportsMissingFromSink holds that for its annotation, and that a notice which another settler has written is
 // written again where more is missing.
-func TestANoticeSaysInFullWhatIsNotInTheSink(t *testing.T) {
+func TestNoticeReportsMissingFromSink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := written(t, notice(func(p *store.PendingWrite) { p.Notice.Missing = 5 }))
+		e := written(t, newNotice(func(p *store.PendingWrite) { p.Notice.NotInSink = 5 }))
 		if got, want := e.Annotations[settler.AnnotationDropped], strings.TrimSuffix(noticeNote, "}")+`,"notInSink":5}`; got != want {
 			t.Errorf("annotation %s, want %s", got, want)
 		}
 		for missing, want := range map[int64]bool{0: true, 5: true, 6: false} {
-			if got := settler.SaysMissing(e, &store.Notice{Missing: missing}); got != want {
+			if got := settler.ReportsMissing(e, &store.Notice{NotInSink: missing}); got != want {
 				t.Errorf("a notice says that 5 are missing: enough for %d is %t, want %t", missing, got, want)
 			}
 		}

@@ -29,26 +29,26 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // clocks go on as soon as all there is to do is to wait.
 type rig struct {
 	*testing.T
-	*server
+	*fakeAPIServer
 
 	client settler.Events
-	queue  *queue // of tests that use no store
+	queue  *fakeQueue // of tests that use no store
 
 	mu      sync.Mutex
 	results []string
 	lost    []int64
-	late    []time.Duration
+	lags    []time.Duration
 	logged  []string // errors
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	s := newServer()
-	return &rig{T: t, server: s, client: s.client(t), queue: &queue{}}
+	s := newFakeAPIServer()
+	return &rig{T: t, fakeAPIServer: s, client: s.client(t), queue: &fakeQueue{}}
 }
 
-// bubble runs a test, beside others, on a clock of its own.
-func bubble(t *testing.T, test func(*rig)) {
+// runInBubble runs a test, beside others, on a clock of its own.
+func runInBubble(t *testing.T, test func(*rig)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { test(newRig(t)) })
@@ -63,7 +63,7 @@ func (r *rig) settle(pending store.Queue, during time.Duration, o settler.Option
 		defer r.mu.Unlock()
 		r.logged = append(r.logged, args)
 	}, funcr.Options{}))
-	o.Observe = func(try settler.Try) {
+	o.Observe = func(try settler.Attempt) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.results = append(r.results, try.Result)
@@ -71,7 +71,7 @@ func (r *rig) settle(pending store.Queue, during time.Duration, o settler.Option
 		case "given_up":
 			r.lost = append(r.lost, try.Lost)
 		case "written":
-			r.late = append(r.late, try.Late)
+			r.lags = append(r.lags, try.Lag)
 		}
 	}
 	return settler.New(pending, r.client, o).Run(ctx)
@@ -122,15 +122,15 @@ func event(namespace, name string, changes ...func(*corev1.Event)) *corev1.Event
 	return e
 }
 
-// asked is what a store is asked about the CREATE of an Event, or would be if its name were valid.
-func asked(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy)) (store.Write, store.Limits) {
+// captureCreate is what a store is asked about the CREATE of an Event, or would be if its name were valid.
+func captureCreate(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy)) (store.Write, store.Limits) {
 	t.Helper()
 	p := policy.Default()
 	for _, change := range changes {
 		change(p)
 	}
-	var q admission.Asked
-	gate := &admission.Gate{Store: &q, Policies: policy.InForce(policy.NewSet(p, policy.Rules{}, nil)), Now: time.Now}
+	var q admission.CapturingStore
+	gate := &admission.Gate{Store: &q, Policies: policy.NewCurrent(policy.NewSet(p, policy.Rules{}, nil)), Now: time.Now}
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	r := &admission.Request{
 		Request: policy.Request{Kind: kind, RequestKind: kind, Namespace: e.Namespace, Operation: admissionv1.Create},
@@ -157,13 +157,13 @@ func (r *rig) pendingIn(namespace, name string, changes ...func(*store.PendingWr
 	e := event(namespace, name, counts(2))
 	r.put(e)
 	stored := r.get(namespace, name)
-	w, _ := asked(r.T, e)
+	w, _ := captureCreate(r.T, e)
 	p := store.PendingWrite{
-		Ref:       store.Ref{Group: w.Group, ID: 1},
+		Ref:       store.Ref{Group: w.GroupKey, ID: 1},
 		Namespace: namespace, Name: name, UID: string(stored.UID), ResourceVersion: stored.ResourceVersion,
-		Object: w.Object, Key: w.Exact,
+		ObjectKey: w.ObjectKey, Key: w.ExactKey,
 		Occurrences: store.Occurrences{Own: 2, Total: 3}, Written: 2,
-		Last: epoch().Add(90 * time.Second), Due: time.Now(),
+		LastSeen: epoch().Add(90 * time.Second), Due: time.Now(),
 	}
 	for _, change := range changes {
 		change(&p)
@@ -173,36 +173,36 @@ func (r *rig) pendingIn(namespace, name string, changes ...func(*store.PendingWr
 
 func counts(n int32) func(*corev1.Event) { return func(e *corev1.Event) { e.Count = n } }
 
-// unread makes a write one about an Event that was not read yet.
-func unread(p *store.PendingWrite) { p.UID, p.ResourceVersion = "", "" }
+// notReadYet makes a write one about an Event that was not read yet.
+func notReadYet(p *store.PendingWrite) { p.UID, p.ResourceVersion = "", "" }
 
 // epoch is when bubbles begin.
 func epoch() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// queue hands out what is in it and keeps what becomes of it.
-type queue struct {
-	mu     sync.Mutex
-	writes []store.PendingWrite
-	came   []string     // names and outcomes
-	stored store.Stored // of the last outcome
-	// claims and completes are how many calls fail at first, of which the first Claim brings something.
-	claims, completes int
-	brings            []store.PendingWrite
+// fakeQueue hands out what is in it and keeps what becomes of it.
+type fakeQueue struct {
+	mu       sync.Mutex
+	writes   []store.PendingWrite
+	outcomes []string     // names and outcomes
+	stored   store.Stored // of the last outcome
+	// failingClaims and completes are how many calls fail at first, of which the first Claim brings something.
+	failingClaims, failingCompletes int
+	claimResult                     []store.PendingWrite
 	// claimed and most are how many groups were claimed, last and at most.
-	claimed map[store.Key]bool
-	most    int
+	claimed    map[store.Key]bool
+	maxClaimed int
 }
 
 var errStore = fmt.Errorf("store is unavailable")
 
 // Claim implements store.Queue.
-func (q *queue) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool) ([]store.PendingWrite, error) {
+func (q *fakeQueue) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool) ([]store.PendingWrite, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.claims > 0 {
-		q.claims--
-		brought := q.brings
-		q.brings = nil
+	if q.failingClaims > 0 {
+		q.failingClaims--
+		brought := q.claimResult
+		q.claimResult = nil
 		for _, p := range brought {
 			claimed(p.Namespace, p.Ref.Group)
 		}
@@ -221,19 +221,19 @@ func (q *queue) Claim(_ context.Context, now time.Time, ahead time.Duration, n i
 		groups[group], q.claimed[group] = true, true
 		writes = append(writes, p)
 	}
-	q.most = max(q.most, len(q.claimed))
+	q.maxClaimed = max(q.maxClaimed, len(q.claimed))
 	return writes, nil
 }
 
 // Complete implements store.Queue.
-func (q *queue) Complete(_ context.Context, now time.Time, p store.PendingWrite, o store.Outcome) error {
+func (q *fakeQueue) Complete(_ context.Context, now time.Time, p store.PendingWrite, o store.Outcome) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.completes > 0 {
-		q.completes--
+	if q.failingCompletes > 0 {
+		q.failingCompletes--
 		return errStore
 	}
-	q.came, q.stored = append(q.came, p.Name+" "+o.Result.String()), o.Stored
+	q.outcomes, q.stored = append(q.outcomes, p.Name+" "+o.Result.String()), o.Stored
 	delete(q.claimed, p.Ref.Group)
 	for i := range q.writes {
 		w := &q.writes[i]
@@ -241,8 +241,8 @@ func (q *queue) Complete(_ context.Context, now time.Time, p store.PendingWrite,
 		case w.Ref != p.Ref:
 			continue
 		case o.Result == store.Failed:
-			if w.Failing.IsZero() {
-				w.Failing = now
+			if w.FailingSince.IsZero() {
+				w.FailingSince = now
 			}
 			w.Due = now.Add(10 * time.Minute)
 		default:
@@ -254,7 +254,7 @@ func (q *queue) Complete(_ context.Context, now time.Time, p store.PendingWrite,
 }
 
 // Pending implements store.Queue.
-func (q *queue) Pending(context.Context) (int64, error) {
+func (q *fakeQueue) Pending(context.Context) (int64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	groups := map[store.Key]bool{}

@@ -24,14 +24,14 @@ import (
 
 var errRefused = errors.New("connect: connection refused")
 
-// terminating is what the API server answers in a namespace that is being deleted.
-func terminating() error {
+// namespaceTerminating is what the API server answers in a namespace that is being deleted.
+func namespaceTerminating() error {
 	err := apierrors.NewForbidden(resource(), "a", nil)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	return err
 }
 
-func TestWhatAnAnswerMeans(t *testing.T) {
+func TestResponseHandling(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		err  error
@@ -43,7 +43,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		"the patch is bad":                   {apierrors.NewBadRequest("no"), "[a rejected] [rejected]"},
 		"the patch is too large":             {apierrors.NewRequestEntityTooLargeError("no"), "[a rejected] [rejected]"},
 		"Events cannot be patched":           {apierrors.NewMethodNotSupported(resource(), "patch"), "[a rejected] [rejected]"},
-		"the namespace is being deleted":     {terminating(), "[a given_up] [given_up]"},
+		"the namespace is being deleted":     {namespaceTerminating(), "[a given_up] [given_up]"},
 		"another version":                    {apierrors.NewConflict(resource(), "a", io.EOF), "[a written] [written]"},
 		"a fault":                            {apierrors.NewInternalError(io.EOF), "[a written] [retried written]"},
 		"too many requests":                  {apierrors.NewTooManyRequests("no", 0), "[a written] [retried written]"},
@@ -55,20 +55,20 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(r *rig) {
+			runInBubble(t, func(r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a")}
 				r.answer = func(q *request) error {
-					if q.n == 1 {
+					if q.number == 1 {
 						return tt.err
 					}
 					return nil
 				}
 				r.run(time.Second, settler.Options{})
-				if got := fmt.Sprint(r.queue.came, r.results); got != tt.want {
+				if got := fmt.Sprint(r.queue.outcomes, r.results); got != tt.want {
 					r.Errorf("%s, want %s", got, tt.want)
 				}
-				if len(r.lowered) > 0 {
-					r.Errorf("patches %v lowered a count", r.lowered)
+				if len(r.loweringPatches) > 0 {
+					r.Errorf("patches %v lowered a count", r.loweringPatches)
 				}
 			})
 		})
@@ -86,15 +86,15 @@ func (r *rig) waits() []time.Duration {
 	return waits
 }
 
-// poll is the time between two rounds.
-const poll = 250 * time.Millisecond
+// minRoundPause is the time between two rounds.
+const minRoundPause = 250 * time.Millisecond
 
-// TestAWriteThatFailsForAReasonOfItsOwnIsGivenBackAndInTheEndGivenUp has the store wait for ten minutes each time.
-func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBackAndInTheEndGivenUp(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.queue.writes = []store.PendingWrite{r.pending("a", total(9))}
+// TestPermanentlyFailingWriteIsReturnedThenGivenUp has the store wait for ten minutes each time.
+func TestPermanentlyFailingWriteIsReturnedThenGivenUp(t *testing.T) {
+	runInBubble(t, func(r *rig) {
+		r.queue.writes = []store.PendingWrite{r.pending("a", withTotal(9))}
 		r.answer = func(q *request) error {
-			if q.says == "patch default/a" {
+			if q.text == "patch default/a" {
 				return apierrors.NewForbidden(resource(), "a", io.EOF)
 			}
 			return nil
@@ -102,7 +102,7 @@ func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBackAndInTheEndGivenUp(t *testi
 		r.run(2*time.Hour, settler.Options{})
 		var tries []string
 		for i, q := range r.requests {
-			if q.says == "patch default/a" && len(tries) < 5 {
+			if q.text == "patch default/a" && len(tries) < 5 {
 				tries = append(tries, q.after.Round(time.Second/4).String()+" "+r.results[i])
 			}
 		}
@@ -110,7 +110,7 @@ func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBackAndInTheEndGivenUp(t *testi
 			r.Errorf("tries %v, want %v", tries, want)
 		}
 		want := "[a failed a failed a failed a failed a failed a failed a given_up]"
-		if got := fmt.Sprint(r.queue.came); got != want {
+		if got := fmt.Sprint(r.queue.outcomes); got != want {
 			r.Errorf("%s, want %s", got, want)
 		}
 		if got := fmt.Sprint(r.lost); got != "[7]" {
@@ -124,14 +124,14 @@ func TestAWriteThatFailsForAReasonOfItsOwnIsGivenBackAndInTheEndGivenUp(t *testi
 	})
 }
 
-func TestWhileTheAPIServerIsUnavailableWritesWaitAndAreNotGivenBack(t *testing.T) {
+func TestWritesWaitWhileAPIServerIsUnavailable(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
 		"no connection": errRefused, "an overload": apierrors.NewTooManyRequests("no", 0),
 		"a proxy without backends": apierrors.NewServiceUnavailable("no"), "an expired credential": apierrors.NewUnauthorized("no"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(r *rig) {
+			runInBubble(t, func(r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a")}
 				r.answer = func(q *request) error {
 					if q.after < 2*time.Hour {
@@ -140,10 +140,10 @@ func TestWhileTheAPIServerIsUnavailableWritesWaitAndAreNotGivenBack(t *testing.T
 					return nil
 				}
 				r.run(3*time.Hour, settler.Options{})
-				if got := fmt.Sprint(r.queue.came, r.lost); got != "[a written] []" {
+				if got := fmt.Sprint(r.queue.outcomes, r.lost); got != "[a written] []" {
 					r.Errorf("%s, want a written and nothing lost", got)
 				}
-				want := []time.Duration{2 * poll, 4 * poll, 8 * poll, 16 * poll, 32 * poll}
+				want := []time.Duration{2 * minRoundPause, 4 * minRoundPause, 8 * minRoundPause, 16 * minRoundPause, 32 * minRoundPause}
 				for len(want) < len(r.requests)-1 {
 					want = append(want, 10*time.Second)
 				}
@@ -155,36 +155,36 @@ func TestWhileTheAPIServerIsUnavailableWritesWaitAndAreNotGivenBack(t *testing.T
 	}
 }
 
-// TestATimeoutOfOneWriteAloneIsItsOwn has one Event whose writes are never answered, as with another
+// TestSingleTimeoutCountsAsOwnFailure has one Event whose writes are never answered, as with another
 // webhook that is slow about it, while others are.
-func TestATimeoutOfOneWriteAloneIsItsOwn(t *testing.T) {
-	bubble(t, func(r *rig) {
+func TestSingleTimeoutCountsAsOwnFailure(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a")}
 		for i := range 400 {
 			r.queue.writes = append(r.queue.writes, r.pendingIn("other", fmt.Sprint("b", i)))
 		}
 		r.answer = func(q *request) error {
-			if q.says == "patch default/a" && q.after < 20*time.Minute {
+			if q.text == "patch default/a" && q.after < 20*time.Minute {
 				return io.ErrUnexpectedEOF
 			}
 			return nil
 		}
 		r.run(time.Hour, settler.Options{RequestsPerSecond: 10})
-		if n := slices.Index(r.queue.came, "a failed"); n < 0 || !slices.Contains(r.queue.came, "a written") {
-			r.Errorf("%v, want a given back and written later", r.queue.came)
+		if n := slices.Index(r.queue.outcomes, "a failed"); n < 0 || !slices.Contains(r.queue.outcomes, "a written") {
+			r.Errorf("%v, want a given back and written later", r.queue.outcomes)
 		}
 	})
 }
 
-func TestRequestsAreWithinTheRate(t *testing.T) {
-	bubble(t, func(r *rig) {
+func TestRequestRateLimit(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		const writes, perSecond = 500, 100 // each is a read and a patch
 		for i := range writes {
-			r.queue.writes = append(r.queue.writes, r.pending(fmt.Sprint(i), unread))
+			r.queue.writes = append(r.queue.writes, r.pending(fmt.Sprint(i), notReadYet))
 		}
 		r.run(time.Minute, settler.Options{RequestsPerSecond: perSecond})
-		if len(r.queue.came) != writes || len(r.requests) != 2*writes {
-			r.Fatalf("%d writes by %d requests, want %d by %d", len(r.queue.came), len(r.requests), writes, 2*writes)
+		if len(r.queue.outcomes) != writes || len(r.requests) != 2*writes {
+			r.Fatalf("%d writes by %d requests, want %d by %d", len(r.queue.outcomes), len(r.requests), writes, 2*writes)
 		}
 		for i, q := range r.requests {
 			if soonest := time.Duration(i-perSecond) * time.Second / perSecond; q.after < soonest {
@@ -198,9 +198,9 @@ func TestRequestsAreWithinTheRate(t *testing.T) {
 	})
 }
 
-// TestEachTryIsATraceOfItsOwn holds what spans say of writes that the API server takes, rejects and does
+// TestEachAttemptIsATrace holds what spans say of writes that the API server takes, rejects and does
 // not answer, and that none of it is what an Event says.
-func TestEachTryIsATraceOfItsOwn(t *testing.T) {
+func TestEachAttemptIsATrace(t *testing.T) {
 	const secret = "swordfish"
 	refusal := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "message: Invalid value: " + secret,
@@ -209,7 +209,9 @@ func TestEachTryIsATraceOfItsOwn(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()
 		r := newRig(t)
 		r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b"), r.pending("c")}
-		r.answer = func(q *request) error { return []error{nil, refusal, apierrors.NewTimeoutError(secret, 0), nil}[q.n-1] }
+		r.answer = func(q *request) error {
+			return []error{nil, refusal, apierrors.NewTimeoutError(secret, 0), nil}[q.number-1]
+		}
 		tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
 		r.run(time.Second, settler.Options{Tracer: tracer})
 		var spans []string

@@ -23,45 +23,45 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/eventquota/eventquota/admission/valid"
+	"github.com/eventquota/eventquota/admission/validation"
 )
 
-// server is an API server of core/v1 Events, as far as a settler sees it: with uids, resourceVersions, and what comes
+// fakeAPIServer is an API server of core/v1 Events, as far as a settler sees it: with uids, resourceVersions, and what comes
 // of a patch that names others. It is a transport, so that the client in front of it is a real one.
-type server struct {
-	began time.Time
+type fakeAPIServer struct {
+	started time.Time
 	// answer is asked about each request first. What it returns is the answer: a status, or else
 	// an error of the connection. With errLost the request is carried out before.
 	answer func(*request) error
 
-	mu       sync.Mutex
-	events   map[string]*corev1.Event // by namespace/name
-	version  int
-	requests []*request
-	lowered  []string // patches that have lowered a count
+	mu              sync.Mutex
+	events          map[string]*corev1.Event // by namespace/name
+	version         int
+	requests        []*request
+	loweringPatches []string // patches that have lowered a count
 }
 
 // request is one request that has reached the server.
 type request struct {
-	after time.Duration
-	says  string        // verb, namespace and name
-	body  string        // of a patch
-	event *corev1.Event // of a CREATE
-	n     int           // of all, from 1
+	after  time.Duration
+	text   string        // verb, namespace and name
+	body   string        // of a patch
+	event  *corev1.Event // of a CREATE
+	number int           // of all, from 1
 }
 
-func (r *request) verb() string { return strings.Fields(r.says)[0] }
+func (r *request) verb() string { return strings.Fields(r.text)[0] }
 
 var errLost = errors.New("connection reset by peer")
 
 // resource is what errors of the server are about.
 func resource() schema.GroupResource { return corev1.Resource("events") }
 
-func newServer() *server {
-	return &server{began: time.Now(), answer: func(*request) error { return nil }, events: map[string]*corev1.Event{}}
+func newFakeAPIServer() *fakeAPIServer {
+	return &fakeAPIServer{started: time.Now(), answer: func(*request) error { return nil }, events: map[string]*corev1.Event{}}
 }
 
-func (s *server) client(t *testing.T) typedcorev1.EventsGetter {
+func (s *fakeAPIServer) client(t *testing.T) typedcorev1.EventsGetter {
 	t.Helper()
 	config := &rest.Config{Host: "http://api", Transport: s, QPS: -1}
 	config.ContentType = "application/json"
@@ -73,13 +73,13 @@ func (s *server) client(t *testing.T) typedcorev1.EventsGetter {
 }
 
 // put stores an Event, as somebody else's write does.
-func (s *server) put(e *corev1.Event) {
+func (s *fakeAPIServer) put(e *corev1.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.store(e)
 }
 
-func (s *server) store(e *corev1.Event) *corev1.Event {
+func (s *fakeAPIServer) store(e *corev1.Event) *corev1.Event {
 	s.version++
 	e = e.DeepCopy()
 	e.ResourceVersion = fmt.Sprint(s.version)
@@ -94,32 +94,32 @@ func (s *server) store(e *corev1.Event) *corev1.Event {
 }
 
 // remove deletes an Event.
-func (s *server) remove(namespace, name string) {
+func (s *fakeAPIServer) remove(namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.events, namespace+"/"+name)
 }
 
 // get is a stored Event, or nil.
-func (s *server) get(namespace, name string) *corev1.Event {
+func (s *fakeAPIServer) get(namespace, name string) *corev1.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.events[namespace+"/"+name].DeepCopy()
 }
 
-// did are the requests in words.
-func (s *server) did() []string {
+// requestTexts are the requests in words.
+func (s *fakeAPIServer) requestTexts() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var did []string
 	for _, r := range s.requests {
-		did = append(did, r.says)
+		did = append(did, r.text)
 	}
 	return did
 }
 
 // RoundTrip implements http.RoundTripper.
-func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *fakeAPIServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -132,23 +132,23 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	seen := &request{after: time.Since(s.began)}
+	seen := &request{after: time.Since(s.started)}
 	switch r.Method {
 	case http.MethodGet:
-		seen.says = fmt.Sprintf("get %s/%s", namespace, name)
+		seen.text = fmt.Sprintf("get %s/%s", namespace, name)
 	case http.MethodPatch:
-		seen.says, seen.body = fmt.Sprintf("patch %s/%s", namespace, name), string(body)
+		seen.text, seen.body = fmt.Sprintf("patch %s/%s", namespace, name), string(body)
 	case http.MethodPost:
 		seen.event = &corev1.Event{}
 		if err := json.Unmarshal(body, seen.event); err != nil {
 			return nil, err
 		}
 		name = seen.event.Name
-		seen.says = fmt.Sprintf("create %s/%s", namespace, name)
+		seen.text = fmt.Sprintf("create %s/%s", namespace, name)
 	}
 	s.mu.Lock()
 	s.requests = append(s.requests, seen)
-	seen.n = len(s.requests)
+	seen.number = len(s.requests)
 	s.mu.Unlock()
 	err := s.answer(seen)
 	if err == nil || errors.Is(err, errLost) {
@@ -160,7 +160,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return respond(nil, err)
 }
 
-func (s *server) carryOut(r *request, at string) (*corev1.Event, error) {
+func (s *fakeAPIServer) carryOut(r *request, at string) (*corev1.Event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.events[at]
@@ -169,7 +169,7 @@ func (s *server) carryOut(r *request, at string) (*corev1.Event, error) {
 		if ok {
 			return nil, apierrors.NewAlreadyExists(resource(), at)
 		}
-		if valid.Refused(r.event, r.event.Namespace, false) {
+		if validation.Rejects(r.event, r.event.Namespace, false) {
 			return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, at, nil)
 		}
 		return s.store(r.event), nil
@@ -208,7 +208,7 @@ func (s *server) carryOut(r *request, at string) (*corev1.Event, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if patched.Count < e.Count {
-		s.lowered = append(s.lowered, r.body)
+		s.loweringPatches = append(s.loweringPatches, r.body)
 	}
 	return s.store(&patched), nil
 }

@@ -45,7 +45,7 @@ type Options struct {
 	// Available reports whether the queue can be used. While it cannot, nothing is claimed or written. Default always.
 	Available func() bool
 	// Observe is called with each try.
-	Observe func(Try)
+	Observe func(Attempt)
 	// Tracer makes a trace of each try. Default none.
 	Tracer trace.Tracer
 }
@@ -65,37 +65,37 @@ type Events = typedcorev1.EventsGetter
 // Settler writes what is pending in a queue, in rounds: each claims what is due, writes it, and holds what is to be tried
 // again. Make one with New and call Run once.
 type Settler struct {
-	pending  store.Queue
-	events   Events
-	opts     Options
-	limiter  *rate.Limiter
-	complain rate.Sometimes
-	// held is what is claimed, in the order in which it is written. In a round one worker at a time has each group.
-	held []*group
-	// answers counts the requests that the API server has answered, with yes or no.
-	answers atomic.Int64
+	queue      store.Queue
+	events     Events
+	opts       Options
+	limiter    *rate.Limiter
+	logLimiter rate.Sometimes
+	// claimed is what is claimed, in the order in which it is written. In a round one worker at a time has each group.
+	claimed []*claimedGroup
+	// responses counts the requests that the API server has answered, with yes or no.
+	responses atomic.Int64
 }
 
 // New makes a Settler for the pending writes of a store.
 func New(pending store.Queue, events Events, o Options) *Settler {
 	o.setDefaults()
 	return &Settler{
-		pending:  pending,
-		events:   events,
-		opts:     o,
-		limiter:  rate.NewLimiter(rate.Limit(o.RequestsPerSecond), o.RequestsPerSecond),
-		complain: rate.Sometimes{Interval: 10 * time.Second},
+		queue:      pending,
+		events:     events,
+		opts:       o,
+		limiter:    rate.NewLimiter(rate.Limit(o.RequestsPerSecond), o.RequestsPerSecond),
+		logLimiter: rate.Sometimes{Interval: 10 * time.Second},
 	}
 }
 
-var errDrained = errors.New("the time to drain is over")
+var errDrainTimeout = errors.New("the time to drain is over")
 
 // Run writes what falls due until ctx ends and then, within DrainTimeout, all that is pending, due
 // or not; of a shared store, what is claimed. It fails when some of that is still pending.
 func (s *Settler) Run(ctx context.Context) error {
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	go s.watch(ctx, work, stop)
+	go s.watchStop(ctx, work, stop)
 	ended, pause := ctx.Done(), minPause
 	for {
 		var left int
@@ -105,7 +105,7 @@ func (s *Settler) Run(ctx context.Context) error {
 			return nil
 		}
 		pause = min(2*pause, maxPause)
-		if s.write(work) {
+		if s.writeClaimed(work) {
 			pause = minPause
 		}
 		select {
@@ -113,7 +113,7 @@ func (s *Settler) Run(ctx context.Context) error {
 			ended, pause = nil, minPause
 		case <-time.After(pause):
 		case <-work.Done():
-			if errors.Is(context.Cause(work), errDrained) {
+			if errors.Is(context.Cause(work), errDrainTimeout) {
 				return fmt.Errorf("counts of %d or more sources and objects are still pending after a drain of %s", left, s.opts.DrainTimeout)
 			}
 			return nil
@@ -121,8 +121,8 @@ func (s *Settler) Run(ctx context.Context) error {
 	}
 }
 
-// watch ends work when it is abandoned, or DrainTimeout after ctx has ended.
-func (s *Settler) watch(ctx, work context.Context, stop context.CancelCauseFunc) {
+// watchStop ends work when it is abandoned, or DrainTimeout after ctx has ended.
+func (s *Settler) watchStop(ctx, work context.Context, stop context.CancelCauseFunc) {
 	var drained <-chan time.Time
 	ended := ctx.Done()
 	for {
@@ -130,7 +130,7 @@ func (s *Settler) watch(ctx, work context.Context, stop context.CancelCauseFunc)
 		case <-ended:
 			ended, drained = nil, time.After(s.opts.DrainTimeout)
 		case <-drained:
-			stop(errDrained)
+			stop(errDrainTimeout)
 		case <-s.opts.Abandon:
 			stop(nil)
 		case <-work.Done():
@@ -148,5 +148,5 @@ func (s *Settler) claimLast(ctx context.Context) int {
 	case !s.opts.Available():
 		return 0
 	}
-	return len(s.held)
+	return len(s.claimed)
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestClaimsAreBounded has the API server unavailable, so that nothing that is claimed is returned.
-func TestClaimsAreBounded(t *testing.T) {
+// TestClaimLimit has the API server unavailable, so that nothing that is claimed is returned.
+func TestClaimLimit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ namespaces, want int }{
 		"of one namespace":   {1, 64},
 		"of many namespaces": {10, 117},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(r *rig) {
+			runInBubble(t, func(r *rig) {
 				for i := range 1000 {
 					r.queue.writes = append(r.queue.writes, r.pendingIn(fmt.Sprint("ns", i%tt.namespaces), fmt.Sprint("e", i)))
 				}
@@ -34,29 +34,29 @@ func TestClaimsAreBounded(t *testing.T) {
 					return nil
 				}
 				r.run(3*time.Minute, settler.Options{})
-				if r.queue.most != tt.want || len(r.queue.came) != 1000 {
-					r.Errorf("%d groups claimed at the same time, want %d; %d written", r.queue.most, tt.want, len(r.queue.came))
+				if r.queue.maxClaimed != tt.want || len(r.queue.outcomes) != 1000 {
+					r.Errorf("%d groups claimed at the same time, want %d; %d written", r.queue.maxClaimed, tt.want, len(r.queue.outcomes))
 				}
 			})
 		})
 	}
 }
 
-// TestWritesThatFailKeepNoOtherNamespaceWaiting has more namespaces than claims can be full of, whose writes all fail as
+// TestFailingWritesDoNotDelayOtherNamespaces has more namespaces than claims can be full of, whose writes all fail as
 // if the API server took none.
-func TestWritesThatFailKeepNoOtherNamespaceWaiting(t *testing.T) {
-	bubble(t, func(r *rig) {
+func TestFailingWritesDoNotDelayOtherNamespaces(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		for i := range 1000 {
 			r.queue.writes = append(r.queue.writes, r.pendingIn(fmt.Sprint("failing", i%10), fmt.Sprint("e", i)))
 		}
 		r.answer = func(q *request) error {
-			if strings.Contains(q.says, "failing") {
+			if strings.Contains(q.text, "failing") {
 				return errRefused
 			}
 			return nil
 		}
 		abandon := make(chan struct{})
-		ended := r.start(&endless{r.queue}, time.Hour, settler.Options{Abandon: abandon})
+		ended := r.start(&ignorePending{r.queue}, time.Hour, settler.Options{Abandon: abandon})
 		<-time.After(time.Minute)
 		quiet := r.pendingIn("quiet", "quiet")
 		r.queue.mu.Lock()
@@ -65,24 +65,24 @@ func TestWritesThatFailKeepNoOtherNamespaceWaiting(t *testing.T) {
 		<-time.After(time.Minute)
 		close(abandon)
 		ended()
-		if !slices.Contains(r.queue.came, "quiet written") {
+		if !slices.Contains(r.queue.outcomes, "quiet written") {
 			r.Error("a write waits for those of other namespaces, which fail")
 		}
 	})
 }
 
-func TestWhatAPartialClaimBringsIsWritten(t *testing.T) {
-	bubble(t, func(r *rig) {
+func TestPartialClaimIsWritten(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		a, b := r.pending("a"), r.pending("b")
 		r.queue.writes = []store.PendingWrite{a, b}
-		r.queue.claims, r.queue.brings = 8, []store.PendingWrite{a}
+		r.queue.failingClaims, r.queue.claimResult = 8, []store.PendingWrite{a}
 		wait := r.start(r.queue, 10*time.Second, settler.Options{})
 		<-time.After(1500 * time.Millisecond)
-		if got := fmt.Sprint(r.did()); got != "[patch default/a]" {
+		if got := fmt.Sprint(r.requestTexts()); got != "[patch default/a]" {
 			r.Errorf("did %s while the store did not return all, want a patch of a", got)
 		}
 		wait()
-		if got := fmt.Sprint(r.queue.came); got != "[a written b written]" {
+		if got := fmt.Sprint(r.queue.outcomes); got != "[a written b written]" {
 			r.Errorf("%s, want both written, each once", got)
 		}
 		if len(r.logged) != 1 {
@@ -91,8 +91,8 @@ func TestWhatAPartialClaimBringsIsWritten(t *testing.T) {
 	})
 }
 
-func TestNothingIsClaimedOrWrittenWhileTheStoreIsUnavailable(t *testing.T) {
-	bubble(t, func(r *rig) {
+func TestSettlerPausesWhileStoreIsUnavailable(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		var mu sync.Mutex
 		available := false
 		set := func(to bool) {
@@ -107,11 +107,11 @@ func TestNothingIsClaimedOrWrittenWhileTheStoreIsUnavailable(t *testing.T) {
 			return available
 		}})
 		<-time.After(5 * time.Second)
-		if r.queue.most != 0 {
+		if r.queue.maxClaimed != 0 {
 			r.Error("claimed while the store is unavailable")
 		}
 		r.answer = func(q *request) error {
-			if q.n == 1 {
+			if q.number == 1 {
 				set(false)
 				return errRefused
 			}
@@ -119,43 +119,43 @@ func TestNothingIsClaimedOrWrittenWhileTheStoreIsUnavailable(t *testing.T) {
 		}
 		set(true)
 		<-time.After(5 * time.Second)
-		if got := fmt.Sprint(r.did()); got != "[patch default/a]" {
+		if got := fmt.Sprint(r.requestTexts()); got != "[patch default/a]" {
 			r.Errorf("did %s, want one patch, and none since the store is unavailable", got)
 		}
 		set(true)
 		wait()
-		if got := fmt.Sprint(r.queue.came); got != "[a written]" {
+		if got := fmt.Sprint(r.queue.outcomes); got != "[a written]" {
 			r.Errorf("%s, want a written", got)
 		}
 	})
 }
 
-// TestWritesOfOneGroupAreMadeInOrder holds that what an Event hands over comes before the notice that takes it over.
-func TestWritesOfOneGroupAreMadeInOrder(t *testing.T) {
-	bubble(t, func(r *rig) {
+// TestGroupWritesKeepOrder holds that what an Event hands over comes before the notice that takes it over.
+func TestGroupWritesKeepOrder(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		for i := range 20 {
 			r.queue.writes = append(r.queue.writes, r.pending(fmt.Sprintf("e%02d", i), func(p *store.PendingWrite) {
 				p.Ref = store.Ref{Group: store.KeyOf("g"), ID: uint64(i)}
 			}))
 		}
 		r.run(time.Second, settler.Options{})
-		if len(r.queue.came) != 20 || !slices.IsSorted(r.queue.came) {
-			r.Errorf("%v, want all in order", r.queue.came)
+		if len(r.queue.outcomes) != 20 || !slices.IsSorted(r.queue.outcomes) {
+			r.Errorf("%v, want all in order", r.queue.outcomes)
 		}
 	})
 }
 
-func TestAnOutcomeThatTheStoreDidNotTakeIsSaidAgainWithoutAnotherWrite(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.queue.writes, r.queue.completes = []store.PendingWrite{r.pending("a")}, 3
+func TestCompleteIsRetriedWithoutRewriting(t *testing.T) {
+	runInBubble(t, func(r *rig) {
+		r.queue.writes, r.queue.failingCompletes = []store.PendingWrite{r.pending("a")}, 3
 		r.run(10*time.Second, settler.Options{})
-		if got := fmt.Sprint(r.did(), r.queue.came, r.results); got != "[patch default/a] [a written] [written]" {
+		if got := fmt.Sprint(r.requestTexts(), r.queue.outcomes, r.results); got != "[patch default/a] [a written] [written]" {
 			r.Errorf("did %s", got)
 		}
 	})
 }
 
-func TestADrainFailsWhenSomethingIsStillPending(t *testing.T) {
+func TestDrainFailsWithPendingWrites(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		breaks func(*rig)
@@ -168,14 +168,14 @@ func TestADrainFailsWhenSomethingIsStillPending(t *testing.T) {
 			"counts of 2 or more sources and objects are still pending after a drain of 15s",
 		},
 		"the store does not answer": {
-			func(r *rig) { r.queue.claims = 1 << 20 },
+			func(r *rig) { r.queue.failingClaims = 1 << 20 },
 			settler.Options{DrainTimeout: time.Second},
 			"counts of 1 or more sources and objects are still pending after a drain of 1s",
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(r *rig) {
+			runInBubble(t, func(r *rig) {
 				r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b")}
 				tt.breaks(r)
 				err := r.settle(r.queue, time.Minute, tt.o)
@@ -183,7 +183,7 @@ func TestADrainFailsWhenSomethingIsStillPending(t *testing.T) {
 					r.Errorf("error %v, want %s", err, tt.want)
 				}
 				drain := cmp.Or(tt.o.DrainTimeout, 15*time.Second)
-				if took := time.Since(r.began); took != time.Minute+drain {
+				if took := time.Since(r.started); took != time.Minute+drain {
 					r.Errorf("ended after %v, want %v", took, time.Minute+drain)
 				}
 			})
@@ -191,8 +191,8 @@ func TestADrainFailsWhenSomethingIsStillPending(t *testing.T) {
 	}
 }
 
-func TestOfASharedStoreOnlyWhatIsClaimedIsDrained(t *testing.T) {
-	bubble(t, func(r *rig) {
+func TestSharedStoreDrainsClaimsOnly(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b", func(p *store.PendingWrite) { p.Due = time.Now().Add(time.Hour) })}
 		r.answer = func(q *request) error {
 			if q.after < time.Minute {
@@ -201,16 +201,16 @@ func TestOfASharedStoreOnlyWhatIsClaimedIsDrained(t *testing.T) {
 			return nil
 		}
 		r.run(time.Minute, settler.Options{Shared: true})
-		if want := []string{"a written"}; !slices.Equal(r.queue.came, want) {
-			r.Errorf("came %v, want %v", r.queue.came, want)
+		if want := []string{"a written"}; !slices.Equal(r.queue.outcomes, want) {
+			r.Errorf("came %v, want %v", r.queue.outcomes, want)
 		}
 	})
 }
 
-// TestASharedStoreThatIsUnavailableIsNotWaitedFor holds that what is claimed of it is left to the next
+// TestDrainDoesNotWaitForUnavailableSharedStore holds that what is claimed of it is left to the next
 // replica: it is pending in the store still.
-func TestASharedStoreThatIsUnavailableIsNotWaitedFor(t *testing.T) {
-	bubble(t, func(r *rig) {
+func TestDrainDoesNotWaitForUnavailableSharedStore(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a")}
 		var unavailable atomic.Bool
 		r.answer = func(*request) error {
@@ -218,35 +218,35 @@ func TestASharedStoreThatIsUnavailableIsNotWaitedFor(t *testing.T) {
 			return errRefused
 		}
 		r.run(time.Minute, settler.Options{Shared: true, Available: func() bool { return !unavailable.Load() }})
-		if took := time.Since(r.began); took != time.Minute || len(r.queue.came) > 0 {
-			r.Errorf("ended after %v with %v, want 1m0s and nothing completed", took, r.queue.came)
+		if took := time.Since(r.started); took != time.Minute || len(r.queue.outcomes) > 0 {
+			r.Errorf("ended after %v with %v, want 1m0s and nothing completed", took, r.queue.outcomes)
 		}
 	})
 }
 
-func TestASettlerThatAbandonsWritesNoMore(t *testing.T) {
-	bubble(t, func(r *rig) {
+func TestAbandonStopsWrites(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b"), r.pending("c")}
 		abandon := make(chan struct{})
 		r.answer = func(q *request) error {
-			if q.n == 3 {
+			if q.number == 3 {
 				close(abandon)
 			}
 			return errRefused // so that all are tried again
 		}
 		r.run(time.Hour, settler.Options{Abandon: abandon})
-		if took := time.Since(r.began); took > time.Second {
+		if took := time.Since(r.started); took > time.Second {
 			r.Errorf("ended after %v, want at once", took)
 		}
 		if len(r.requests) != 3 {
-			r.Errorf("did %v, want 3 requests", r.did())
+			r.Errorf("did %v, want 3 requests", r.requestTexts())
 		}
 	})
 }
 
-// TestTheLagIsTheTimeSinceAWriteFellDue holds that it is reported once for each write that the API
+// TestLagIsTimeSinceDue holds that it is reported once for each write that the API
 // server took, with the time that retries took.
-func TestTheLagIsTheTimeSinceAWriteFellDue(t *testing.T) {
+func TestLagIsTimeSinceDue(t *testing.T) {
 	t.Parallel()
 	due := func(ago time.Duration) func(*store.PendingWrite) {
 		return func(p *store.PendingWrite) { p.Due = time.Now().Add(-ago) }
@@ -258,14 +258,14 @@ func TestTheLagIsTheTimeSinceAWriteFellDue(t *testing.T) {
 		}
 		r.remove("default", "missing")
 		r.answer = func(q *request) error {
-			if q.says == "patch default/retried" && q.after < 4*time.Second {
+			if q.text == "patch default/retried" && q.after < 4*time.Second {
 				return errRefused
 			}
 			return nil
 		}
 		r.run(6*time.Second, settler.Options{})
 		var lags []time.Duration
-		for _, late := range r.late {
+		for _, late := range r.lags {
 			lags = append(lags, late.Truncate(time.Second))
 		}
 		slices.Sort(lags)

@@ -14,18 +14,18 @@ import (
 // again when it finds that it is not stored. The Events are in the spool; memory holds some 30 bytes of each live one.
 type apiServer struct {
 	spool  *spool
-	events names
+	events hashIndex
 	seed   maphash.Seed
 	ttl    time.Duration // of an Event after its last write
 }
 
-// kept is where an Event is, and when it was written last.
-type kept struct {
+// location is where an Event is, and when it was written last.
+type location struct {
 	at     int64 // in nanoseconds of Unix time
 	offset int64 // its complement if it was refused
 }
 
-func (k kept) refused() bool { return k.offset < 0 }
+func (k location) refused() bool { return k.offset < 0 }
 
 func newAPIServer(s *spool, ttl time.Duration) *apiServer {
 	return &apiServer{spool: s, seed: maphash.MakeSeed(), ttl: ttl}
@@ -35,10 +35,12 @@ func (a *apiServer) hash(namespace, name string) uint64 {
 	return maphash.Comparable(a.seed, [...]string{namespace, name})
 }
 
-func (a *apiServer) expired(now time.Time, k kept) bool { return now.UnixNano()-k.at >= int64(a.ttl) }
+func (a *apiServer) expired(now time.Time, k location) bool {
+	return now.UnixNano()-k.at >= int64(a.ttl)
+}
 
 // find returns where the Event of a name is.
-func (a *apiServer) find(now time.Time, namespace, name string) (k kept, known bool) {
+func (a *apiServer) find(now time.Time, namespace, name string) (k location, known bool) {
 	k, known = a.events.get(a.hash(namespace, name))
 	return k, known && !a.expired(now, k)
 }
@@ -75,7 +77,7 @@ func (a *apiServer) put(now time.Time, w *write, e *corev1.Event, refused bool) 
 	if refused {
 		offset = ^offset
 	}
-	a.events.set(a.hash(e.Namespace, e.Name), kept{now.UnixNano(), offset}, func(k kept) bool { return a.expired(now, k) })
+	a.events.set(a.hash(e.Namespace, e.Name), location{now.UnixNano(), offset}, func(k location) bool { return a.expired(now, k) })
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-func TestAnAPIServerForgetsWhatExpires(t *testing.T) {
+func TestAPIServerExpiresEvents(t *testing.T) {
 	api := newAPIServer(readAll(t, text(event("a", "one", noon()))).spool, EventTTL)
 	const n = 3 * 4096
 	for i := range n {
@@ -40,22 +40,22 @@ func TestAnAPIServerForgetsWhatExpires(t *testing.T) {
 	}
 }
 
-func TestTheUpdateOfKubectlThatMovesNothingIsNoRecorders(t *testing.T) {
+func TestKubectlUpdateIsNoRecorderUpdate(t *testing.T) {
 	same := request("update", "a", 200, sec(1), event("a", "one", sec(0)))
 	log := text(request("create", "a", 201, sec(0), event("a", "one", sec(0))))
-	_, byRecorder := simulated(t, readAll(t, log+text(same)), defaults(nil))
+	_, byRecorder := runTrace(t, readAll(t, log+text(same)), defaults(nil))
 	same["requestURI"] = same["requestURI"].(string) + "?fieldManager=kubectl-label"
-	_, byKubectl := simulated(t, readAll(t, log+text(same)), defaults(nil))
+	_, byKubectl := runTrace(t, readAll(t, log+text(same)), defaults(nil))
 	if byRecorder[1] != "update a: merge" || byKubectl[1] != "update a: admit" {
 		t.Errorf("a recorder's became %q and kubectl's %q, want one merged and one admitted", byRecorder[1], byKubectl[1])
 	}
 }
 
-// TestARecorderOfCoreSendsItsMessageWithEachCount holds it by a message that is cut when the Event is created: only the settler may write a
+// TestCoreRecorderPatchesIncludeMessage holds it by a message that is cut when the Event is created: only the settler may write a
 // count after that, or the whole message would be put back. Recorders of events.k8s.io send the series alone.
-func TestARecorderOfCoreSendsItsMessageWithEachCount(t *testing.T) {
+func TestCoreRecorderPatchesIncludeMessage(t *testing.T) {
 	long := strings.Repeat("m", 2000)
-	core, later := repeated("core", 2, sec(1200)), event("later", long, sec(0))
+	core, later := repeatedEvent("core", 2, sec(1200)), event("later", long, sec(0))
 	core.Message = long
 	later.Source, later.ReportingController, later.ReportingInstance, later.Action = corev1.EventSource{}, "queue", "queue-0", "Wait"
 	later.Count, later.FirstTimestamp, later.LastTimestamp = 0, metav1.Time{}, metav1.Time{}
@@ -69,7 +69,7 @@ func TestARecorderOfCoreSendsItsMessageWithEachCount(t *testing.T) {
 		{core, []string{"create core: admit", "patch core: merge"}},
 		{later, []string{"create later: admit", "patch later: admit"}},
 	} {
-		if _, got := simulated(t, readAll(t, listed(t, test.event)), o); !slices.Equal(got, test.want) {
+		if _, got := runTrace(t, readAll(t, listOf(t, test.event)), o); !slices.Equal(got, test.want) {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}

@@ -243,7 +243,7 @@ func (l *line) skip() error {
 	case ref == nil || ref.Resource != "events" || ref.Subresource != "" || ref.APIGroup != "" && ref.APIGroup != eventsv1.GroupName,
 		!slices.Contains([]verb{create, update, patch, remove}, verb(l.Verb)):
 		return skipped("requests that do not write one Event")
-	case l.ResponseStatus == nil || !reached(l.ResponseStatus.Code):
+	case l.ResponseStatus == nil || !reachedWebhook(l.ResponseStatus.Code):
 		return skipped("requests that failed before or after admission")
 	case l.parameter("dryRun") != "":
 		return skipped("dry runs")
@@ -257,9 +257,9 @@ func (l *line) skip() error {
 	return unknown("the audit level is lower than Request")
 }
 
-// reached reports whether a request with this status reached the webhook, or would have. If the Event or
+// reachedWebhook reports whether a request with this status reached the webhook, or would have. If the Event or
 // the namespace does not exist, it fails before; what the API server calls invalid reaches one phase only.
-func reached(code int32) bool { return code/100 == 2 || code == 409 || code == 429 }
+func reachedWebhook(code int32) bool { return code/100 == 2 || code == 409 || code == 429 }
 
 // parameter is one of the request's URI.
 func (l *line) parameter(name string) string {
@@ -295,8 +295,8 @@ func (l *line) moment() (at, clock time.Time) {
 		return l.Received.Time, l.Received.Time
 	}
 	for _, webhook := range [...]string{"mutate.events.eventquota.io/", "validate.events.eventquota.io/"} {
-		if m := admission.ParseMoment(l.Annotations[webhook+admission.AnnotationDecided]); !m.At.IsZero() {
-			return m.At.Add(time.Duration(m.After) * time.Microsecond), m.At
+		if m := admission.ParseDecisionTime(l.Annotations[webhook+admission.AnnotationDecided]); !m.At.IsZero() {
+			return m.At.Add(time.Duration(m.Offset) * time.Microsecond), m.At
 		}
 	}
 	return l.Received.Time, l.Received.Time

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRecordingsThatWentWrong has small inputs of kinds that people have, of which a number was wrong or a message was useless.
-func TestRecordingsThatWentWrong(t *testing.T) {
+// TestRecordingRegressions has small inputs of kinds that people have, of which a number was wrong or a message was useless.
+func TestRecordingRegressions(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
 		"two-documents.json":        "2 Events as JSON; broken: 3 the rest is not read: it is no JSON from byte 2150 on; 2 to 2: 2 instead of 2",
@@ -34,15 +34,15 @@ func TestRecordingsThatWentWrong(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer trace.Close()
-			if diff := cmp.Diff(want, found(t, trace)); diff != "" {
+			if diff := cmp.Diff(want, summarize(t, trace)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// found is what was read, and what became of it, in one line.
-func found(t *testing.T, trace *Trace) string {
+// summarize is what was read, and what became of it, in one line.
+func summarize(t *testing.T, trace *Trace) string {
 	t.Helper()
 	in := &trace.Input
 	var all []string
@@ -70,7 +70,7 @@ func found(t *testing.T, trace *Trace) string {
 	for _, bound := range in.Bounds() {
 		o := defaults(nil)
 		o.Bound = bound
-		r, _ := simulated(t, trace, o)
+		r, _ := runTrace(t, trace, o)
 		runs = append(runs, strings.TrimSpace(fmt.Sprintf("%s %d instead of %d", bound, r.EtcdWrites.After, r.EtcdWrites.Before)))
 	}
 	return fmt.Sprintf("%s; %d to %d: %s", strings.Join(all, "; "), in.Fewest, in.Most, strings.Join(runs, ", "))

@@ -13,9 +13,9 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// annotated is a line of an audit log whose request the webhook decided at these
+// decidedLine is a line of an audit log whose request the webhook decided at these
 // moments.
-func annotated(l map[string]any, mutated, validated string) string {
+func decidedLine(l map[string]any, mutated, validated string) string {
 	annotations := map[string]any{"authorization.k8s.io/decision": "allow"}
 	if mutated != "" {
 		annotations["mutate.events.eventquota.io/"+admission.AnnotationDecided] = mutated
@@ -30,7 +30,7 @@ func annotated(l map[string]any, mutated, validated string) string {
 // micros is a moment a number of microseconds after noon.
 func micros(n int64) string { return fmt.Sprint(noon().UnixMicro() + n) }
 
-func TestWhatWasDecidedFirstIsDecidedFirst(t *testing.T) {
+func TestWritesAreOrderedByDecisionTime(t *testing.T) {
 	burst := func(n int) func(*policy.Policy) {
 		return func(p *policy.Policy) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = n, 0 }
 	}
@@ -43,31 +43,31 @@ func TestWhatWasDecidedFirstIsDecidedFirst(t *testing.T) {
 		want   []string
 	}{
 		"by annotations, not by when the API server received it": {
-			log:  annotated(creates("a", "one", 0), micros(900), "") + annotated(creates("b", "one", 1), micros(800), ""),
+			log:  decidedLine(creates("a", "one", 0), micros(900), "") + decidedLine(creates("b", "one", 1), micros(800), ""),
 			want: []string{"create b: admit", "create a: merge"},
 		},
 		"by what a moment has after its time": {
-			log:  annotated(creates("a", "one", 0), micros(0)+"+2", "") + annotated(creates("b", "one", 1), micros(1), ""),
+			log:  decidedLine(creates("a", "one", 0), micros(0)+"+2", "") + decidedLine(creates("b", "one", 1), micros(1), ""),
 			want: []string{"create b: admit", "create a: merge"},
 		},
 		"in the validating phase where the webhook is installed for that only": {
-			log:    annotated(creates("a", "one", 0), "", micros(500)) + annotated(creates("b", "two", 1), "", micros(200)),
+			log:    decidedLine(creates("a", "one", 0), "", micros(500)) + decidedLine(creates("b", "two", 1), "", micros(200)),
 			change: burst(1),
 			want:   []string{"create b: admit", "create a: drop"},
 		},
 		"of updates too": {
-			log: annotated(creates("a", "one", 0), micros(0), "") +
-				annotated(request("patch", "a", 200, sec(20), counted(2, sec(20))), "", micros(70e6)) +
-				annotated(request("patch", "a", 200, sec(21), counted(3, sec(21))), "", micros(21e6)),
+			log: decidedLine(creates("a", "one", 0), micros(0), "") +
+				decidedLine(request("patch", "a", 200, sec(20), countPatch(2, sec(20))), "", micros(70e6)) +
+				decidedLine(request("patch", "a", 200, sec(21), countPatch(3, sec(21))), "", micros(21e6)),
 			want: []string{"create a: admit", "patch a: admit", "patch a: admit"},
 		},
 		"by when they were received, where annotations are none": {
-			log:  annotated(creates("a", "one", 0), "soon", "later") + annotated(creates("b", "one", 1), "-1", ""),
+			log:  decidedLine(creates("a", "one", 0), "soon", "later") + decidedLine(creates("b", "one", 1), "-1", ""),
 			want: []string{"create a: admit", "create b: merge"},
 		},
 	} {
 		t.Run(says, func(t *testing.T) {
-			_, got := simulated(t, readAll(t, test.log), defaults(test.change))
+			_, got := runTrace(t, readAll(t, test.log), defaults(test.change))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("decisions (-want +got):\n%s", diff)
 			}
@@ -75,17 +75,17 @@ func TestWhatWasDecidedFirstIsDecidedFirst(t *testing.T) {
 	}
 }
 
-// TestABucketIsAskedAtTheTimeThatTheStoreWasGiven has one request overtake another
+// TestBucketUsesRecordedStoreTime has one request overtake another
 // between its clock and the lock of the store.
-func TestABucketIsAskedAtTheTimeThatTheStoreWasGiven(t *testing.T) {
+func TestBucketUsesRecordedStoreTime(t *testing.T) {
 	oneASecond := defaults(func(p *policy.Policy) {
 		p.SpamFilter.Burst, p.SpamFilter.Tokens, p.SpamFilter.Interval, p.SpamFilter.ReservePerReason = 1, 1, time.Second, 0
 	})
-	lines := annotated(request("create", "a", 201, sec(0), event("a", "one", sec(0))), micros(0), "") +
+	lines := decidedLine(request("create", "a", 201, sec(0), event("a", "one", sec(0))), micros(0), "") +
 		// c takes the token that is there after a second. The clock of b says 700ms.
-		annotated(request("create", "c", 201, sec(1), event("c", "three", sec(1))), micros(1e6+5), "") +
-		annotated(request("create", "b", 429, sec(1), event("b", "two", sec(1))), micros(700_000)+"+300006", "")
-	_, got := simulated(t, readAll(t, lines), oneASecond)
+		decidedLine(request("create", "c", 201, sec(1), event("c", "three", sec(1))), micros(1e6+5), "") +
+		decidedLine(request("create", "b", 429, sec(1), event("b", "two", sec(1))), micros(700_000)+"+300006", "")
+	_, got := runTrace(t, readAll(t, lines), oneASecond)
 	if want := []string{"create a: admit", "create c: admit", "create b: drop"}; !slices.Equal(got, want) {
 		t.Errorf("decisions %v, want %v", got, want)
 	}

@@ -17,20 +17,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// three are Events in every form in which a test has them.
-type three struct {
+// recordings are Events in every form in which a test has them.
+type recordings struct {
 	events               []any
 	lines, watch, audit  string
 	list, rawList, batch string
 }
 
-func newThree(t *testing.T) *three {
+func newRecordings(t *testing.T) *recordings {
 	t.Helper()
-	f := &three{events: []any{event("a", "one", sec(0)), event("b", "two", sec(1)), event("c", "three", sec(2))}}
+	f := &recordings{events: []any{event("a", "one", sec(0)), event("b", "two", sec(1)), event("c", "three", sec(2))}}
 	var requests, kindless []any
 	for i, e := range f.events {
 		f.lines += text(e)
-		f.watch += watched("ADDED", e)
+		f.watch += watchLine("ADDED", e)
 		r := request("create", string(rune('a'+i)), 201, sec(i), e)
 		f.audit += text(r)
 		bare := map[string]any{}
@@ -44,14 +44,14 @@ func newThree(t *testing.T) *three {
 		raw.Kind, raw.APIVersion = "", ""
 		kindless = append(kindless, raw)
 	}
-	f.list = listed(t, f.events...)
+	f.list = listOf(t, f.events...)
 	f.rawList = text(map[string]any{"kind": "EventList", "apiVersion": "v1", "metadata": map[string]any{}, "items": kindless})
 	f.batch = text(map[string]any{"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "items": requests})
 	return f
 }
 
-// wrapped has each line of a log as a collector or a cloud wraps it.
-func wrapped(log string, wrap func(line string) any) string {
+// wrapLines has each line of a log as a collector or a cloud wraps it.
+func wrapLines(log string, wrap func(line string) any) string {
 	var b strings.Builder
 	for line := range strings.Lines(log) {
 		b.WriteString(text(wrap(strings.TrimSuffix(line, "\n"))))
@@ -59,7 +59,7 @@ func wrapped(log string, wrap func(line string) any) string {
 	return b.String()
 }
 
-func packed(t *testing.T, content string, open func(io.Writer) (io.WriteCloser, error)) string {
+func compress(t *testing.T, content string, open func(io.Writer) (io.WriteCloser, error)) string {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := open(&b)
@@ -95,9 +95,9 @@ func asYAML(t *testing.T, content string) string {
 	return string(document)
 }
 
-// TestEachFormIsReadAndSaid reads the same three Events in every form.
-func TestEachFormIsReadAndSaid(t *testing.T) {
-	f := newThree(t)
+// TestEachFormIsRecognized reads the same three Events in every form.
+func TestEachFormIsRecognized(t *testing.T) {
+	f := newRecordings(t)
 	prefix := func(log string) string {
 		return "node-1 " + strings.ReplaceAll(strings.TrimSuffix(log, "\n"), "\n", "\nnode-1 ") + "\n"
 	}
@@ -114,7 +114,7 @@ func TestEachFormIsReadAndSaid(t *testing.T) {
 	const audit = "3 audit log of the API server"
 	for says, test := range map[string]struct{ content, form string }{
 		"lines":                       {f.lines, "3 Events as JSON lines"},
-		"lines without a kind":        {wrapped(f.lines, func(line string) any { return kindless(t, line) }), "3 Events as JSON lines"},
+		"lines without a kind":        {wrapLines(f.lines, func(line string) any { return kindless(t, line) }), "3 Events as JSON lines"},
 		"values one after the other":  {strings.ReplaceAll(f.lines, "\n", " "), "3 Events as JSON"},
 		"pretty values":               {pretty(f.lines), "3 Events as JSON"},
 		"an array":                    {array(f.lines), "3 Events as JSON"},
@@ -122,7 +122,7 @@ func TestEachFormIsReadAndSaid(t *testing.T) {
 		"a list":                      {f.list, "3 Events as JSON"},
 		"a list in one line":          {f.rawList, "3 Events as JSON"},
 		"a list with its items first": {text(map[string]any{"apiVersion": "v1", "items": f.events}), "3 Events as JSON"},
-		"a list for each line":        {wrapped(f.lines, func(line string) any { return map[string]any{"items": []any{json.RawMessage(line)}} }), "3 Events as JSON"},
+		"a list for each line":        {wrapLines(f.lines, func(line string) any { return map[string]any{"items": []any{json.RawMessage(line)}} }), "3 Events as JSON"},
 		"YAML":                        {asYAML(t, f.list), "3 Events as YAML"},
 		"YAML of several documents":   {strings.Join([]string{asYAML(t, text(f.events[0])), asYAML(t, text(f.events[1])), asYAML(t, text(f.events[2]))}, "---\n"), "3 Events as YAML"},
 		"a watch":                     {f.watch, "3 watch as JSON lines"},
@@ -132,19 +132,19 @@ func TestEachFormIsReadAndSaid(t *testing.T) {
 		"an array of an audit log":    {array(f.audit), audit + " as JSON"},
 		"a log with a node's name":    {prefix(f.audit), audit + " as JSON lines with a prefix"},
 		"a log after other lines":     {"Defaulted container\n" + f.audit, audit + " as JSON lines, broken 1"},
-		"a log of Docker":             {wrapped(f.audit, func(line string) any { return map[string]any{"log": line + "\n", "stream": "stdout"} }), audit + " as JSON lines"},
-		"a log of Vector":             {wrapped(f.audit, func(line string) any { return map[string]any{"message": line, "host": "a"} }), audit + " as JSON lines"},
-		"a log of Loki":               {wrapped(f.audit, func(line string) any { return map[string]any{"labels": map[string]any{}, "line": line} }), audit + " as JSON lines"},
-		"a log of Elasticsearch":      {wrapped(f.audit, func(line string) any { return map[string]any{"_source": map[string]any{"message": line}} }), audit + " as JSON lines"},
-		"a log of Azure": {wrapped(f.audit, func(line string) any {
+		"a log of Docker":             {wrapLines(f.audit, func(line string) any { return map[string]any{"log": line + "\n", "stream": "stdout"} }), audit + " as JSON lines"},
+		"a log of Vector":             {wrapLines(f.audit, func(line string) any { return map[string]any{"message": line, "host": "a"} }), audit + " as JSON lines"},
+		"a log of Loki":               {wrapLines(f.audit, func(line string) any { return map[string]any{"labels": map[string]any{}, "line": line} }), audit + " as JSON lines"},
+		"a log of Elasticsearch":      {wrapLines(f.audit, func(line string) any { return map[string]any{"_source": map[string]any{"message": line}} }), audit + " as JSON lines"},
+		"a log of Azure": {wrapLines(f.audit, func(line string) any {
 			return map[string]any{"category": "kube-audit", "properties": map[string]any{"log": line}}
 		}), audit + " as JSON lines"},
 		"an export of CloudWatch":        {exported(f.audit, func(line string) any { return map[string]any{"timestamp": 1, "message": line} }), audit + " as JSON"},
-		"Events of Cloud Logging":        {array(wrapped(f.lines, func(line string) any { return map[string]any{"insertId": "x", "jsonPayload": json.RawMessage(line)} })), "3 Events as JSON"},
-		"gzip":                           {packed(t, f.audit, gzipped), audit + " as JSON lines, gzip"},
-		"two files of gzip, one behind":  {packed(t, f.audit[:len(f.audit)/2], gzipped) + packed(t, f.audit[len(f.audit)/2:], gzipped), audit + " as JSON lines, gzip"},
-		"zstd":                           {packed(t, f.audit, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) }), audit + " as JSON lines, zstd"},
-		"gzip in gzip":                   {packed(t, packed(t, f.audit, gzipped), gzipped), audit + " as JSON lines, gzip, gzip"},
+		"Events of Cloud Logging":        {array(wrapLines(f.lines, func(line string) any { return map[string]any{"insertId": "x", "jsonPayload": json.RawMessage(line)} })), "3 Events as JSON"},
+		"gzip":                           {compress(t, f.audit, gzipped), audit + " as JSON lines, gzip"},
+		"two files of gzip, one behind":  {compress(t, f.audit[:len(f.audit)/2], gzipped) + compress(t, f.audit[len(f.audit)/2:], gzipped), audit + " as JSON lines, gzip"},
+		"zstd":                           {compress(t, f.audit, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) }), audit + " as JSON lines, zstd"},
+		"gzip in gzip":                   {compress(t, compress(t, f.audit, gzipped), gzipped), audit + " as JSON lines, gzip, gzip"},
 		"with a byte order mark":         {"\ufeff" + f.lines, "3 Events as JSON lines"},
 		"UTF-16 as PowerShell writes it": {asUTF16(t, f.list, unicode.LittleEndian, unicode.UseBOM), "3 Events as JSON, UTF-16"},
 		"UTF-16 the other way round":     {asUTF16(t, f.lines, unicode.BigEndian, unicode.UseBOM), "3 Events as JSON lines, UTF-16"},
@@ -171,7 +171,7 @@ func TestEachFormIsReadAndSaid(t *testing.T) {
 			if diff := cmp.Diff(want, in); diff != "" {
 				t.Fatalf("Input (-want +got):\n%s", diff)
 			}
-			if _, got := simulated(t, trace, defaults(nil)); !slices.Equal(got, []string{"create a: admit", "create b: admit", "create c: admit"}) {
+			if _, got := runTrace(t, trace, defaults(nil)); !slices.Equal(got, []string{"create a: admit", "create b: admit", "create c: admit"}) {
 				t.Errorf("decisions %v", got)
 			}
 		})
@@ -197,8 +197,8 @@ func exported(log string, wrap func(line string) any) string {
 	return text(map[string]any{"events": all, "searchedLogStreams": []any{}})
 }
 
-// TestWhatCannotBeReadSaysWhatWouldHelp holds what is said of files that have Events in a form that says too little.
-func TestWhatCannotBeReadSaysWhatWouldHelp(t *testing.T) {
+// TestUnreadableFormsSuggestFix holds what is said of files that have Events in a form that says too little.
+func TestUnreadableFormsSuggestFix(t *testing.T) {
 	for says, test := range map[string]struct{ content, want string }{
 		"nothing":           {"", "it is empty"},
 		"white space":       {" \n\n", "it is empty"},
@@ -213,7 +213,7 @@ func TestWhatCannotBeReadSaysWhatWouldHelp(t *testing.T) {
 		"bytes":             {"\x00\x01\x02\xff", "it is not an audit log of the API server, a watch or Events, in JSON or YAML"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			_, err := Read(t.Context(), []Source{From("a", strings.NewReader(test.content))}, nil)
+			_, err := Read(t.Context(), []Source{NewSource("a", strings.NewReader(test.content))}, nil)
 			if err == nil || err.Error() != "a: "+test.want {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
@@ -221,15 +221,15 @@ func TestWhatCannotBeReadSaysWhatWouldHelp(t *testing.T) {
 	}
 }
 
-// TestWhatBreaksOffIsSaid cuts recordings, and holds that what is before the cut is read and that the rest is counted.
-func TestWhatBreaksOffIsSaid(t *testing.T) {
-	f := newThree(t)
+// TestTruncatedRecordingsAreReported cuts recordings, and holds that what is before the cut is read and that the rest is counted.
+func TestTruncatedRecordingsAreReported(t *testing.T) {
+	f := newRecordings(t)
 	for says, content := range map[string]string{
 		"lines": f.lines, "a list": f.list, "a watch": f.watch, "an audit log": f.audit, "an array": "[" + strings.ReplaceAll(strings.TrimSpace(f.lines), "\n", ",") + "]",
-		"gzip": packed(t, f.audit, gzipped),
+		"gzip": compress(t, f.audit, gzipped),
 	} {
 		for cut := 40; cut < len(content)-2; cut += max(1, len(content)/60) {
-			trace, err := Read(t.Context(), []Source{From("a", strings.NewReader(content[:cut]))}, nil)
+			trace, err := Read(t.Context(), []Source{NewSource("a", strings.NewReader(content[:cut]))}, nil)
 			if err != nil {
 				continue // it says why
 			}

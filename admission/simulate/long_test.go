@@ -12,13 +12,13 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestWhatIsTooLongToReadIsDecidedWithoutItsContent holds that an Event whose review is longer than what the webhook reads is
+// TestTooLongReviewIsDecidedWithoutContent holds that an Event whose review is longer than what the webhook reads is
 // merged into none, whatever form it was recorded in, and takes a token of each bucket for what cannot be read.
-func TestWhatIsTooLongToReadIsDecidedWithoutItsContent(t *testing.T) {
+func TestTooLongReviewIsDecidedWithoutContent(t *testing.T) {
 	const n, burst = 26, 25
 	for says, message := range map[string]string{
-		"of many bytes":                         strings.Repeat("x", admission.MaxBytes),
-		"of few bytes that are many in reviews": strings.Repeat("<", admission.MaxBytes/6),
+		"of many bytes":                         strings.Repeat("x", admission.MaxReviewBytes),
+		"of few bytes that are many in reviews": strings.Repeat("<", admission.MaxReviewBytes/6),
 	} {
 		t.Run(says, func(t *testing.T) {
 			var log, watch strings.Builder
@@ -27,11 +27,11 @@ func TestWhatIsTooLongToReadIsDecidedWithoutItsContent(t *testing.T) {
 			for i := range n {
 				e := event(fmt.Sprint("long-", i), message, sec(i))
 				log.WriteString(text(request("create", e.Name, 201, sec(i), e)))
-				watch.WriteString(watched("ADDED", e))
+				watch.WriteString(watchLine("ADDED", e))
 				items = append(items, e)
 			}
-			for form, content := range map[string]string{"an audit log": log.String(), "a watch": watch.String(), "a list": listed(t, items...)} {
-				result, _ := simulated(t, readAll(t, content), defaults(nil))
+			for form, content := range map[string]string{"an audit log": log.String(), "a watch": watch.String(), "a list": listOf(t, items...)} {
+				result, _ := runTrace(t, readAll(t, content), defaults(nil))
 				if diff := cmp.Diff(want, result.Outcomes); diff != "" {
 					t.Errorf("%s: outcomes (-want +got):\n%s", form, diff)
 				}
@@ -40,9 +40,9 @@ func TestWhatIsTooLongToReadIsDecidedWithoutItsContent(t *testing.T) {
 	}
 }
 
-// TestAReviewIsAsLongAsAllThatIsInIt holds what makes a review too long: the Event, the one that is stored, and the user.
-func TestAReviewIsAsLongAsAllThatIsInIt(t *testing.T) {
-	large := strings.Repeat("x", admission.MaxBytes*5/9) // two of them are too long
+// TestReviewLength holds what makes a review too long: the Event, the one that is stored, and the user.
+func TestReviewLength(t *testing.T) {
+	large := strings.Repeat("x", admission.MaxReviewBytes*5/9) // two of them are too long
 	created := func(change func(*corev1.Event)) map[string]any {
 		e := event("a", "short", sec(0))
 		change(e)
@@ -54,7 +54,7 @@ func TestAReviewIsAsLongAsAllThatIsInIt(t *testing.T) {
 	groups := message("short")
 	groups["user"] = map[string]any{"username": "kubelet", "groups": []string{large, large}}
 	// It drops what it can read.
-	o := defaults(func(p *policy.Policy) { p.Merge.Enabled, p.MaxMessageBytes = false, 2*admission.MaxBytes })
+	o := defaults(func(p *policy.Policy) { p.Merge.Enabled, p.MaxMessageBytes = false, 2*admission.MaxReviewBytes })
 	drops := policy.Default()
 	drops.Name, drops.Action, drops.Match.Reasons = "drops", policy.Drop, []string{"BackOff"}
 	o.Rules.Cluster.Policies = append([]*policy.Policy{drops}, o.Rules.Cluster.Policies...)
@@ -78,18 +78,18 @@ func TestAReviewIsAsLongAsAllThatIsInIt(t *testing.T) {
 		for _, line := range test.log {
 			log.WriteString(text(line))
 		}
-		if _, got := simulated(t, readAll(t, log.String()), o); cmp.Diff(test.want, got) != "" {
+		if _, got := runTrace(t, readAll(t, log.String()), o); cmp.Diff(test.want, got) != "" {
 			t.Errorf("%s: %q, want %q", says, got, test.want)
 		}
 	}
 }
 
-// TestWhatIsTooLongToReadGetsItsNameFromTheAPIServer has an Event that asks for a name, which the webhook cannot give it.
-func TestWhatIsTooLongToReadGetsItsNameFromTheAPIServer(t *testing.T) {
-	e := event("", strings.Repeat("x", admission.MaxBytes), sec(0))
+// TestTooLongReviewGetsNameFromAPIServer has an Event that asks for a name, which the webhook cannot give it.
+func TestTooLongReviewGetsNameFromAPIServer(t *testing.T) {
+	e := event("", strings.Repeat("x", admission.MaxReviewBytes), sec(0))
 	e.GenerateName = "long-"
 	line := request("create", "", 201, sec(0), e)
-	result, decisions := simulated(t, readAll(t, text(line)), defaults(nil))
+	result, decisions := runTrace(t, readAll(t, text(line)), defaults(nil))
 	if w := result.EtcdWrites; w.Before != 1 || w.After != 1 || len(decisions) != 1 || !strings.HasPrefix(decisions[0], "create long-") || !strings.HasSuffix(decisions[0], ": admit") {
 		t.Errorf("%+v, %q, want that it is admitted by a name that begins with long-", w, decisions)
 	}

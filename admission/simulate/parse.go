@@ -71,7 +71,7 @@ func (d *decoder) entry(to []decoded, e *recording.Entry, nested int, s *scratch
 	}
 	l := &s.line
 	if err := l.decode(e.Text); err != nil {
-		one.err = recording.Plain(err)
+		one.err = recording.PlainError(err)
 		return append(to, one)
 	}
 	l.APIVersion = cmp.Or(l.APIVersion, e.APIVersion)
@@ -160,7 +160,7 @@ func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string, s 
 			one.same = one.same[len(v):] // it is the same Event, whoever found it
 		}
 	}
-	one.shifted = rightTimes(e)
+	one.shifted = correctTimes(e)
 	w.At, w.Last = times(e)
 	if v != stored {
 		w.At = w.Last
@@ -223,7 +223,7 @@ func decodeEvent(text []byte, newAPI bool) (*corev1.Event, error) {
 // decode is decodeEvent. q is to be empty, and has the Event.
 func (q *quickEvent) decode(text []byte, newAPI bool) (*corev1.Event, error) {
 	if err := decode(text, q); err != nil {
-		return nil, recording.Plain(err)
+		return nil, recording.PlainError(err)
 	}
 	return q.convert(text, newAPI)
 }
@@ -247,7 +247,7 @@ func (q *quickEvent) convert(text []byte, newAPI bool) (*corev1.Event, error) {
 	}
 	var later eventsv1.Event // for what it has under other names
 	if err := decode(text, &later); err != nil {
-		return nil, recording.Plain(err)
+		return nil, recording.PlainError(err)
 	}
 	e.InvolvedObject, e.Message, e.ReportingController = later.Regarding, later.Note, later.ReportingController
 	e.Source, e.Count = later.DeprecatedSource, later.DeprecatedCount

@@ -53,7 +53,7 @@ func randomPatch(rnd *rand.Rand) string {
 	return patch + pick(rnd, "}", "}", "}", "}\n", "", "}}", "} {}")
 }
 
-func TestAPatchThatCountsUpDoesWhatAMergeDoes(t *testing.T) {
+func TestFastPatchMatchesMergePatch(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(31, 0))
 	quick := 0
 	for range 20_000 {
@@ -77,7 +77,7 @@ func TestAPatchThatCountsUpDoesWhatAMergeDoes(t *testing.T) {
 	}
 }
 
-func TestThePatchOfARecorderIsQuick(t *testing.T) {
+func TestRecorderPatchIsFast(t *testing.T) {
 	for _, patch := range []string{
 		`{"count":2,"lastTimestamp":"2026-11-01T12:00:07Z"}`,
 		`{"count":2,"lastTimestamp":"2026-11-01T12:00:07Z","message":"a \"b\""}`,

@@ -15,7 +15,7 @@ import (
 type prepared struct {
 	request admission.Request
 	// governing is what applies to it.
-	governing policy.Governing
+	governing policy.Resolution
 }
 
 // preparing prepares writes, in a goroutine of its own: it shares nothing with a run but the Set, which does not change.
@@ -24,7 +24,7 @@ type preparing struct {
 	gate admission.Gate
 	set  *policy.Set
 	// found is what For has returned last.
-	found policy.Governing
+	found policy.Resolution
 }
 
 func newPreparing(ctx context.Context, set *policy.Set) *preparing {
@@ -49,9 +49,9 @@ func (p *preparing) prepare(c *cell) {
 	}
 }
 
-// For implements admission.Policies.
-func (p *preparing) For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing {
-	g := p.set.For(ctx, namespace, e, r)
+// Resolve implements admission.Policies.
+func (p *preparing) Resolve(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Resolution {
+	g := p.set.Resolve(ctx, namespace, e, r)
 	p.found = g
 	p.found.Errors = slices.Clone(g.Errors) // the gate leaves some out
 	return g

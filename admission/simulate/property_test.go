@@ -14,20 +14,20 @@ import (
 	"github.com/eventquota/eventquota/admission"
 )
 
-// numbers are what reports say of a recording.
-type numbers struct {
+// reportNumbers are what reports say of a recording.
+type reportNumbers struct {
 	Fewest, Most, Unknown int64
 	First, Last           time.Time
 	Outcomes              []map[admission.Outcome]int64
 	Writes                []EtcdWrites
 }
 
-// numbersOf reads recordings and runs them. The API server keeps no Event for long.
-func numbersOf(t *testing.T, contents ...string) (numbers, *Input) {
+// reportNumbersOf reads recordings and runs them. The API server keeps no Event for long.
+func reportNumbersOf(t *testing.T, contents ...string) (reportNumbers, *Input) {
 	t.Helper()
 	var sources []Source
 	for i, content := range contents {
-		sources = append(sources, From(fmt.Sprint(i), strings.NewReader(content)))
+		sources = append(sources, NewSource(fmt.Sprint(i), strings.NewReader(content)))
 	}
 	trace, err := Read(t.Context(), sources, nil)
 	if err != nil {
@@ -35,14 +35,14 @@ func numbersOf(t *testing.T, contents ...string) (numbers, *Input) {
 	}
 	defer trace.Close()
 	in := &trace.Input
-	n := numbers{Fewest: in.Fewest, Most: in.Most, First: in.First, Last: in.Last}
+	n := reportNumbers{Fewest: in.Fewest, Most: in.Most, First: in.First, Last: in.Last}
 	for _, unknown := range in.Unknown {
 		n.Unknown += unknown
 	}
 	for _, bound := range in.Bounds() {
 		o := defaults(nil)
 		o.Bound, o.EventTTL = bound, time.Minute
-		r, _ := simulated(t, trace, o)
+		r, _ := runTrace(t, trace, o)
 		n.Outcomes, n.Writes = append(n.Outcomes, r.Outcomes), append(n.Writes, r.EtcdWrites)
 	}
 	return n, in
@@ -66,7 +66,7 @@ func randomLog(rnd *rand.Rand) (lines []string) {
 		case kind == 1:
 			l = request("patch", name, 200, at, nil) // at level Metadata
 		default:
-			l = request("patch", name, 200, at, counted(counts[name], at))
+			l = request("patch", name, 200, at, countPatch(counts[name], at))
 		}
 		l["auditID"] = fmt.Sprint("id-", len(lines))
 		lines = append(lines, text(l))
@@ -77,7 +77,7 @@ func randomLog(rnd *rand.Rand) (lines []string) {
 // randomList is Events as they were found stored. No two have happened at one moment.
 func randomList(rnd *rand.Rand) (items []any) {
 	for i := range 5 + rnd.IntN(20) {
-		e := repeated(fmt.Sprint("e", i), int32(1+rnd.IntN(5)), sec(0))
+		e := repeatedEvent(fmt.Sprint("e", i), int32(1+rnd.IntN(5)), sec(0))
 		e.UID, e.ResourceVersion = types.UID(fmt.Sprint("uid-", i)), fmt.Sprint(i)
 		e.Message = fmt.Sprint("message ", rnd.IntN(3))
 		first := noon().Add(time.Duration(i*1000+rnd.IntN(900)) * time.Millisecond)
@@ -87,23 +87,23 @@ func randomList(rnd *rand.Rand) (items []any) {
 	return items
 }
 
-// TestTheFormOfARecordingChangesNoNumber converts, doubles, splits, reorders and cuts random recordings.
-func TestTheFormOfARecordingChangesNoNumber(t *testing.T) {
+// TestRecordingFormDoesNotChangeResults converts, doubles, splits, reorders and cuts random recordings.
+func TestRecordingFormDoesNotChangeResults(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		lines := randomLog(rnd)
 		log := strings.Join(lines, "")
-		want, _ := numbersOf(t, log)
+		want, _ := reportNumbersOf(t, log)
 		at, overlap := rnd.IntN(len(lines)), rnd.IntN(4)
 		shuffled := slices.Clone(lines)
 		rnd.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		for says, contents := range map[string][]string{
 			"as an array":   {"[" + strings.Join(lines, ",") + "]"},
 			"in a batch":    {`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[` + strings.Join(lines, ",") + "]}"},
-			"in gzip":       {packed(t, log, gzipped)},
+			"in gzip":       {compress(t, log, gzipped)},
 			"with a prefix": {"node-1 " + strings.Join(lines, "node-1 ")},
-			"of Docker":     {wrapped(log, func(line string) any { return map[string]any{"log": line + "\n"} })},
+			"of Docker":     {wrapLines(log, func(line string) any { return map[string]any{"log": line + "\n"} })},
 			"twice":         {log, log},
 			"twice in one":  {log + log},
 			"in two parts":  {strings.Join(lines[max(0, at-overlap):], ""), strings.Join(lines[:at], "")},
@@ -112,7 +112,7 @@ func TestTheFormOfARecordingChangesNoNumber(t *testing.T) {
 			if at == 0 && says == "in two parts" {
 				continue // the second one is empty
 			}
-			got, in := numbersOf(t, contents...)
+			got, in := reportNumbersOf(t, contents...)
 			if diff := cmp.Diff(want, got); diff != "" || in.Broken > 0 {
 				t.Fatalf("seed %d, %s: %v (-as lines +so):\n%s", seed, says, in.BrokenLines, diff)
 			}
@@ -122,22 +122,22 @@ func TestTheFormOfARecordingChangesNoNumber(t *testing.T) {
 		if whole == 0 {
 			continue
 		}
-		want, _ = numbersOf(t, log[:whole])
-		got, in := numbersOf(t, log[:cut])
+		want, _ = reportNumbersOf(t, log[:whole])
+		got, in := reportNumbersOf(t, log[:cut])
 		if diff := cmp.Diff(want, got); diff != "" || (in.Broken == 1) != (cut > whole) {
 			t.Fatalf("seed %d, cut at %d: %v (-whole lines +so):\n%s", seed, cut, in.BrokenLines, diff)
 		}
 	}
 }
 
-// TestTheFormOfAListChangesNoNumber does so with lists.
-func TestTheFormOfAListChangesNoNumber(t *testing.T) {
+// TestListFormDoesNotChangeResults does so with lists.
+func TestListFormDoesNotChangeResults(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		items := randomList(rnd)
-		list := listed(t, items...)
-		want, _ := numbersOf(t, list)
+		list := listOf(t, items...)
+		want, _ := reportNumbersOf(t, list)
 		var lines strings.Builder
 		for _, item := range items {
 			lines.WriteString(text(item))
@@ -148,10 +148,10 @@ func TestTheFormOfAListChangesNoNumber(t *testing.T) {
 			"as YAML":      {asYAML(t, list)},
 			"twice":        {list, list},
 			"twice in one": {list + "\n" + list},
-			"in two parts": {listed(t, items[at:]...), listed(t, items[:at]...)},
+			"in two parts": {listOf(t, items[at:]...), listOf(t, items[:at]...)},
 			"as both":      {lines.String(), list},
 		} {
-			got, in := numbersOf(t, contents...)
+			got, in := reportNumbersOf(t, contents...)
 			if diff := cmp.Diff(want, got); diff != "" || in.Broken > 0 {
 				t.Fatalf("seed %d, %s: %v (-as a list +so):\n%s", seed, says, in.BrokenLines, diff)
 			}

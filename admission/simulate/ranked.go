@@ -11,7 +11,7 @@ const rankedWrites, rankedBatches = 128, 4
 // ranked counts writes by what made most of them, in their order, in a goroutine of its own, which end ends. It is for one goroutine at
 // a time.
 type ranked struct {
-	rankings   busiest.Rankings
+	rankings   busiest.RankingCounter
 	next       []busiest.Write
 	full, free chan []busiest.Write
 	done       chan struct{}
@@ -19,7 +19,7 @@ type ranked struct {
 
 func newRanked() *ranked {
 	r := &ranked{
-		rankings: busiest.NewRankings(followed),
+		rankings: busiest.NewRankingCounter(maxTracked),
 		full:     make(chan []busiest.Write, rankedBatches-2), free: make(chan []busiest.Write, rankedBatches), done: make(chan struct{}),
 	}
 	for range rankedBatches {
@@ -50,9 +50,9 @@ func (r *ranked) add(w busiest.Write) {
 }
 
 // end returns the rankings once all are counted. It is called once, and add not after it.
-func (r *ranked) end() map[busiest.By]busiest.Ranking {
+func (r *ranked) end() map[busiest.Dimension]busiest.Ranking {
 	r.full <- r.next
 	close(r.full)
 	<-r.done
-	return busiest.Add([]busiest.Snapshot{{By: r.rankings.All()}}).By
+	return busiest.NewSum([]busiest.Snapshot{{Rankings: r.rankings.All()}}).Rankings
 }

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// shownBroken is how many broken entries are listed.
-	shownBroken = 10
-	// errorBytes bounds what is said of an entry or a condition, which may hold anything.
-	errorBytes = 200
+	// maxBrokenLines is how many broken entries are listed.
+	maxBrokenLines = 10
+	// maxErrorBytes bounds what is said of an entry or a condition, which may hold anything.
+	maxErrorBytes = 200
 	// batchBytes and batchEntries bound what is decoded at once.
 	batchBytes, batchEntries = 256 << 10, 512
 )
@@ -30,12 +30,12 @@ type Source struct {
 	Size int64
 	// Open opens it. It is called once.
 	Open func() (io.ReadCloser, error)
-	// Found says that it was found in a directory: it is passed over if it has nothing about Events.
-	Found bool
+	// FromDirectory says that it was found in a directory: it is passed over if it has nothing about Events.
+	FromDirectory bool
 }
 
-// From is a source that is open already.
-func From(name string, in io.Reader) Source {
+// NewSource is a source that is open already.
+func NewSource(name string, in io.Reader) Source {
 	return Source{Name: name, Size: -1, Open: func() (io.ReadCloser, error) { return io.NopCloser(in), nil }}
 }
 
@@ -49,7 +49,7 @@ func (t *Trace) read(ctx context.Context, s Source) error {
 	before := t.Input.clone()
 	file, err := t.readFile(ctx, s.Name, in)
 	_, unreadable := errors.AsType[recording.UnreadableError](err)
-	if s.Found && (err == nil || unreadable) && len(file.Kinds) == 0 {
+	if s.FromDirectory && (err == nil || unreadable) && len(file.Kinds) == 0 {
 		t.Input = before
 		t.Input.PassedOver++
 		return nil
@@ -173,10 +173,10 @@ func (t *Trace) add(f *File, d *decoded) error {
 	in.Entries++
 	f.kind(d.kind)
 	if _, isUnknown := errors.AsType[unknown](d.err); isUnknown || d.err == nil {
-		d.err = cmp.Or(t.known(d), d.err)
+		d.err = cmp.Or(t.checkDuplicate(d), d.err)
 	}
 	if d.err != nil {
-		in.leftOut(f.Name, d.number, d.err)
+		in.addSkipped(f.Name, d.number, d.err)
 		return nil //nolint:nilerr // it is counted
 	}
 	w := d.write
@@ -200,8 +200,8 @@ func (t *Trace) add(f *File, d *decoded) error {
 	return nil
 }
 
-// leftOut counts an entry that is no write, or of which too little is known, or that cannot be read.
-func (in *Input) leftOut(file string, number int64, err error) {
+// addSkipped counts an entry that is no write, or of which too little is known, or that cannot be read.
+func (in *Input) addSkipped(file string, number int64, err error) {
 	if why, ok := errors.AsType[skipped](err); ok {
 		in.Skipped[string(why)]++
 		return
@@ -211,7 +211,7 @@ func (in *Input) leftOut(file string, number int64, err error) {
 		return
 	}
 	in.Broken++
-	if len(in.BrokenLines) < shownBroken {
-		in.BrokenLines = append(in.BrokenLines, Broken{File: file, Line: number, Error: admission.Truncate(err.Error(), errorBytes)})
+	if len(in.BrokenLines) < maxBrokenLines {
+		in.BrokenLines = append(in.BrokenLines, Broken{File: file, Line: number, Error: admission.Truncate(err.Error(), maxErrorBytes)})
 	}
 }

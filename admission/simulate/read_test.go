@@ -19,13 +19,13 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate/recording"
 )
 
-func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
+func TestBrokenEntriesAreCountedWithLine(t *testing.T) {
 	good := text(event("a", "one", sec(0)))
 	nameless, timeless := event("", "one", sec(0)), event("a", "one", time.Time{})
 	ancient := event("a", "one", time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC))
 	body := func(e any) string { return text(request("create", "a", 201, sec(0), e)) }
-	list := listed(t, event("a", "one", sec(0)), "no Event", event("b", "two", sec(1)))
-	cut := listed(t, event("a", "one", sec(0)), event("b", "two", sec(1)))
+	list := listOf(t, event("a", "one", sec(0)), "no Event", event("b", "two", sec(1)))
+	cut := listOf(t, event("a", "one", sec(0)), event("b", "two", sec(1)))
 	cut = cut[:strings.LastIndex(cut, `"message"`)+len(`"message": "t`)]
 	for says, test := range map[string]struct {
 		content string
@@ -43,8 +43,8 @@ func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 		"a line that is too long":       {strings.Repeat("x", recording.MaxLine+1) + "\n" + good, 1, []Broken{{"", 1, "the line is longer than 8388608 bytes"}}},
 		"a line that is far too long":   {strings.Repeat("x", 5*recording.MaxLine/2) + "\n" + good, 1, []Broken{{"", 1, "the line is longer than 8388608 bytes"}}},
 		"a last line that is too long":  {good + strings.Repeat("x", recording.MaxLine+1), 1, []Broken{{"", 2, "the line is longer than 8388608 bytes"}}},
-		"a watch of an unknown type":    {watched("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{"", 1, "it is neither an entry of an audit log, nor an event of a watch, nor an Event"}}},
-		"a watch of something else":     {watched("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{"", 1, "is not an Event"}}},
+		"a watch of an unknown type":    {watchLine("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{"", 1, "it is neither an entry of an audit log, nor an event of a watch, nor an Event"}}},
+		"a watch of something else":     {watchLine("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{"", 1, "is not an Event"}}},
 		"a request without an Event":    {body("[]") + good, 1, []Broken{{"", 1, "requestObject: "}}},
 		"a request with half an Event":  {body(`{"reason":"A","count":"many"}`) + good, 1, []Broken{{"", 1, "requestObject: count is not of the type that it has in Kubernetes"}}},
 		"an item that is no Event":      {list, 2, []Broken{{"", 2, "it is no JSON object"}}},
@@ -64,14 +64,14 @@ func TestWhatIsBrokenIsCountedWithItsLine(t *testing.T) {
 	}
 }
 
-func TestTheFirstTenBrokenLinesAreShown(t *testing.T) {
+func TestBrokenLinesAreBounded(t *testing.T) {
 	in := readAll(t, text(event("a", "one", sec(0)))+strings.Repeat("broken\n", 25)).Input
 	if in.Broken != 25 || len(in.BrokenLines) != 10 || in.BrokenLines[9].Line != 11 {
 		t.Errorf("%d broken lines, shown %v, want 25 and the first 10", in.Broken, in.BrokenLines)
 	}
 }
 
-func TestWhatAnAPIServerDidNotTakeToTheWebhookIsSkipped(t *testing.T) {
+func TestRequestsNotSentToWebhookAreSkipped(t *testing.T) {
 	e := event("a", "one", sec(0))
 	with := func(key string, value any) map[string]any {
 		l := request("create", "a", 201, sec(0), e)
@@ -92,7 +92,7 @@ func TestWhatAnAPIServerDidNotTakeToTheWebhookIsSkipped(t *testing.T) {
 		"a dry run":                          {with("requestURI", "/api/v1/namespaces/shop/events?dryRun=All"), "dry runs"},
 		"the settler":                        {with("user", map[string]any{"username": "settler"}), "requests of users that the webhook is not asked about"},
 		"somebody as the settler":            {with("impersonatedUser", map[string]any{"username": "settler"}), "requests of users that the webhook is not asked about"},
-		"an Event that is not there":         {request("patch", "a", 404, sec(0), counted(2, sec(1))), "requests that failed before or after admission"},
+		"an Event that is not there":         {request("patch", "a", 404, sec(0), countPatch(2, sec(1))), "requests that failed before or after admission"},
 		"a user without the right":           {request("create", "a", 403, sec(0), e), "requests that failed before or after admission"},
 		"a server error":                     {request("create", "a", 500, sec(0), e), "requests that failed before or after admission"},
 		"one that was refused at once":       {request("create", "a", 429, sec(0), nil), "requests that were refused before their body was read"},
@@ -113,7 +113,7 @@ func TestWhatAnAPIServerDidNotTakeToTheWebhookIsSkipped(t *testing.T) {
 	}
 }
 
-func TestEventsOfBothAPIsAreTheSame(t *testing.T) {
+func TestBothEventAPIsAreEquivalent(t *testing.T) {
 	e := &eventsv1.Event{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "Event"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, EventTime: metav1.NewMicroTime(noon()),
@@ -134,7 +134,7 @@ func TestEventsOfBothAPIsAreTheSame(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
+func TestUnreadableFileIsNamed(t *testing.T) {
 	failing := errors.New("disk is broken")
 	for says, in := range map[string]io.Reader{
 		"it fails at once":       iotest.ErrReader(failing),
@@ -142,7 +142,7 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 		"a list of it fails":     io.MultiReader(strings.NewReader(`{"items":[`+strings.Repeat(" ", 64<<10)), iotest.ErrReader(failing)),
 	} {
 		t.Run(says, func(t *testing.T) {
-			_, err := Read(t.Context(), []Source{From("the-file", in)}, nil)
+			_, err := Read(t.Context(), []Source{NewSource("the-file", in)}, nil)
 			if !errors.Is(err, failing) || !strings.HasPrefix(err.Error(), "the-file: ") {
 				t.Errorf("error %v, want that of the file with its name", err)
 			}

@@ -199,7 +199,7 @@ func (w *write) expand(s step, of int64) {
 		if e.Series != nil && s.i == 1 && of > 2 { // the second occurrence begins the series
 			count = 2
 		}
-		w.Verb, w.Known = patch, true
+		w.Verb, w.HistoryKnown = patch, true
 		recount(e, count, w.At)
 		return
 	}

@@ -66,11 +66,11 @@ type Result struct {
 	Unused []Unused `json:"unused,omitempty"`
 	// UnknownMatches are those of which, for some writes, it is unknown whether they match.
 	UnknownMatches []UnknownMatch `json:"unknownMatches,omitempty"`
-	// NeedUsers are the rules that ask who writes an Event, of a recording that does not have that. To them, all writes are
+	// UserDependent are the rules that ask who writes an Event, of a recording that does not have that. To them, all writes are
 	// of one user, who has no name.
-	NeedUsers []string `json:"needUsers,omitempty"`
+	UserDependent []string `json:"needUsers,omitempty"`
 	// Busiest ranks what had the most writes, whatever rule decided.
-	Busiest map[busiest.By]busiest.Ranking `json:"busiest"`
+	Busiest map[busiest.Dimension]busiest.Ranking `json:"busiest"`
 	// Timeline says when all of it was decided.
 	Timeline Timeline `json:"timeline"`
 
@@ -103,8 +103,8 @@ type ruleKey struct {
 	audited bool
 }
 
-// followed is how many of each kind are followed: some 10 MB at the most.
-const followed = 8192
+// maxTracked is how many of each kind are followed: some 10 MB at the most.
+const maxTracked = 8192
 
 func newResult(in *Input) *Result {
 	return &Result{
@@ -113,11 +113,11 @@ func newResult(in *Input) *Result {
 	}
 }
 
-// Reviewed implements admission.Recorder.
-func (*Result) Reviewed(string, admission.Outcome, time.Duration) {}
+// ObserveReview implements admission.Observer.
+func (*Result) ObserveReview(string, admission.Outcome, time.Duration) {}
 
-// Decided implements admission.Recorder.
-func (r *Result) Decided(d admission.Decided) {
+// ObserveDecision implements admission.Observer.
+func (r *Result) ObserveDecision(d admission.DecidedWrite) {
 	if d.Audited && d.Rule.Mode != policy.Audit {
 		return // a rule in force decides what it decides
 	}

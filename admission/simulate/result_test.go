@@ -21,7 +21,7 @@ func timelineOf(seconds ...int64) Timeline {
 	return t
 }
 
-func TestATimelineCountsEveryOutcomeOnce(t *testing.T) {
+func TestTimelineCountsOutcomesOnce(t *testing.T) {
 	for outcome, want := range map[admission.Outcome]Slot{
 		admission.Admitted:   {Counts: busiest.Counts{Admitted: 1}},
 		admission.Aggregated: {Counts: busiest.Counts{Admitted: 1}},
@@ -42,7 +42,7 @@ func TestATimelineCountsEveryOutcomeOnce(t *testing.T) {
 	}
 }
 
-func TestTheSlotsOfATimelineAreAsLongAsTheyMustBe(t *testing.T) {
+func TestTimelineSlotLength(t *testing.T) {
 	for says, test := range map[string]struct {
 		seconds []int64
 		length  int64
@@ -63,7 +63,7 @@ func TestTheSlotsOfATimelineAreAsLongAsTheyMustBe(t *testing.T) {
 	}
 }
 
-func TestATimelineCountsEachWriteInItsSlot(t *testing.T) {
+func TestTimelineCountsWritesInSlots(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		seconds := make([]int64, 1+random.IntN(400))

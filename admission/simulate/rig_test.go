@@ -31,8 +31,8 @@ func event(name, message string, at time.Time) *corev1.Event {
 	}
 }
 
-// repeated is an Event that happened n times, from noon to a time.
-func repeated(name string, n int32, last time.Time) *corev1.Event {
+// repeatedEvent is an Event that happened n times, from noon to a time.
+func repeatedEvent(name string, n int32, last time.Time) *corev1.Event {
 	e := event(name, "back-off", noon())
 	e.Count, e.LastTimestamp = n, metav1.NewTime(last)
 	return e
@@ -65,18 +65,18 @@ func request(verb, name string, code int, at time.Time, body any) map[string]any
 	return l
 }
 
-// counted is a recorder's patch.
-func counted(n int, at time.Time) string {
+// countPatch is a recorder's patch.
+func countPatch(n int, at time.Time) string {
 	return fmt.Sprintf(`{"count":%d,"lastTimestamp":%q}`, n, at.Format(time.RFC3339))
 }
 
-// watched is a line of a watch.
-func watched(kind string, object any) string {
+// watchLine is a line of a watch.
+func watchLine(kind string, object any) string {
 	return text(map[string]any{"type": kind, "object": object})
 }
 
-// listed is a list of Events as kubectl prints it.
-func listed(t *testing.T, items ...any) string {
+// listOf is a list of Events as kubectl prints it.
+func listOf(t *testing.T, items ...any) string {
 	t.Helper()
 	b, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "items": items, "kind": "List"}, "", "    ")
 	if err != nil {
@@ -88,7 +88,7 @@ func listed(t *testing.T, items ...any) string {
 // readAll reads a recording.
 func readAll(t *testing.T, content string) *Trace {
 	t.Helper()
-	trace, err := Read(t.Context(), []Source{From("a", strings.NewReader(content))}, []string{"settler"})
+	trace, err := Read(t.Context(), []Source{NewSource("a", strings.NewReader(content))}, []string{"settler"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,9 +105,9 @@ func defaults(change func(*policy.Policy), quotas ...*policy.Quota) Options {
 	return Options{Rules: Rules{Cluster: policy.Rules{Policies: []*policy.Policy{p}, Quotas: quotas}}}
 }
 
-// simulated runs a trace and returns what became of each write, as "verb name:
+// runTrace runs a trace and returns what became of each write, as "verb name:
 // outcome".
-func simulated(t *testing.T, trace *Trace, o Options) (*Result, []string) {
+func runTrace(t *testing.T, trace *Trace, o Options) (*Result, []string) {
 	t.Helper()
 	var decisions []string
 	o.Decided = func(d Decision) { decisions = append(decisions, d.Verb+" "+d.Name+": "+string(d.Outcome)) }

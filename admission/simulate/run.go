@@ -60,8 +60,8 @@ type run struct {
 	result *Result
 	files  []File
 	// rules and by are what applies to a write, and what has decided about it.
-	rules *usage
-	by    *deciders
+	rules     *ruleUsage
+	decisions *decisionRecorder
 	// request is the one that is decided.
 	request admission.Request
 	// now is the clock, and settled is when the settler looked last.
@@ -76,25 +76,25 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 		opts: o, result: newResult(&t.Input), files: t.Input.Files, rules: newUsage(&o.Rules),
 		store: memory.New(memory.Options{Bytes: memory.DefaultBytes}), api: newAPIServer(t.spool, cmp.Or(o.EventTTL, EventTTL)),
 	}
-	r.by = &deciders{Result: r.result, ranked: newRanked()}
+	r.decisions = &decisionRecorder{Result: r.result, ranked: newRanked()}
 	r.gate = &admission.Gate{
 		Policies:         r.rules,
 		Store:            r.store,
-		Audit:            memory.New(memory.Options{Bytes: memory.AuditBytes, Unsettled: true}),
-		Recorder:         r.by,
+		AuditStore:       memory.New(memory.Options{Bytes: memory.AuditBytes, NoSettler: true}),
+		Observer:         r.decisions,
 		Now:              func() time.Time { return r.now },
 		MaxWriteInterval: maxWriteInterval,
-		Local:            admission.NewAllowance(localRate, time.Second),
+		UndecidedLimiter: admission.NewLimiter(localRate, time.Second),
 	}
 	err := r.all(ctx, t)
-	r.result.Busiest = r.by.ranked.end()
+	r.result.Busiest = r.decisions.ranked.end()
 	if err != nil {
 		return nil, err
 	}
 	r.result.finish()
 	r.result.Unused, r.result.UnknownMatches = r.rules.unused(), r.rules.unknown
 	if !t.Input.Users {
-		r.result.NeedUsers = r.rules.needUsers()
+		r.result.UserDependent = r.rules.userDependent()
 	}
 	return r.result, nil
 }
@@ -145,7 +145,7 @@ func (r *run) do(ctx context.Context, w *write) error {
 	case e == nil:
 		r.decided(w, nil, Unknown, "")
 		return nil
-	case w.Known: // it has expired
+	case w.HistoryKnown: // it has expired
 	default:
 		old, isStored = before(e), true // it was created before the input begins
 	}
@@ -157,7 +157,7 @@ func (r *run) do(ctx context.Context, w *write) error {
 
 // decide asks a phase what the API server would ask the webhook.
 func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, old *corev1.Event) admission.Answer {
-	r.by.refused, r.by.audited, r.rules.governs = Refused{}, nil, ""
+	r.decisions.refused, r.decisions.audited, r.rules.governing = Refused{}, nil, ""
 	if p := w.prepared; p != nil {
 		r.rules.note(w.Namespace, &p.governing)
 		return r.gate.Decide(ctx, r.gate.MutatePrepared, &p.request)
@@ -186,7 +186,7 @@ func (w *write) review(a *admission.Request, e, old *corev1.Event) {
 		a.Options.FieldManager = "client"
 	}
 	if tooLong(a) {
-		a.Object, a.OldObject, a.Unreadable = nil, nil, admission.ErrTooLong
+		a.Object, a.OldObject, a.DecodeError = nil, nil, admission.ErrTooLong
 	}
 }
 
@@ -202,7 +202,7 @@ func tooLong(r *admission.Request) bool {
 	for _, group := range r.UserInfo.Groups {
 		size += len(group)
 	}
-	if size <= admission.MaxBytes/jsonGrowth {
+	if size <= admission.MaxReviewBytes/jsonGrowth {
 		return false
 	}
 	user := authenticationv1.UserInfo{Username: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups}
@@ -210,7 +210,7 @@ func tooLong(r *admission.Request) bool {
 		Name: r.Name, Namespace: r.Namespace, Operation: r.Operation, UserInfo: user,
 		Object: runtime.RawExtension{Object: r.Object}, OldObject: runtime.RawExtension{Object: r.OldObject},
 	}})
-	return err == nil && len(review) > admission.MaxBytes
+	return err == nil && len(review) > admission.MaxReviewBytes
 }
 
 // create decides a CREATE of e and stores it, if it is admitted and its name is free.
@@ -278,12 +278,12 @@ func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message st
 		d.File = r.files[w.File].Name
 	}
 	if o != Unknown {
-		d.Policy, d.Refused, d.Audited = r.rules.governs, r.by.refused, r.by.audited
+		d.Policy, d.Refused, d.Audited = r.rules.governing, r.decisions.refused, r.decisions.audited
 	}
 	if e != nil {
 		d.Name = cmp.Or(d.Name, e.Name)
 		d.Controller, d.Host = admission.Source(e)
-		d.Type, d.Reason = policy.Type(e), e.Reason
+		d.Type, d.Reason = policy.EventType(e), e.Reason
 	}
 	r.opts.Decided(d)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// TestARecordersStory replays what a recorder sent without the webhook.
-func TestARecordersStory(t *testing.T) {
+// TestRecorderSequence replays what a recorder sent without the webhook.
+func TestRecorderSequence(t *testing.T) {
 	created := func(name, message string, at int) string {
 		return text(request("create", name, 201, sec(at), event(name, message, sec(at))))
 	}
@@ -28,7 +28,7 @@ func TestARecordersStory(t *testing.T) {
 		return text(request("create", pod, 201, sec(at), e))
 	}
 	patched := func(name string, n, at int) string {
-		return text(request("patch", name, 200, sec(at), counted(n, sec(at))))
+		return text(request("patch", name, 200, sec(at), countPatch(n, sec(at))))
 	}
 	for says, test := range map[string]struct {
 		log     string
@@ -104,7 +104,7 @@ func TestARecordersStory(t *testing.T) {
 		},
 	} {
 		t.Run(says, func(t *testing.T) {
-			r, got := simulated(t, readAll(t, test.log), defaults(test.change, test.quotas...))
+			r, got := runTrace(t, readAll(t, test.log), defaults(test.change, test.quotas...))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("decisions (-want +got):\n%s", diff)
 			}
@@ -115,9 +115,9 @@ func TestARecordersStory(t *testing.T) {
 	}
 }
 
-func TestAStoredEventIsTakenForTheWritesThatMadeIt(t *testing.T) {
-	huge := repeated("a", 2_000_000, sec(3600))
-	single := repeated("a", 0, noon())
+func TestStoredEventExpandsToWrites(t *testing.T) {
+	huge := repeatedEvent("a", 2_000_000, sec(3600))
+	single := repeatedEvent("a", 0, noon())
 	single.EventTime.Time = noon()
 	series := single.DeepCopy()
 	series.Series = &corev1.EventSeries{Count: 90, LastObservedTime: metav1.NewMicroTime(sec(7200))}
@@ -126,23 +126,23 @@ func TestAStoredEventIsTakenForTheWritesThatMadeIt(t *testing.T) {
 		fewest, before, after int64
 		again                 int64 // Events at the fewest writes beside the first, as it has expired by the last
 	}{
-		"one occurrence":                  {listed(t, event("a", "one", sec(0))), 1, 1, 1, 0},
-		"thirty in a minute":              {listed(t, repeated("a", 30, sec(60))), 2, 30, 8, 0},
-		"thirty at once":                  {listed(t, repeated("a", 30, noon())), 2, 30, 2, 0},
-		"two that go on at the same time": {listed(t, repeated("a", 30, sec(60)), repeated("b", 30, sec(60))), 4, 60, 8, 0},
-		"more than a hundred thousand":    {listed(t, huge), 2, 100_000, 362, 1},
-		"a single one of events.k8s.io":   {listed(t, single), 1, 1, 1, 0},
-		"a series that took two hours":    {listed(t, series), 2, 7, 7, 1},
+		"one occurrence":                  {listOf(t, event("a", "one", sec(0))), 1, 1, 1, 0},
+		"thirty in a minute":              {listOf(t, repeatedEvent("a", 30, sec(60))), 2, 30, 8, 0},
+		"thirty at once":                  {listOf(t, repeatedEvent("a", 30, noon())), 2, 30, 2, 0},
+		"two that go on at the same time": {listOf(t, repeatedEvent("a", 30, sec(60)), repeatedEvent("b", 30, sec(60))), 4, 60, 8, 0},
+		"more than a hundred thousand":    {listOf(t, huge), 2, 100_000, 362, 1},
+		"a single one of events.k8s.io":   {listOf(t, single), 1, 1, 1, 0},
+		"a series that took two hours":    {listOf(t, series), 2, 7, 7, 1},
 	} {
 		t.Run(says, func(t *testing.T) {
 			trace := readAll(t, test.list)
-			r, _ := simulated(t, trace, defaults(nil))
+			r, _ := runTrace(t, trace, defaults(nil))
 			if r.EtcdWrites.Before != test.before || r.EtcdWrites.After > test.after || r.Stored != 1 {
 				t.Errorf("%d Events and writes to etcd %+v, want 1 and %d before and at most %d after", r.Stored, r.EtcdWrites, test.before, test.after)
 			}
 			few := defaults(nil)
 			few.Bound = Fewest
-			if r, _ := simulated(t, trace, few); r.EtcdWrites.Before != test.fewest || r.Stored != 1+test.again {
+			if r, _ := runTrace(t, trace, few); r.EtcdWrites.Before != test.fewest || r.Stored != 1+test.again {
 				t.Errorf("at the fewest, %d Events and writes to etcd %+v, want %d and %d before", r.Stored, r.EtcdWrites, 1+test.again, test.fewest)
 			}
 			if trace.Input.Fewest != test.fewest || trace.Input.Most != test.before {
@@ -152,7 +152,7 @@ func TestAStoredEventIsTakenForTheWritesThatMadeIt(t *testing.T) {
 	}
 }
 
-func TestStepsGoFromTheFirstOccurrenceToTheLast(t *testing.T) {
+func TestStepsSpanOccurrences(t *testing.T) {
 	for _, of := range []int64{2, 3, 7, maxSteps} {
 		last := noon()
 		for i := range of {
@@ -168,7 +168,7 @@ func TestStepsGoFromTheFirstOccurrenceToTheLast(t *testing.T) {
 func TestWarningsDroppedAreCounted(t *testing.T) {
 	calm := event("b", "two", sec(1))
 	calm.Type = "Normal"
-	r, _ := simulated(t, readAll(t, text(event("a", "one", sec(0)))+text(calm)), defaults(func(p *policy.Policy) { p.Action = policy.Drop }))
+	r, _ := runTrace(t, readAll(t, text(event("a", "one", sec(0)))+text(calm)), defaults(func(p *policy.Policy) { p.Action = policy.Drop }))
 	if r.WarningsDropped != 1 || r.Outcomes["drop"] != 2 {
 		t.Errorf("%d Warnings of %v dropped, want 1 of 2", r.WarningsDropped, r.Outcomes)
 	}
@@ -176,7 +176,7 @@ func TestWarningsDroppedAreCounted(t *testing.T) {
 	if diff := cmp.Diff(want, r.Rules); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
-	for by, name := range map[busiest.By]string{
+	for by, name := range map[busiest.Dimension]string{
 		busiest.Namespace: "shop", busiest.Source: "kubelet/node-1", busiest.Object: "Pod shop/web-0", busiest.Policy: "default",
 	} {
 		if want := []busiest.Row{{Name: name, Counts: busiest.Counts{Dropped: 2}}}; !slices.Equal(r.Busiest[by].Rows, want) {
@@ -188,14 +188,14 @@ func TestWarningsDroppedAreCounted(t *testing.T) {
 	}
 }
 
-// TestATraceRunsTheSameAgain also holds that runs share nothing, and that one takes the place of another in the
+// TestTraceRunsAreDeterministic also holds that runs share nothing, and that one takes the place of another in the
 // temporary file.
-func TestATraceRunsTheSameAgain(t *testing.T) {
+func TestTraceRunsAreDeterministic(t *testing.T) {
 	trace := readAll(t, storm(300))
-	first, firstDecisions := simulated(t, trace, defaults(nil))
+	first, firstDecisions := runTrace(t, trace, defaults(nil))
 	stored := trace.spool.end()
-	_, _ = simulated(t, trace, defaults(func(p *policy.Policy) { p.Action = policy.Drop }))
-	again, againDecisions := simulated(t, trace, defaults(nil))
+	_, _ = runTrace(t, trace, defaults(func(p *policy.Policy) { p.Action = policy.Drop }))
+	again, againDecisions := runTrace(t, trace, defaults(nil))
 	if diff := cmp.Diff(first, again, cmpopts.IgnoreUnexported(Result{})); diff != "" {
 		t.Errorf("result (-first +again):\n%s", diff)
 	}
@@ -219,8 +219,8 @@ func storm(n int) string {
 	return b.String()
 }
 
-// TestAUserHasTheGroupsOfTheLine has one with more than a decoder takes by default, and one with none.
-func TestAUserHasTheGroupsOfTheLine(t *testing.T) {
+// TestUserHasRecordedGroups has one with more than a decoder takes by default, and one with none.
+func TestUserHasRecordedGroups(t *testing.T) {
 	compiler, err := policy.NewCompiler()
 	if err != nil {
 		t.Fatal(err)
@@ -235,16 +235,16 @@ func TestAUserHasTheGroupsOfTheLine(t *testing.T) {
 	grouped := request("create", "a", 201, sec(0), event("a", "one", sec(0)))
 	grouped["user"] = map[string]any{"username": "kubelet", "groups": make([]string, 200_000)}
 	alone := request("create", "b", 201, sec(1), event("b", "two", sec(1)))
-	_, got := simulated(t, readAll(t, text(grouped)+text(alone)), Options{Rules: Rules{Cluster: rules}})
+	_, got := runTrace(t, readAll(t, text(grouped)+text(alone)), Options{Rules: Rules{Cluster: rules}})
 	if want := []string{"create a: drop", "create b: admit"}; !slices.Equal(got, want) {
 		t.Errorf("decided %q, want %q", got, want)
 	}
 }
 
-func TestALongSilenceTakesNoTime(t *testing.T) {
+func TestLongGapIsSkipped(t *testing.T) {
 	late := noon().AddDate(80, 0, 0)
 	began := time.Now()
-	r, got := simulated(t, readAll(t, text(repeated("a", 5, sec(1)))+text(event("b", "two", late))), defaults(nil))
+	r, got := runTrace(t, readAll(t, text(repeatedEvent("a", 5, sec(1)))+text(event("b", "two", late))), defaults(nil))
 	if r.EtcdWrites.Counts != 1 || got[len(got)-1] != "create b: admit" {
 		t.Errorf("writes %+v, decisions %v, want one count and b admitted", r.EtcdWrites, got)
 	}
@@ -253,30 +253,30 @@ func TestALongSilenceTakesNoTime(t *testing.T) {
 	}
 }
 
-// TestOfTwoStatesOfAnEventTheLaterOneCounts reads two lists of one Event, of which one was made later, in either order.
-func TestOfTwoStatesOfAnEventTheLaterOneCounts(t *testing.T) {
+// TestLaterEventStateWins reads two lists of one Event, of which one was made later, in either order.
+func TestLaterEventStateWins(t *testing.T) {
 	t.Parallel()
-	early, late := repeated("a", 10, sec(60)), repeated("a", 30, sec(180))
+	early, late := repeatedEvent("a", 10, sec(60)), repeatedEvent("a", 30, sec(180))
 	early.UID, early.ResourceVersion, late.UID, late.ResourceVersion = "u", "1", "u", "2"
 	for _, items := range [][]any{{early, late}, {late, early}} {
-		trace := readAll(t, listed(t, items[0])+listed(t, items[1]))
+		trace := readAll(t, listOf(t, items[0])+listOf(t, items[1]))
 		if in := trace.Input; in.Most != 30 || in.Fewest != 2 || in.Skipped["states of an Event of which another one is known"] != 1 {
 			t.Errorf("from %d to %d writes, skipped %v, want those of the later one", in.Fewest, in.Most, in.Skipped)
 		}
-		if r, _ := simulated(t, trace, defaults(nil)); r.EtcdWrites.Before != 30 || r.Stored != 1 {
+		if r, _ := runTrace(t, trace, defaults(nil)); r.EtcdWrites.Before != 30 || r.Stored != 1 {
 			t.Errorf("%d Events of %d writes, want one of 30", r.Stored, r.EtcdWrites.Before)
 		}
 	}
 }
 
-// TestEventsExpireAsTheAPIServerIsTold has an Event that happened again after two hours.
-func TestEventsExpireAsTheAPIServerIsTold(t *testing.T) {
+// TestEventTTLOption has an Event that happened again after two hours.
+func TestEventTTLOption(t *testing.T) {
 	t.Parallel()
-	trace := readAll(t, listed(t, repeated("a", 2, sec(7200))))
+	trace := readAll(t, listOf(t, repeatedEvent("a", 2, sec(7200))))
 	for ttl, want := range map[time.Duration]int64{0: 2, time.Hour: 2, 3 * time.Hour: 1} {
 		o := defaults(nil)
 		o.EventTTL = ttl
-		if r, _ := simulated(t, trace, o); r.Stored != want {
+		if r, _ := runTrace(t, trace, o); r.Stored != want {
 			t.Errorf("%d Events are stored where they are kept for %v, want %d", r.Stored, ttl, want)
 		}
 	}

@@ -81,10 +81,10 @@ func (r *run) settleOne(now time.Time, p store.PendingWrite) (store.Outcome, err
 	if err != nil || !isStored {
 		return store.Outcome{Result: store.NotFound}, err
 	}
-	if !admission.Matches(&p, e) {
+	if !admission.MatchesPending(&p, e) {
 		return store.Outcome{Result: store.NameTaken}, nil
 	}
-	written.Stored = admission.StoredOf(e, "")
+	written.Stored = admission.ReadStored(e, "")
 	p.Adopt(written.Stored)
 	r.result.EtcdWrites.Counts++
 	settler.Apply(&p, "", e)

@@ -88,15 +88,15 @@ func (s *spool) append(w *write) (offset int64, err error) {
 // pendingBytes is how much is written to the file at once, or a little more.
 const pendingBytes = 1 << 20
 
-// aligned is what offsets are multiples of, so that a spot says where a write is. The file may have maxOffset bytes and one write: 128 GiB.
-const aligned, maxOffset = 32, aligned * math.MaxUint32
+// spotAlignment is what offsets are multiples of, so that a spot says where a write is. The file may have maxOffset bytes and one write: 128 GiB.
+const spotAlignment, maxOffset = 32, spotAlignment * math.MaxUint32
 
 // spot is an offset, in units of aligned.
 type spot uint32
 
-func spotOf(offset int64) spot { return spot(offset / aligned) }
+func spotOf(offset int64) spot { return spot(offset / spotAlignment) }
 
-func (s spot) offset() int64 { return int64(s) * aligned }
+func (s spot) offset() int64 { return int64(s) * spotAlignment }
 
 // end is where the next write goes.
 func (s *spool) end() int64 { return s.written + int64(len(s.pending)) }
@@ -108,8 +108,8 @@ func (s *spool) write(record []byte) (offset int64, err error) {
 		return 0, fmt.Errorf("write a temporary file: it would be longer than %d bytes", int64(maxOffset))
 	}
 	s.pending = append(s.pending, record...)
-	var padding [aligned]byte
-	s.pending = append(s.pending, padding[:-len(record)&(aligned-1)]...)
+	var padding [spotAlignment]byte
+	s.pending = append(s.pending, padding[:-len(record)&(spotAlignment-1)]...)
 	if len(s.pending) >= pendingBytes {
 		_, err = s.flush()
 	}

@@ -28,7 +28,7 @@ func newTestSpool(t *testing.T) *spool {
 func randomWrite(rnd *rand.Rand) *write {
 	w := &write{record: record{
 		At: noon().Add(time.Duration(rnd.Int64())), Last: sec(rnd.IntN(9)), Clock: pick(rnd, noon(), time.Time{}), File: rnd.IntN(3), Line: rnd.Int64(),
-		Verb: pick(rnd, create, update, patch, remove, stored), NewAPI: rnd.IntN(2) == 0, Free: rnd.IntN(2) == 0, Known: rnd.IntN(2) == 0,
+		Verb: pick(rnd, create, update, patch, remove, stored), NewAPI: rnd.IntN(2) == 0, Free: rnd.IntN(2) == 0, HistoryKnown: rnd.IntN(2) == 0,
 		Managed: rnd.IntN(2) == 0, Namespace: pick(rnd, "", "shop"), Name: pick(rnd, "", "a"), ID: pick(rnd, "", "id"),
 		User:  user{Username: pick(rnd, "", "bob"), UID: pick(rnd, "", "7"), Groups: pick(rnd, nil, []string{}, []string{"a", "b"})},
 		Patch: pick(rnd, nil, []byte("{}")),
@@ -43,7 +43,7 @@ func randomWrite(rnd *rand.Rand) *write {
 	return w
 }
 
-func TestAWriteIsReadAsItWasAppended(t *testing.T) {
+func TestSpoolRoundTrip(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 0))
 	s := newTestSpool(t)
 	writes, offsets := []*write{}, []int64{}
@@ -80,7 +80,7 @@ func TestAWriteIsReadAsItWasAppended(t *testing.T) {
 	}
 }
 
-func TestWhatIsTruncatedIsWrittenAnew(t *testing.T) {
+func TestSpoolTruncate(t *testing.T) {
 	s := newTestSpool(t)
 	for range 2 {
 		first, err := s.append(&write{event: event("a", "one", noon())})
@@ -110,7 +110,7 @@ func TestWhatIsTruncatedIsWrittenAnew(t *testing.T) {
 }
 
 // What a run stores is where it was read, unless it is not what was read any more.
-func TestAnEventThatHasBecomeAnotherIsStoredAsItIs(t *testing.T) {
+func TestChangedEventIsStoredAnew(t *testing.T) {
 	trace := readAll(t, text(request("create", "a", 201, sec(0), event("a", "one", noon())))+text(request("update", "a", 200, sec(1), event("a", "one", noon()))))
 	api := newAPIServer(trace.spool, EventTTL)
 	var writes []*write

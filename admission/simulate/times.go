@@ -29,9 +29,9 @@ func times(e *corev1.Event) (first, last time.Time) {
 	return first, last
 }
 
-// rightTimes leaves out times of an Event that cannot be right, and moves those of a node whose clock is off by the difference
+// correctTimes leaves out times of an Event that cannot be right, and moves those of a node whose clock is off by the difference
 // to the time of creation, which is the API server's. It reports whether it has moved them.
-func rightTimes(e *corev1.Event) (moved bool) {
+func correctTimes(e *corev1.Event) (moved bool) {
 	all := []*time.Time{&e.FirstTimestamp.Time, &e.LastTimestamp.Time, &e.EventTime.Time}
 	if e.Series != nil {
 		all = append(all, &e.Series.LastObservedTime.Time)

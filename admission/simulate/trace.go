@@ -95,7 +95,7 @@ type Trace struct {
 	// index has all writes while they are read, and order has them in the order of their times afterwards.
 	index []place
 	order []spot
-	repeats
+	duplicates
 }
 
 // place is where the spool has a write, and its time.
@@ -118,7 +118,7 @@ func Read(ctx context.Context, sources []Source, exempt []string) (*Trace, error
 		return nil, err
 	}
 	t := &Trace{
-		Input: Input{Skipped: map[string]int64{}, Unknown: map[string]int64{}}, spool: spool, repeats: newRepeats(),
+		Input: Input{Skipped: map[string]int64{}, Unknown: map[string]int64{}}, spool: spool, duplicates: newRepeats(),
 		decoder: decoder{exempt: exempt},
 	}
 	for _, s := range sources {
@@ -127,7 +127,7 @@ func Read(ctx context.Context, sources []Source, exempt []string) (*Trace, error
 			return nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
-	t.repeats = repeats{}
+	t.duplicates = duplicates{}
 	t.index = slices.DeleteFunc(t.index, func(p place) bool { return p.offset < 0 })
 	return t.finish()
 }

@@ -33,19 +33,19 @@ type UnknownMatch struct {
 	Example string `json:"example"`
 }
 
-// usage asks a Set, and notes which of its rules and limits apply.
-type usage struct {
+// ruleUsage asks a Set, and notes which of its rules and limits apply.
+type ruleUsage struct {
 	set     *policy.Set
 	all     policy.Rules
 	used    map[*policy.Rule]bool
 	limits  map[*policy.QuotaLimit]bool
 	unknown []UnknownMatch
-	// governs is the policy that was found last.
-	governs string
+	// governing is the policy that was found last.
+	governing string
 }
 
-func newUsage(r *Rules) *usage {
-	u := &usage{
+func newUsage(r *Rules) *ruleUsage {
+	u := &ruleUsage{
 		set: policy.NewSet(policy.Default(), r.Cluster, r.Namespaces), used: map[*policy.Rule]bool{}, limits: map[*policy.QuotaLimit]bool{},
 	}
 	u.all.Add(r.Cluster)
@@ -55,26 +55,26 @@ func newUsage(r *Rules) *usage {
 	return u
 }
 
-// For implements admission.Policies.
-func (u *usage) For(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Governing {
-	g := u.set.For(ctx, namespace, e, r)
+// Resolve implements admission.Policies.
+func (u *ruleUsage) Resolve(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Resolution {
+	g := u.set.Resolve(ctx, namespace, e, r)
 	u.note(namespace, &g)
 	return g
 }
 
 // note notes what applies to a write.
-func (u *usage) note(namespace string, g *policy.Governing) {
+func (u *ruleUsage) note(namespace string, g *policy.Resolution) {
 	for _, f := range g.Errors {
 		i := slices.IndexFunc(u.unknown, func(is UnknownMatch) bool { return is.Rule == f.Rule.Name && is.Field == f.Field })
 		if i < 0 {
 			i = len(u.unknown)
-			u.unknown = append(u.unknown, UnknownMatch{Rule: f.Rule.Name, Field: f.Field, Example: admission.Truncate(example(namespace, f.Err), errorBytes)})
+			u.unknown = append(u.unknown, UnknownMatch{Rule: f.Rule.Name, Field: f.Field, Example: admission.Truncate(example(namespace, f.Err), maxErrorBytes)})
 		}
 		u.unknown[i].Count++
 	}
-	u.used[&g.Policy.Rule], u.governs = true, g.Policy.Name
-	if g.Audit != nil {
-		u.used[&g.Audit.Rule] = true
+	u.used[&g.Policy.Rule], u.governing = true, g.Policy.Name
+	if g.AuditPolicy != nil {
+		u.used[&g.AuditPolicy.Rule] = true
 	}
 	for _, limits := range []func(func(*policy.Quota, *policy.QuotaLimit) bool){g.Limits(), g.AuditLimits()} {
 		for q, l := range limits {
@@ -85,14 +85,14 @@ func (u *usage) note(namespace string, g *policy.Governing) {
 
 // example is why it is unknown for an Event of a namespace whether a rule matches.
 func example(namespace string, err error) string {
-	if errors.Is(err, policy.ErrNotKnownYet) { // to a replica; here it never is
+	if errors.Is(err, policy.ErrNotSynced) { // to a replica; here it never is
 		return fmt.Sprintf("the input has no Namespace %q, whose labels and annotations it reads", namespace)
 	}
 	return err.Error()
 }
 
 // unused are the rules and limits that applied to nothing.
-func (u *usage) unused() (all []Unused) {
+func (u *ruleUsage) unused() (all []Unused) {
 	for r := range u.all.All() {
 		if !u.used[r] {
 			all = append(all, Unused{Rule: r.Name, Why: u.why(r)})
@@ -108,9 +108,9 @@ func (u *usage) unused() (all []Unused) {
 	return all
 }
 
-// needUsers are the rules that were asked and want to know who writes.
-func (u *usage) needUsers() []string {
-	return slices.DeleteFunc(u.all.NeedUser(), func(name string) bool {
+// userDependent are the rules that were asked and want to know who writes.
+func (u *ruleUsage) userDependent() []string {
+	return slices.DeleteFunc(u.all.UserDependent(), func(name string) bool {
 		for r := range u.all.All() {
 			if r.Name == name {
 				return r.Mode == policy.Disabled
@@ -120,11 +120,11 @@ func (u *usage) needUsers() []string {
 	})
 }
 
-func (u *usage) why(r *policy.Rule) string {
+func (u *ruleUsage) why(r *policy.Rule) string {
 	if r.Mode == policy.Disabled {
 		return "its mode is Disabled"
 	}
-	if why := u.set.LeftOut()[r.Name]; why != nil {
+	if why := u.set.Excluded()[r.Name]; why != nil {
 		return why.Error()
 	}
 	if shadowed := u.set.Shadowed(r.Identity.Namespace)[r.Name]; len(shadowed) > 0 {

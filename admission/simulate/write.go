@@ -49,8 +49,8 @@ type record struct {
 	NewAPI bool
 	// Free says that without eventquota it was no write to etcd either.
 	Free bool
-	// Known says that all writes before it are in the trace, so an Event that is not found is not stored.
-	Known bool
+	// HistoryKnown says that all writes before it are in the trace, so an Event that is not found is not stored.
+	HistoryKnown bool
 	// Managed says that its client gave a field manager, as no recorder does.
 	Managed   bool
 	Namespace string

@@ -24,7 +24,7 @@ func (z *record) MarshalMsg(b []byte) (o []byte, err error) {
 	}
 	o = msgp.AppendBool(o, z.NewAPI)
 	o = msgp.AppendBool(o, z.Free)
-	o = msgp.AppendBool(o, z.Known)
+	o = msgp.AppendBool(o, z.HistoryKnown)
 	o = msgp.AppendBool(o, z.Managed)
 	o = msgp.AppendString(o, z.Namespace)
 	o = msgp.AppendString(o, z.Name)
@@ -98,9 +98,9 @@ func (z *record) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.WrapError(err, "Free")
 		return
 	}
-	z.Known, bts, err = msgp.ReadBoolBytes(bts)
+	z.HistoryKnown, bts, err = msgp.ReadBoolBytes(bts)
 	if err != nil {
-		err = msgp.WrapError(err, "Known")
+		err = msgp.WrapError(err, "HistoryKnown")
 		return
 	}
 	z.Managed, bts, err = msgp.ReadBoolBytes(bts)

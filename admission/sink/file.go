@@ -24,13 +24,13 @@ const Stdout = "-"
 type file struct {
 	path string
 	w    *os.File
-	// cut says that the last line is not whole.
-	cut bool
+	// partialLine says that the last line is not whole.
+	partialLine bool
 }
 
-// File returns an output that appends lines of JSON to a file, which is made if there is none, or writes them to stdout
+// NewFile returns an output that appends lines of JSON to a file, which is made if there is none, or writes them to stdout
 // where the path is "-". A file that is moved away, or deleted, is made anew.
-func File(path string, stdout *os.File) (Output, error) {
+func NewFile(path string, stdout *os.File) (Output, error) {
 	f := &file{path: path, w: stdout}
 	if path == Stdout {
 		return f, nil
@@ -40,7 +40,7 @@ func File(path string, stdout *os.File) (Output, error) {
 
 func (f *file) open() (err error) {
 	f.w, err = os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	f.cut = false
+	f.partialLine = false
 	return err
 }
 
@@ -51,8 +51,8 @@ func (f *file) Close() {
 	}
 }
 
-// follow opens the file of the path if that is not the one that is open.
-func (f *file) follow() error {
+// reopenIfMoved opens the file of the path if that is not the one that is open.
+func (f *file) reopenIfMoved() error {
 	if f.path == Stdout {
 		return nil
 	}
@@ -69,12 +69,12 @@ func (f *file) follow() error {
 }
 
 // Send implements Output. It tries again what was not written, beginning with a line that was not written whole.
-func (f *file) Send(_ context.Context, batch [][]byte) Answer {
-	if err := f.follow(); err != nil {
-		return Answer{Err: err, Again: true}
+func (f *file) Send(_ context.Context, batch [][]byte) SendResult {
+	if err := f.reopenIfMoved(); err != nil {
+		return SendResult{Err: err, Retry: true}
 	}
 	var lines bytes.Buffer
-	if f.cut {
+	if f.partialLine {
 		lines.WriteByte('\n')
 	}
 	ends := make([]int, 0, len(batch))
@@ -82,25 +82,25 @@ func (f *file) Send(_ context.Context, batch [][]byte) Answer {
 	for _, record := range batch {
 		line, err := appendLine(nil, record)
 		if err != nil {
-			return Answer{Err: err}
+			return SendResult{Err: err}
 		}
 		_, _ = safe.Write(append(line, '\n')) // a Buffer takes all
 		ends = append(ends, lines.Len())
 	}
 	n, err := f.w.Write(lines.Bytes())
 	if err == nil {
-		f.cut = false
-		return Answer{}
+		f.partialLine = false
+		return SendResult{}
 	}
 	taken := 0
 	for taken < len(ends) && ends[taken] <= n {
 		taken++
 	}
-	f.cut = f.cut && n == 0 || n > 0 && lines.Bytes()[n-1] != '\n'
+	f.partialLine = f.partialLine && n == 0 || n > 0 && lines.Bytes()[n-1] != '\n'
 	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed) {
-		return Answer{Err: err, Taken: taken}
+		return SendResult{Err: err, Accepted: taken}
 	}
-	return Answer{Err: err, Taken: taken, Again: true}
+	return SendResult{Err: err, Accepted: taken, Retry: true}
 }
 
 // appendLine appends a LogRecord as an object of JSON, with the names of OpenTelemetry's data model.

@@ -15,19 +15,19 @@ import (
 )
 
 func records(n int) (all [][]byte) {
-	d := dropped("shop")
+	d := dropDecision("shop")
 	d.Request.Object.Annotations = map[string]string{"a": "b\n\u202e"}
 	for i := range n {
-		all = append(all, encode(nil, name(i), epoch, d.Request, d.Request.Object, &fate{verdict: "drop", rule: "ClusterEventQuota fair", bucket: "namespace", occurrences: 1}))
+		all = append(all, encode(nil, name(i), epoch, d.Request, d.Request.Object, &outcome{verdict: "drop", rule: "ClusterEventQuota fair", bucket: "namespace", occurrences: 1}))
 	}
 	return all
 }
 
-// TestLinesHaveAllOfARecord holds what a line is.
-func TestLinesHaveAllOfARecord(t *testing.T) {
+// TestFileLineFormat holds what a line is.
+func TestFileLineFormat(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "events")
-	f, err := File(path, nil)
+	f, err := NewFile(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestLinesHaveAllOfARecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cli.Golden(t, "testdata/line.json", string(content))
+	cli.CompareGolden(t, "testdata/line.json", string(content))
 }
 
 // lines are the ids of the whole lines of a file, and how many are not whole.
@@ -60,11 +60,11 @@ func lines(t *testing.T, path string) (ids []string, broken int) {
 	return ids, broken
 }
 
-// TestAFileThatIsMovedIsMadeAnew holds that, as programs that rotate files do it.
-func TestAFileThatIsMovedIsMadeAnew(t *testing.T) {
+// TestMovedFileIsReopened holds that, as programs that rotate files do it.
+func TestMovedFileIsReopened(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "events")
-	f, err := File(path, nil)
+	f, err := NewFile(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +85,11 @@ func TestAFileThatIsMovedIsMadeAnew(t *testing.T) {
 	}
 }
 
-// TestADiskThatIsFullLosesNoCount holds that lines which were written are not written again, and that one that is cut is
+// TestFullDiskKeepsCountsExact holds that lines which were written are not written again, and that one that is cut is
 // ended. The limit of the size of a file stands for the size of a disk.
-func TestADiskThatIsFullLosesNoCount(t *testing.T) {
+func TestFullDiskKeepsCountsExact(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events")
-	f, err := File(path, nil)
+	f, err := NewFile(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,14 +105,14 @@ func TestADiskThatIsFullLosesNoCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := f.Send(t.Context(), all)
-	b := f.Send(t.Context(), all[a.Taken:])
+	b := f.Send(t.Context(), all[a.Accepted:])
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &none); err != nil {
 		t.Fatal(err)
 	}
-	if a.Err == nil || !a.Again || a.Unknown || a.Taken == 0 || a.Taken >= len(all) || b.Err == nil || b.Taken != 0 {
+	if a.Err == nil || !a.Retry || a.Unknown || a.Accepted == 0 || a.Accepted >= len(all) || b.Err == nil || b.Accepted != 0 {
 		t.Fatalf("a full disk: %+v, then %+v", a, b)
 	}
-	if c := f.Send(t.Context(), all[a.Taken:]); c.Err != nil {
+	if c := f.Send(t.Context(), all[a.Accepted:]); c.Err != nil {
 		t.Fatal(c.Err)
 	}
 	ids, broken := lines(t, path)

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// dropped is a decision that drops an Event of a namespace.
-func dropped(namespace string, changes ...func(*admission.FullDecision)) *admission.FullDecision {
+// dropDecision is a decision that drops an Event of a namespace.
+func dropDecision(namespace string, changes ...func(*admission.FullDecision)) *admission.FullDecision {
 	r := &admission.Request{Object: &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "web-0.1"},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web-0", UID: "uid-0", FieldPath: "spec.containers{web}", ResourceVersion: "7"},
@@ -38,14 +38,14 @@ func dropped(namespace string, changes ...func(*admission.FullDecision)) *admiss
 	}}
 	r.Namespace, r.Operation = namespace, admissionv1.Create
 	d := &admission.FullDecision{
-		Decided: admission.Decided{
+		DecidedWrite: admission.DecidedWrite{
 			Rule: &policy.Rule{Name: "ClusterEventQuota fair"}, Verdict: store.Drop, Bucket: "namespace", Request: r,
 		},
 		Decision: store.Decision{
 			Verdict: store.Drop, Occurrences: 1,
-			Empty: &store.Bucket{Key: store.KeyOf("bucket"), Name: "namespace", Policy: "ClusterEventQuota fair"},
+			RefusedBy: &store.Bucket{Key: store.KeyOf("bucket"), Name: "namespace", Policy: "ClusterEventQuota fair"},
 		},
-		Write: &store.Write{Group: store.KeyOf("group"), Namespace: namespace, Count: 1},
+		Write: &store.Write{GroupKey: store.KeyOf("group"), Namespace: namespace, Count: 1},
 	}
 	for _, change := range changes {
 		change(d)
@@ -87,8 +87,8 @@ func pairs(t *testing.T, all []*commonv1.KeyValue) map[string]any {
 	return is
 }
 
-// counts are the Counts of a test.
-type counts struct {
+// fakeCounts are the Counts of a test.
+type fakeCounts struct {
 	mu        sync.Mutex
 	delivered int
 	// undelivered are occurrences and lost records, by namespace and reason.
@@ -96,15 +96,17 @@ type counts struct {
 	lost        map[Reason]int
 }
 
-func newCounts() *counts { return &counts{undelivered: map[string]int64{}, lost: map[Reason]int{}} }
+func newCounts() *fakeCounts {
+	return &fakeCounts{undelivered: map[string]int64{}, lost: map[Reason]int{}}
+}
 
-func (c *counts) Delivered(_ string, n int) {
+func (c *fakeCounts) Delivered(_ string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.delivered += n
 }
 
-func (c *counts) Undelivered(_, namespace string, why Reason, occurrences int64) {
+func (c *fakeCounts) Undelivered(_, namespace string, why Reason, occurrences int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.undelivered[namespace] += occurrences
@@ -112,7 +114,7 @@ func (c *counts) Undelivered(_, namespace string, why Reason, occurrences int64)
 }
 
 // read is what was counted until now.
-func (c *counts) read() (delivered, lost int, occurrences int64) {
+func (c *fakeCounts) read() (delivered, lost int, occurrences int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range c.lost {
@@ -124,19 +126,19 @@ func (c *counts) read() (delivered, lost int, occurrences int64) {
 	return c.delivered, lost, occurrences
 }
 
-// collector is an Output that keeps what it takes. answer, unless nil, says what becomes of a batch, and how many of its records
+// fakeCollector is an Output that keeps what it takes. answer, unless nil, says what becomes of a batch, and how many of its records
 // it takes.
-type collector struct {
-	answer func(ctx context.Context, batch [][]byte) (Answer, int)
+type fakeCollector struct {
+	answer func(ctx context.Context, batch [][]byte) (SendResult, int)
 
-	mu    sync.Mutex
-	taken map[string]int64 // occurrences by uid
+	mu       sync.Mutex
+	accepted map[string]int64 // occurrences by uid
 }
 
-var errAway = errors.New("away")
+var errUnavailable = errors.New("away")
 
-func (c *collector) Send(ctx context.Context, batch [][]byte) Answer {
-	a, n := Answer{}, len(batch)
+func (c *fakeCollector) Send(ctx context.Context, batch [][]byte) SendResult {
+	a, n := SendResult{}, len(batch)
 	if c.answer != nil {
 		a, n = c.answer(ctx, batch)
 	}
@@ -156,28 +158,28 @@ func (c *collector) Send(ctx context.Context, batch [][]byte) Answer {
 				occurrences = a.GetValue().GetIntValue()
 			}
 		}
-		if c.taken == nil {
-			c.taken = map[string]int64{}
+		if c.accepted == nil {
+			c.accepted = map[string]int64{}
 		}
-		c.taken[uid] = occurrences
+		c.accepted[uid] = occurrences
 	}
 	return a
 }
 
-func (c *collector) Close() {}
+func (c *fakeCollector) Close() {}
 
 // total is how many records and occurrences it has, each record once.
-func (c *collector) total() (records int, occurrences int64) {
+func (c *fakeCollector) total() (records int, occurrences int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, n := range c.taken {
+	for _, n := range c.accepted {
 		occurrences += n
 	}
-	return len(c.taken), occurrences
+	return len(c.accepted), occurrences
 }
 
-// started is a Sink with one output that runs until stop is called, or the test ends.
-func started(t *testing.T, to Output, o Options) (s *Sink, stop func()) {
+// startSink is a Sink with one output that runs until stop is called, or the test ends.
+func startSink(t *testing.T, to Output, o Options) (s *Sink, stop func()) {
 	t.Helper()
 	if o.Default == "" {
 		o.Default = policy.SinkAll

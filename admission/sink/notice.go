@@ -6,27 +6,27 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 // notice is where the occurrences of a drop are reported.
 type notice struct {
 	register store.Key
-	drops    rules.Missing
+	missing  engine.SinkLoss
 }
 
 // noticesBytes bounds what waits to be noted in notices, and noticeBytes are those of one.
 const noticesBytes, noticeBytes = 1 << 20, 512
 
-// Report adds what is missing of the drops of a namespace to the notice of a register, if there is one.
-type Report func(now time.Time, namespace string, register store.Key, m rules.Missing)
+// ReportFunc adds what is missing of the drops of a namespace to the notice of a register, if there is one.
+type ReportFunc func(now time.Time, namespace string, register store.Key, m engine.SinkLoss)
 
 // notices add up what was not delivered until it is reported, within a bound that namespaces share. What gives way is in
 // metrics only. It is safe for concurrent use.
 type notices struct {
-	mu     sync.Mutex
-	hasher store.Hasher
-	all    *store.Table[*pendingNotice]
+	mu      sync.Mutex
+	hasher  store.Hasher
+	pending *store.FairLRU[*pendingNotice]
 }
 
 // pendingNotice is what is to be noted in one notice.
@@ -35,34 +35,34 @@ type pendingNotice struct {
 	notice
 }
 
-func newNotices() *notices { return &notices{all: store.NewTable[*pendingNotice](noticesBytes)} }
+func newNotices() *notices { return &notices{pending: store.NewFairLRU[*pendingNotice](noticesBytes)} }
 
 // add adds the occurrences of a record that was not delivered.
 func (n *notices) add(r *record) {
-	if r.notice.register.IsZero() || r.notice.drops.Occurrences <= 0 {
+	if r.notice.register.IsZero() || r.notice.missing.Occurrences <= 0 {
 		return
 	}
-	m := &r.notice.drops
+	m := &r.notice.missing
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	key := n.hasher.AddKey(r.notice.register).Add(m.Bucket, m.Policy, r.namespace).Sum()
-	if e := n.all.Get(key); e != nil {
-		e.Value.drops.Occurrences += m.Occurrences
-		n.all.Set(e, noticeBytes, false)
+	if e := n.pending.Get(key); e != nil {
+		e.Value.missing.Occurrences += m.Occurrences
+		n.pending.Update(e, noticeBytes, false)
 		return
 	}
-	e := n.all.Add(key, r.namespace, &pendingNotice{strings.Clone(r.namespace), r.notice})
-	n.all.Set(e, noticeBytes+int64(len(m.Bucket)+len(m.Policy)+len(m.Of)), false)
-	n.all.Shrink(0)
+	e := n.pending.Add(key, r.namespace, &pendingNotice{strings.Clone(r.namespace), r.notice})
+	n.pending.Update(e, noticeBytes+int64(len(m.Bucket)+len(m.Policy)+len(m.LimitID)), false)
+	n.pending.Shrink(0)
 }
 
 // flush reports what was added since.
-func (n *notices) flush(now time.Time, report Report) {
+func (n *notices) flush(now time.Time, report ReportFunc) {
 	n.mu.Lock()
-	all := n.all
-	n.all = store.NewTable[*pendingNotice](noticesBytes)
+	all := n.pending
+	n.pending = store.NewFairLRU[*pendingNotice](noticesBytes)
 	n.mu.Unlock()
 	for _, e := range all.All() {
-		report(now, e.Value.namespace, e.Value.register, e.Value.drops)
+		report(now, e.Value.namespace, e.Value.register, e.Value.missing)
 	}
 }

@@ -44,35 +44,35 @@ type envelope struct{ resource, scope []byte }
 func newEnvelope(of *resource.Resource, version string) *envelope {
 	var attributes, scope []byte
 	for _, a := range of.Attributes() {
-		key, value := valid(string(a.Key)), valid(a.Value.String())
-		attributes = appendText(appendPair(attributes, resourceAttribute, key, sized(len(value))), valueString, value)
+		key, value := toValidUTF8(string(a.Key)), toValidUTF8(a.Value.String())
+		attributes = appendText(appendPair(attributes, resourceAttribute, key, fieldSize(len(value))), valueString, value)
 	}
 	scope = appendText(appendText(scope, scopeNameField, scopeName), scopeVersionField, version)
 	return &envelope{
-		resource: append(appendHead(nil, resourceLogsResource, len(attributes)), attributes...),
-		scope:    append(appendHead(nil, scopeLogsScope, len(scope)), scope...),
+		resource: append(appendFieldHeader(nil, resourceLogsResource, len(attributes)), attributes...),
+		scope:    append(appendFieldHeader(nil, scopeLogsScope, len(scope)), scope...),
 	}
 }
 
-// request is an ExportLogsServiceRequest of a batch.
-func (e *envelope) request(batch [][]byte) []byte {
+// encodeRequest is an ExportLogsServiceRequest of a batch.
+func (e *envelope) encodeRequest(batch [][]byte) []byte {
 	scopeLogs := len(e.scope)
 	for _, r := range batch {
-		scopeLogs += sized(len(r))
+		scopeLogs += fieldSize(len(r))
 	}
-	resourceLogs := len(e.resource) + sized(scopeLogs)
-	b := appendHead(make([]byte, 0, sized(resourceLogs)), requestResourceLogs, resourceLogs)
-	b = appendHead(append(b, e.resource...), resourceLogsScope, scopeLogs)
+	resourceLogs := len(e.resource) + fieldSize(scopeLogs)
+	b := appendFieldHeader(make([]byte, 0, fieldSize(resourceLogs)), requestResourceLogs, resourceLogs)
+	b = appendFieldHeader(append(b, e.resource...), resourceLogsScope, scopeLogs)
 	b = append(b, e.scope...)
 	for _, r := range batch {
-		b = append(appendHead(b, scopeLogsRecord, len(r)), r...)
+		b = append(appendFieldHeader(b, scopeLogsRecord, len(r)), r...)
 	}
 	return b
 }
 
-// rejected is the answer to a request that was taken, but for some records.
-func rejected(r *collectorv1.ExportLogsServiceResponse) Answer {
-	return Answer{Rejected: int(r.GetPartialSuccess().GetRejectedLogRecords())}
+// partialResult is the answer to a request that was taken, but for some records.
+func partialResult(r *collectorv1.ExportLogsServiceResponse) SendResult {
+	return SendResult{Rejected: int(r.GetPartialSuccess().GetRejectedLogRecords())}
 }
 
 // OTLP returns an output that sends to the collector at an endpoint, with a scheme and a host, and by HTTP perhaps a path. All
@@ -89,8 +89,8 @@ func OTLP(endpoint *url.URL, of *resource.Resource, version string, getenv func(
 	return newHTTP(endpoint, env, made), nil
 }
 
-// overGRPC is an output by gRPC.
-type overGRPC struct {
+// grpcOutput is an output by gRPC.
+type grpcOutput struct {
 	*env
 	*envelope
 
@@ -110,8 +110,8 @@ func newGRPC(endpoint *url.URL, env *env, made *envelope) (Output, error) {
 		grpc.WithTransportCredentials(secure),
 		// The default waits for up to two minutes before it connects again.
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           grpcbackoff.Config{BaseDelay: retryFirst, Multiplier: 1.6, Jitter: 0.2, MaxDelay: retryLast},
-			MinConnectTimeout: retryLast,
+			Backoff:           grpcbackoff.Config{BaseDelay: minRetryDelay, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxRetryDelay},
+			MinConnectTimeout: maxRetryDelay,
 		}),
 	}
 	if env.compress {
@@ -121,43 +121,43 @@ func newGRPC(endpoint *url.URL, env *env, made *envelope) (Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &overGRPC{env, made, conn, collectorv1.NewLogsServiceClient(conn)}, nil
+	return &grpcOutput{env, made, conn, collectorv1.NewLogsServiceClient(conn)}, nil
 }
 
 // Close implements Output.
-func (o *overGRPC) Close() { _ = o.conn.Close() }
+func (o *grpcOutput) Close() { _ = o.conn.Close() }
 
 // Send implements Output.
-func (o *overGRPC) Send(ctx context.Context, batch [][]byte) Answer {
+func (o *grpcOutput) Send(ctx context.Context, batch [][]byte) SendResult {
 	ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, metadata.New(o.headers)), o.timeout)
 	defer cancel()
 	request := &collectorv1.ExportLogsServiceRequest{}
-	request.ProtoReflect().SetUnknown(o.request(batch)) // fields that are not known are sent as they are
+	request.ProtoReflect().SetUnknown(o.encodeRequest(batch)) // fields that are not known are sent as they are
 	response, err := o.logs.Export(ctx, request)
 	if err == nil {
-		return rejected(response)
+		return partialResult(response)
 	}
 	// By the table of the protocol's specification, in which all that is not here is not to be sent again.
 	s := status.Convert(err)
-	a := Answer{Err: err}
+	a := SendResult{Err: err}
 	switch s.Code() {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.OutOfRange, codes.Unavailable, codes.DataLoss:
-		a.Again = true
+		a.Retry = true
 	case codes.ResourceExhausted:
 	default:
 	}
 	for _, detail := range s.Details() {
 		if retry, ok := detail.(*errdetails.RetryInfo); ok {
-			a.Again, a.After = true, retry.GetRetryDelay().AsDuration()
+			a.Retry, a.RetryAfter = true, retry.GetRetryDelay().AsDuration()
 		}
 	}
 	// A connection that breaks says Unavailable too.
-	a.Unknown = a.Again && s.Code() != codes.ResourceExhausted && a.After == 0 || s.Code() == codes.Unknown || s.Code() == codes.Internal
+	a.Unknown = a.Retry && s.Code() != codes.ResourceExhausted && a.RetryAfter == 0 || s.Code() == codes.Unknown || s.Code() == codes.Internal
 	return a
 }
 
-// overHTTP is an output by HTTP.
-type overHTTP struct {
+// httpOutput is an output by HTTP.
+type httpOutput struct {
 	*env
 	*envelope
 
@@ -170,7 +170,7 @@ func newHTTP(endpoint *url.URL, env *env, made *envelope) Output {
 	if to.Path == "" {
 		to.Path = "/v1/logs"
 	}
-	return &overHTTP{env, made, to.String(), &http.Client{
+	return &httpOutput{env, made, to.String(), &http.Client{
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: env.tls, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 		},
@@ -180,16 +180,16 @@ func newHTTP(endpoint *url.URL, env *env, made *envelope) Output {
 }
 
 // Close implements Output.
-func (o *overHTTP) Close() { o.client.CloseIdleConnections() }
+func (o *httpOutput) Close() { o.client.CloseIdleConnections() }
 
-// answerBytes is how much of an answer is read.
-const answerBytes = 64 << 10
+// maxResponseBytes is how much of an answer is read.
+const maxResponseBytes = 64 << 10
 
 // Send implements Output.
-func (o *overHTTP) Send(ctx context.Context, batch [][]byte) Answer {
+func (o *httpOutput) Send(ctx context.Context, batch [][]byte) SendResult {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	body := o.request(batch)
+	body := o.encodeRequest(batch)
 	if o.compress {
 		var smaller bytes.Buffer
 		w := gzip.NewWriter(&smaller)
@@ -199,7 +199,7 @@ func (o *overHTTP) Send(ctx context.Context, batch [][]byte) Answer {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url, bytes.NewReader(body))
 	if err != nil {
-		return Answer{Err: err}
+		return SendResult{Err: err}
 	}
 	for name, value := range o.headers {
 		request.Header.Set(name, value)
@@ -210,15 +210,15 @@ func (o *overHTTP) Send(ctx context.Context, batch [][]byte) Answer {
 	}
 	response, err := o.client.Do(request)
 	if err != nil {
-		return Answer{Err: err, Again: true, Unknown: true}
+		return SendResult{Err: err, Retry: true, Unknown: true}
 	}
 	defer response.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(response.Body, answerBytes))
-	return answerOf(response, content, err)
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes))
+	return parseResponse(response, content, err)
 }
 
-// answerOf reads the answer of a collector, by the protocol's specification.
-func answerOf(r *http.Response, content []byte, err error) Answer {
+// parseResponse reads the answer of a collector, by the protocol's specification.
+func parseResponse(r *http.Response, content []byte, err error) SendResult {
 	switch r.StatusCode {
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
 		var said collectorv1.ExportLogsServiceResponse
@@ -226,16 +226,16 @@ func answerOf(r *http.Response, content []byte, err error) Answer {
 			err = proto.Unmarshal(content, &said)
 		}
 		if err != nil {
-			return Answer{Err: fmt.Errorf("read the answer: %w", err), Unknown: true}
+			return SendResult{Err: fmt.Errorf("read the answer: %w", err), Unknown: true}
 		}
-		return rejected(&said)
+		return partialResult(&said)
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, _ := strconv.Atoi(r.Header.Get("Retry-After"))
-		return Answer{
-			Err: errors.New(r.Status), Again: true, After: time.Duration(seconds) * time.Second,
+		return SendResult{
+			Err: errors.New(r.Status), Retry: true, RetryAfter: time.Duration(seconds) * time.Second,
 			// A proxy says these where the collector did not answer it.
 			Unknown: r.StatusCode == http.StatusBadGateway || r.StatusCode == http.StatusGatewayTimeout,
 		}
 	}
-	return Answer{Err: fmt.Errorf("%s: %q", r.Status, content[:min(len(content), errorBytes)])}
+	return SendResult{Err: fmt.Errorf("%s: %q", r.Status, content[:min(len(content), maxErrorBytes)])}
 }

@@ -33,8 +33,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// peer is the other side of a connection. It gives answer to each request that it keeps.
-type peer struct {
+// fakeServer is the other side of a connection. It gives answer to each request that it keeps.
+type fakeServer struct {
 	collectorv1.UnimplementedLogsServiceServer
 
 	answer func() (*collectorv1.ExportLogsServiceResponse, error)
@@ -45,7 +45,7 @@ type peer struct {
 	path    string
 }
 
-func (p *peer) Export(ctx context.Context, r *collectorv1.ExportLogsServiceRequest) (*collectorv1.ExportLogsServiceResponse, error) {
+func (p *fakeServer) Export(ctx context.Context, r *collectorv1.ExportLogsServiceRequest) (*collectorv1.ExportLogsServiceResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.request, p.headers = r, map[string]string{}
@@ -59,8 +59,8 @@ func (p *peer) Export(ctx context.Context, r *collectorv1.ExportLogsServiceReque
 	return p.answer()
 }
 
-// secured is a certificate of 127.0.0.1, and the file of its CA.
-func secured(t *testing.T) (tls.Certificate, string) {
+// newCertificate is a certificate of 127.0.0.1, and the file of its CA.
+func newCertificate(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
 	server.Close()
@@ -72,7 +72,7 @@ func secured(t *testing.T) (tls.Certificate, string) {
 	return server.TLS.Certificates[0], ca
 }
 
-func (p *peer) grpc(t *testing.T, options ...grpc.ServerOption) string {
+func (p *fakeServer) grpc(t *testing.T, options ...grpc.ServerOption) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *peer) grpc(t *testing.T, options ...grpc.ServerOption) string {
 }
 
 // ServeHTTP is the same by HTTP.
-func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body := io.Reader(r.Body)
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		body, _ = gzip.NewReader(body)
@@ -120,18 +120,18 @@ type statusError int
 
 func (s statusError) Error() string { return fmt.Sprint(int(s)) }
 
-func environment(of map[string]string) func(string) string {
+func getenvFrom(of map[string]string) func(string) string {
 	return func(name string) string { return of[name] }
 }
 
-// to is an output to an address.
-func to(t *testing.T, address string, env map[string]string) Output {
+// newOutputTo is an output to an address.
+func newOutputTo(t *testing.T, address string, env map[string]string) Output {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := OTLP(u, resource.NewSchemaless(attribute.String("service.name", "eventquota")), "v1", environment(env))
+	o, err := OTLP(u, resource.NewSchemaless(attribute.String("service.name", "eventquota")), "v1", getenvFrom(env))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func to(t *testing.T, address string, env map[string]string) Output {
 }
 
 // serve serves the peer by TLS if it has a certificate.
-func (p *peer) serve(t *testing.T, protocol string, certificates ...tls.Certificate) (address string) {
+func (p *fakeServer) serve(t *testing.T, protocol string, certificates ...tls.Certificate) (address string) {
 	t.Helper()
 	secure := &tls.Config{Certificates: certificates, MinVersion: tls.VersionTLS12}
 	switch {
@@ -159,23 +159,23 @@ func (p *peer) serve(t *testing.T, protocol string, certificates ...tls.Certific
 	return s.URL
 }
 
-// TestACollectorGetsWhatIsSent holds both protocols, with TLS, headers and compression.
-func TestACollectorGetsWhatIsSent(t *testing.T) {
+// TestOTLPDelivery holds both protocols, with TLS, headers and compression.
+func TestOTLPDelivery(t *testing.T) {
 	t.Parallel()
-	certificate, ca := secured(t)
-	d := dropped("shop")
+	certificate, ca := newCertificate(t)
+	d := dropDecision("shop")
 	var batch [][]byte
 	for i := range 300 {
-		batch = append(batch, encode(nil, name(i), epoch, d.Request, d.Request.Object, &fate{verdict: "drop", occurrences: 1}))
+		batch = append(batch, encode(nil, name(i), epoch, d.Request, d.Request.Object, &outcome{verdict: "drop", occurrences: 1}))
 	}
 	for _, protocol := range []string{protocolGRPC, protocolHTTP} {
 		for _, compression := range []string{"", "gzip", "none"} {
-			p := &peer{}
-			o := to(t, p.serve(t, protocol, certificate), map[string]string{
+			p := &fakeServer{}
+			o := newOutputTo(t, p.serve(t, protocol, certificate), map[string]string{
 				"OTEL_EXPORTER_OTLP_PROTOCOL": "odd", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL": protocol, "OTEL_EXPORTER_OTLP_CERTIFICATE": ca,
 				"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20a, X-B = c ", "OTEL_EXPORTER_OTLP_LOGS_COMPRESSION": compression,
 			})
-			if a := o.Send(t.Context(), batch); a != (Answer{}) {
+			if a := o.Send(t.Context(), batch); a != (SendResult{}) {
 				t.Fatalf("%s: %+v", protocol, a)
 			}
 			if p.headers["authorization"] != "Bearer a" && p.headers["Authorization"] != "Bearer a" {
@@ -204,8 +204,8 @@ func TestACollectorGetsWhatIsSent(t *testing.T) {
 	}
 }
 
-// TestTheAnswersOfCollectors holds what becomes of a batch by what a collector says.
-func TestTheAnswersOfCollectors(t *testing.T) {
+// TestCollectorResponses holds what becomes of a batch by what a collector says.
+func TestCollectorResponses(t *testing.T) {
 	t.Parallel()
 	says := func(c codes.Code, wait time.Duration) func() (*collectorv1.ExportLogsServiceResponse, error) {
 		s := status.New(c, "no")
@@ -223,29 +223,29 @@ func TestTheAnswersOfCollectors(t *testing.T) {
 	for name, test := range map[string]struct {
 		protocol string
 		answer   func() (*collectorv1.ExportLogsServiceResponse, error)
-		want     Answer
+		want     SendResult
 		fails    bool
 	}{
-		"a part":                                {protocolGRPC, partly, Answer{Rejected: 2}, false},
-		"unavailable":                           {protocolGRPC, says(codes.Unavailable, 0), Answer{Again: true, Unknown: true}, true},
-		"unavailable for a while":               {protocolGRPC, says(codes.Unavailable, time.Minute), Answer{Again: true, After: time.Minute}, true},
-		"exhausted":                             {protocolGRPC, says(codes.ResourceExhausted, 0), Answer{}, true},
-		"exhausted for a while":                 {protocolGRPC, says(codes.ResourceExhausted, time.Second), Answer{Again: true, After: time.Second}, true},
-		"invalid":                               {protocolGRPC, says(codes.InvalidArgument, 0), Answer{}, true},
-		"unauthenticated":                       {protocolGRPC, says(codes.Unauthenticated, 0), Answer{}, true},
-		"internal":                              {protocolGRPC, says(codes.Internal, 0), Answer{Unknown: true}, true},
-		"HTTP, a part":                          {protocolHTTP, partly, Answer{Rejected: 2}, false},
-		"HTTP 503":                              {protocolHTTP, http(503), Answer{Again: true, After: 3 * time.Second}, true},
-		"HTTP 429":                              {protocolHTTP, http(429), Answer{Again: true, After: 3 * time.Second}, true},
-		"HTTP 504":                              {protocolHTTP, http(504), Answer{Again: true, After: 3 * time.Second, Unknown: true}, true},
-		"HTTP 401":                              {protocolHTTP, http(401), Answer{}, true},
-		"HTTP 404":                              {protocolHTTP, http(404), Answer{}, true},
-		"a redirection, which may leak headers": {protocolHTTP, http(307), Answer{}, true},
+		"a part":                                {protocolGRPC, partly, SendResult{Rejected: 2}, false},
+		"unavailable":                           {protocolGRPC, says(codes.Unavailable, 0), SendResult{Retry: true, Unknown: true}, true},
+		"unavailable for a while":               {protocolGRPC, says(codes.Unavailable, time.Minute), SendResult{Retry: true, RetryAfter: time.Minute}, true},
+		"exhausted":                             {protocolGRPC, says(codes.ResourceExhausted, 0), SendResult{}, true},
+		"exhausted for a while":                 {protocolGRPC, says(codes.ResourceExhausted, time.Second), SendResult{Retry: true, RetryAfter: time.Second}, true},
+		"invalid":                               {protocolGRPC, says(codes.InvalidArgument, 0), SendResult{}, true},
+		"unauthenticated":                       {protocolGRPC, says(codes.Unauthenticated, 0), SendResult{}, true},
+		"internal":                              {protocolGRPC, says(codes.Internal, 0), SendResult{Unknown: true}, true},
+		"HTTP, a part":                          {protocolHTTP, partly, SendResult{Rejected: 2}, false},
+		"HTTP 503":                              {protocolHTTP, http(503), SendResult{Retry: true, RetryAfter: 3 * time.Second}, true},
+		"HTTP 429":                              {protocolHTTP, http(429), SendResult{Retry: true, RetryAfter: 3 * time.Second}, true},
+		"HTTP 504":                              {protocolHTTP, http(504), SendResult{Retry: true, RetryAfter: 3 * time.Second, Unknown: true}, true},
+		"HTTP 401":                              {protocolHTTP, http(401), SendResult{}, true},
+		"HTTP 404":                              {protocolHTTP, http(404), SendResult{}, true},
+		"a redirection, which may leak headers": {protocolHTTP, http(307), SendResult{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &peer{answer: test.answer}
-			o := to(t, p.serve(t, test.protocol), map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": test.protocol})
+			p := &fakeServer{answer: test.answer}
+			o := newOutputTo(t, p.serve(t, test.protocol), map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": test.protocol})
 			got := o.Send(t.Context(), [][]byte{{}, {}, {}})
 			if failed := got.Err != nil; failed != test.fails {
 				t.Errorf("error %v", got.Err)
@@ -257,15 +257,15 @@ func TestTheAnswersOfCollectors(t *testing.T) {
 	}
 }
 
-// TestACollectorThatIsNotThere holds that one is tried again, and that a stranger gets nothing.
-func TestACollectorThatIsNotThere(t *testing.T) {
+// TestUnreachableCollector holds that one is tried again, and that a stranger gets nothing.
+func TestUnreachableCollector(t *testing.T) {
 	t.Parallel()
-	certificate, _ := secured(t)
+	certificate, _ := newCertificate(t)
 	for _, protocol := range []string{protocolGRPC, protocolHTTP} {
 		env := map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": protocol, "OTEL_EXPORTER_OTLP_TIMEOUT": "2000"}
-		stranger := &peer{}
+		stranger := &fakeServer{}
 		for says, address := range map[string]string{"nobody": "http://127.0.0.1:1", "a stranger": stranger.serve(t, protocol, certificate)} {
-			if a := to(t, address, env).Send(t.Context(), [][]byte{{}}); a.Err == nil || !a.Again || !a.Unknown {
+			if a := newOutputTo(t, address, env).Send(t.Context(), [][]byte{{}}); a.Err == nil || !a.Retry || !a.Unknown {
 				t.Errorf("%s, %s: %+v", protocol, says, a)
 			}
 		}
@@ -275,8 +275,8 @@ func TestACollectorThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestWhatTheEnvironmentMaySay names each variable that is wrong, and says nothing of secrets.
-func TestWhatTheEnvironmentMaySay(t *testing.T) {
+// TestReadEnv names each variable that is wrong, and says nothing of secrets.
+func TestReadEnv(t *testing.T) {
 	t.Parallel()
 	broken := filepath.Join(t.TempDir(), "broken")
 	if err := os.WriteFile(broken, []byte("none"), 0o600); err != nil {
@@ -293,11 +293,11 @@ func TestWhatTheEnvironmentMaySay(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=" + broken: `OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY: open : no such file or directory`,
 	} {
 		name, value, _ := strings.Cut(variable, "=")
-		if _, err := readEnv(environment(map[string]string{name: value})); err == nil || err.Error() != want {
+		if _, err := readEnv(getenvFrom(map[string]string{name: value})); err == nil || err.Error() != want {
 			t.Errorf("%s: error %v, want %s", variable, err, want)
 		}
 	}
-	if _, err := OTLP(&url.URL{Scheme: "http", Host: "a:1", Path: "/p"}, resource.Empty(), "", environment(nil)); err == nil {
+	if _, err := OTLP(&url.URL{Scheme: "http", Host: "a:1", Path: "/p"}, resource.Empty(), "", getenvFrom(nil)); err == nil {
 		t.Error("a path is taken with gRPC")
 	}
 }

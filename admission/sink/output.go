@@ -20,22 +20,22 @@ import (
 type Output interface {
 	// Send sends LogRecords of OTLP, and returns how many of them were not taken, and why. It ends soon after its context,
 	// if it can.
-	Send(ctx context.Context, batch [][]byte) Answer
+	Send(ctx context.Context, batch [][]byte) SendResult
 	// Close ends what Send uses.
 	Close()
 }
 
-// Answer is what became of a batch.
-type Answer struct {
+// SendResult is what became of a batch.
+type SendResult struct {
 	// Err is nil where the batch was taken.
 	Err error
 	// Rejected is how many of a batch that was taken were not. Which of them, the other side does not say.
 	Rejected int
-	// Taken is how many of a batch that was not taken were, from its beginning: the rest is tried again, if Again says so.
-	Taken int
-	// Again says that it may be tried again, not before After.
-	Again bool
-	After time.Duration
+	// Accepted is how many of a batch that was not taken were, from its beginning: the rest is tried again, if Again says so.
+	Accepted int
+	// Retry says that it may be tried again, not before After.
+	Retry      bool
+	RetryAfter time.Duration
 	// Unknown says that the batch may have been taken, as there was no answer.
 	Unknown bool
 }
@@ -43,24 +43,24 @@ type Answer struct {
 const (
 	// batchRecords and batchBytes bound one batch. Collectors take 4 MiB by default.
 	batchRecords, batchBytes = 512, 1 << 20
-	// linger is how long the first record of a batch waits for others.
-	linger = 100 * time.Millisecond
-	// retryFirst and retryLast are the first and the longest wait before a batch is sent again, and retryFor is for how long
+	// batchDelay is how long the first record of a batch waits for others.
+	batchDelay = 100 * time.Millisecond
+	// minRetryDelay and maxRetryDelay are the first and the longest wait before a batch is sent again, and maxRetryTime is for how long
 	// it is.
-	retryFirst, retryLast, retryFor = 200 * time.Millisecond, 10 * time.Second, 5 * time.Minute
+	minRetryDelay, maxRetryDelay, maxRetryTime = 200 * time.Millisecond, 10 * time.Second, 5 * time.Minute
 )
 
 // output is an Output with its queue.
 type output struct {
 	*Sink
 
-	name  string
-	to    Output
-	queue *queue
-	says  rate.Sometimes
-	fails atomic.Bool
-	// retryFirst and retryFor are the constants, or less in tests.
-	retryFirst, retryFor time.Duration
+	name       string
+	target     Output
+	queue      *queue
+	logLimiter rate.Sometimes
+	failing    atomic.Bool
+	// minRetryDelay and maxRetryTime are the constants, or less in tests.
+	minRetryDelay, maxRetryTime time.Duration
 
 	mu      sync.Mutex
 	sending []*record // what was taken from the queue, until it is known what became of it
@@ -68,16 +68,16 @@ type output struct {
 
 func newOutput(s *Sink, name string, to Output, bytes int64) *output {
 	return &output{
-		Sink: s, name: name, to: to, queue: newQueue(bytes), says: rate.Sometimes{Interval: 10 * time.Second},
-		retryFirst: retryFirst, retryFor: retryFor,
+		Sink: s, name: name, target: to, queue: newQueue(bytes), logLimiter: rate.Sometimes{Interval: 10 * time.Second},
+		minRetryDelay: minRetryDelay, maxRetryTime: maxRetryTime,
 	}
 }
 
 // run sends until the queue is closed and empty, or ctx ends.
 func (o *output) run(ctx context.Context) {
-	defer o.to.Close()
-	for o.wait(ctx) {
-		batch := o.queue.take(batchRecords, batchBytes)
+	defer o.target.Close()
+	for o.waitForRecords(ctx) {
+		batch := o.queue.dequeue(batchRecords, batchBytes)
 		o.mu.Lock()
 		o.sending = batch
 		o.mu.Unlock()
@@ -85,20 +85,20 @@ func (o *output) run(ctx context.Context) {
 	}
 }
 
-// wait waits until there is something to send, and a moment longer for more of it. It reports whether there is.
-func (o *output) wait(ctx context.Context) bool {
-	for o.queue.waiting() == 0 {
+// waitForRecords waits until there is something to send, and a moment longer for more of it. It reports whether there is.
+func (o *output) waitForRecords(ctx context.Context) bool {
+	for o.queue.pending() == 0 {
 		select {
 		case <-o.queue.ready:
 		case <-ctx.Done():
 			return false
 		case <-o.queue.closed:
-			return o.queue.waiting() > 0
+			return o.queue.pending() > 0
 		}
 	}
-	if o.queue.waiting() < batchRecords {
+	if o.queue.pending() < batchRecords {
 		select {
-		case <-time.After(linger):
+		case <-time.After(batchDelay):
 		case <-ctx.Done():
 		case <-o.queue.closed:
 		}
@@ -113,41 +113,41 @@ func (o *output) deliver(ctx context.Context, batch []*record) {
 		encoded[i] = r.encoded
 	}
 	waits := backoff.NewExponentialBackOff()
-	waits.InitialInterval, waits.MaxInterval = o.retryFirst, retryLast
+	waits.InitialInterval, waits.MaxInterval = o.minRetryDelay, maxRetryDelay
 	why := Refused // once it is unanswered it stays so: what was not answered may have been taken
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		a := o.to.Send(ctx, encoded)
+		a := o.target.Send(ctx, encoded)
 		if a.Err == nil {
-			o.settle(len(encoded), a.Rejected, why)
+			o.countSent(len(encoded), a.Rejected, why)
 			return struct{}{}, nil
 		}
 		if a.Unknown {
 			why = Unanswered
 		}
-		o.settle(a.Taken, 0, why)
-		encoded = encoded[a.Taken:]
+		o.countSent(a.Accepted, 0, why)
+		encoded = encoded[a.Accepted:]
 		switch {
-		case !a.Again:
+		case !a.Retry:
 			return struct{}{}, backoff.Permanent(a.Err)
-		case a.After > 0:
-			return struct{}{}, errors.Join(a.Err, &backoff.RetryAfterError{Duration: min(a.After, retryLast)})
+		case a.RetryAfter > 0:
+			return struct{}{}, errors.Join(a.Err, &backoff.RetryAfterError{Duration: min(a.RetryAfter, maxRetryDelay)})
 		}
 		return struct{}{}, a.Err
-	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(o.retryFor), backoff.WithNotify(func(err error, _ time.Duration) { o.failed(err) }))
+	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(o.maxRetryTime), backoff.WithNotify(func(err error, _ time.Duration) { o.logFailure(err) }))
 	switch {
 	case err == nil:
-		o.works()
+		o.logRecovery()
 		return
 	case why == Refused && ctx.Err() != nil:
 		why = Stopped
 	}
-	o.failed(err)
-	o.settle(len(encoded), len(encoded), why)
+	o.logFailure(err)
+	o.countSent(len(encoded), len(encoded), why)
 }
 
-// settle counts the next n records of those that are being sent, of which some were not delivered, for a reason. Once end has
+// countSent counts the next n records of those that are being sent, of which some were not delivered, for a reason. Once end has
 // counted them, it does nothing.
-func (o *output) settle(n, undelivered int, why Reason) {
+func (o *output) countSent(n, undelivered int, why Reason) {
 	o.mu.Lock()
 	n = min(n, len(o.sending))
 	part := o.sending[:n]
@@ -162,55 +162,55 @@ func (o *output) settle(n, undelivered int, why Reason) {
 		// The other side does not say which: those that stand for most, so that what is said to be missing is not too little.
 		part = slices.Clone(part)
 		slices.SortStableFunc(part, func(a, b *record) int { return cmp.Compare(b.occurrences, a.occurrences) })
-		o.failed(fmt.Errorf("%w: %d of %d", errNotTaken, undelivered, n))
+		o.logFailure(fmt.Errorf("%w: %d of %d", errPartlyRejected, undelivered, n))
 	}
-	o.lost(why, part[:undelivered]...)
+	o.countUndelivered(why, part[:undelivered]...)
 	if o.opts.Counts != nil && n > undelivered {
 		o.opts.Counts.Delivered(o.name, n-undelivered)
 	}
 }
 
-// lost counts records that were not delivered, and lets notices say so. An output more changes nothing in a notice.
-func (o *output) lost(why Reason, all ...*record) {
+// countUndelivered counts records that were not delivered, and lets notices say so. An output more changes nothing in a notice.
+func (o *output) countUndelivered(why Reason, all ...*record) {
 	for _, r := range all {
 		if o.opts.Counts != nil {
 			o.opts.Counts.Undelivered(o.name, r.namespace, why, r.occurrences)
 		}
-		if r.missed.CompareAndSwap(false, true) {
-			o.missed.Add(r.occurrences)
+		if r.undelivered.CompareAndSwap(false, true) {
+			o.undelivered.Add(r.occurrences)
 			o.notices.add(r)
 		}
 	}
 }
 
-// end counts what is left.
-func (o *output) end() {
+// countRemaining counts what is left.
+func (o *output) countRemaining() {
 	o.queue.close()
 	o.mu.Lock()
 	n := len(o.sending)
 	o.mu.Unlock()
-	o.settle(n, n, Unanswered) // as Send has not returned
+	o.countSent(n, n, Unanswered) // as Send has not returned
 	for {
-		batch := o.queue.take(batchRecords, batchBytes)
+		batch := o.queue.dequeue(batchRecords, batchBytes)
 		if len(batch) == 0 {
 			return
 		}
 		o.queue.release(batch)
-		o.lost(Stopped, batch...)
+		o.countUndelivered(Stopped, batch...)
 	}
 }
 
-// failed says from time to time that an output fails, and why.
-func (o *output) failed(err error) {
-	o.fails.Store(true)
-	o.says.Do(func() {
-		o.opts.Log.Info("Copies of Events are not delivered", "output", o.name, "reason", store.Clip(err.Error(), errorBytes), "waiting", o.queue.waiting())
+// logFailure says from time to time that an output fails, and why.
+func (o *output) logFailure(err error) {
+	o.failing.Store(true)
+	o.logLimiter.Do(func() {
+		o.opts.Log.Info("Copies of Events are not delivered", "output", o.name, "reason", store.Clip(err.Error(), maxErrorBytes), "waiting", o.queue.pending())
 	})
 }
 
-// works says that an output that has failed does not any more.
-func (o *output) works() {
-	if o.fails.CompareAndSwap(true, false) {
+// logRecovery says that an output that has failed does not any more.
+func (o *output) logRecovery() {
+	if o.failing.CompareAndSwap(true, false) {
 		o.opts.Log.Info("Copies of Events are delivered again", "output", o.name)
 	}
 }

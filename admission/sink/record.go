@@ -22,53 +22,53 @@ type record struct {
 	occurrences int64
 	// notice reports these too; the zero value for none.
 	notice notice
-	// missed is set once an output has not delivered it.
-	missed atomic.Bool
+	// undelivered is set once an output has not delivered it.
+	undelivered atomic.Bool
 }
 
-// recordBytes are those of a record without its texts, with the places that it takes in lists.
-const recordBytes = 320
+// recordOverheadBytes are those of a record without its texts, with the places that it takes in lists.
+const recordOverheadBytes = 320
 
-func (r *record) size() int64 { return recordBytes + int64(len(r.encoded)) }
+func (r *record) queuedBytes() int64 { return recordOverheadBytes + int64(len(r.encoded)) }
 
 // maxTime bounds times of Events: beyond it, nanoseconds overflow.
 const maxTime = 1 << 33
 
 // Names of attributes, of OpenTelemetry's semantic conventions and as its collector's receivers of Events have them, and ours.
 const (
-	attrUID         = "log.record.uid"
-	attrNamespace   = "k8s.namespace.name"
-	attrName        = "k8s.event.name"
-	attrEventUID    = "k8s.event.uid"
-	attrReason      = "k8s.event.reason"
-	attrAction      = "k8s.event.action"
-	attrStart       = "k8s.event.start_time"
-	attrCount       = "k8s.event.count"
-	attrKind        = "k8s.object.kind"
-	attrObject      = "k8s.object.name"
-	attrObjectUID   = "k8s.object.uid"
-	attrFieldPath   = "k8s.object.fieldpath"
-	attrAPIVersion  = "k8s.object.api_version"
-	attrVersion     = "k8s.object.resource_version"
-	attrNode        = "k8s.node.name"
-	attrSource      = "eventquota.source"
-	attrRelated     = "eventquota.related"
-	attrLabels      = "eventquota.labels"
-	attrAnnotations = "eventquota.annotations"
-	attrVerdict     = "eventquota.verdict"
-	attrRule        = "eventquota.rule"
-	attrBucket      = "eventquota.bucket"
-	attrInto        = "eventquota.merged_into.name"
-	attrIntoUID     = "eventquota.merged_into.uid"
-	attrOccurrences = "eventquota.occurrences"
-	attrUnreadable  = "eventquota.unreadable"
+	attrUID           = "log.record.uid"
+	attrNamespace     = "k8s.namespace.name"
+	attrName          = "k8s.event.name"
+	attrEventUID      = "k8s.event.uid"
+	attrReason        = "k8s.event.reason"
+	attrAction        = "k8s.event.action"
+	attrStart         = "k8s.event.start_time"
+	attrCount         = "k8s.event.count"
+	attrKind          = "k8s.object.kind"
+	attrObject        = "k8s.object.name"
+	attrObjectUID     = "k8s.object.uid"
+	attrFieldPath     = "k8s.object.fieldpath"
+	attrAPIVersion    = "k8s.object.api_version"
+	attrVersion       = "k8s.object.resource_version"
+	attrNode          = "k8s.node.name"
+	attrSource        = "eventquota.source"
+	attrRelated       = "eventquota.related"
+	attrLabels        = "eventquota.labels"
+	attrAnnotations   = "eventquota.annotations"
+	attrVerdict       = "eventquota.verdict"
+	attrRule          = "eventquota.rule"
+	attrBucket        = "eventquota.bucket"
+	attrMergedInto    = "eventquota.merged_into.name"
+	attrMergedIntoUID = "eventquota.merged_into.uid"
+	attrOccurrences   = "eventquota.occurrences"
+	attrUnreadable    = "eventquota.unreadable"
 )
 
-// fate is what became of a write.
-type fate struct {
-	verdict, rule, bucket string
-	into, intoUID         string
-	occurrences           int64
+// outcome is what became of a write.
+type outcome struct {
+	verdict, rule, bucket     string
+	mergedInto, mergedIntoUID string
+	occurrences               int64
 }
 
 // Fields of the messages of OTLP, by opentelemetry/proto/logs/v1/logs.proto and common/v1/common.proto.
@@ -84,8 +84,8 @@ const (
 const severityInfo, severityWarn = 9, 13
 
 // encode appends the LogRecord of a write to b.
-func encode(b []byte, uid string, now time.Time, r *admission.Request, e *corev1.Event, f *fate) []byte {
-	at := admission.Newest(e)
+func encode(b []byte, uid string, now time.Time, r *admission.Request, e *corev1.Event, f *outcome) []byte {
+	at := admission.LastSeen(e)
 	if s := at.Unix(); s <= 0 || s >= maxTime {
 		at = now
 	}
@@ -99,9 +99,9 @@ func encode(b []byte, uid string, now time.Time, r *admission.Request, e *corev1
 	case corev1.EventTypeWarning:
 		b = protowire.AppendVarint(protowire.AppendTag(b, recordSeverity, protowire.VarintType), severityWarn)
 	}
-	b = appendText(b, recordSeverityText, valid(e.Type))
-	message := valid(e.Message)
-	b = appendText(appendHead(b, recordBody, sized(len(message))), valueString, message)
+	b = appendText(b, recordSeverityText, toValidUTF8(e.Type))
+	message := toValidUTF8(e.Message)
+	b = appendText(appendFieldHeader(b, recordBody, fieldSize(len(message))), valueString, message)
 
 	b = appendString(b, attrUID, uid)
 	b = appendString(b, attrNamespace, r.Namespace)
@@ -132,46 +132,46 @@ func encode(b []byte, uid string, now time.Time, r *admission.Request, e *corev1
 	b = appendString(b, attrVerdict, f.verdict)
 	b = appendString(b, attrRule, f.rule)
 	b = appendString(b, attrBucket, f.bucket)
-	b = appendString(b, attrInto, f.into)
-	b = appendString(b, attrIntoUID, f.intoUID)
+	b = appendString(b, attrMergedInto, f.mergedInto)
+	b = appendString(b, attrMergedIntoUID, f.mergedIntoUID)
 	b = appendInt(b, attrOccurrences, f.occurrences)
-	if r.Unreadable != nil {
-		b = appendString(b, attrUnreadable, store.Clip(r.Unreadable.Error(), errorBytes))
+	if r.DecodeError != nil {
+		b = appendString(b, attrUnreadable, store.Clip(r.DecodeError.Error(), maxErrorBytes))
 	}
 	return b
 }
 
-// errorBytes is the longest text of an error that is kept or logged: it may quote what others wrote.
-const errorBytes = 256
+// maxErrorBytes is the longest text of an error that is kept or logged: it may quote what others wrote.
+const maxErrorBytes = 256
 
-// valid is s as protobuf has texts, which is in UTF-8: another one would make a whole batch invalid.
-func valid(s string) string {
+// toValidUTF8 is s as protobuf has texts, which is in UTF-8: another one would make a whole batch invalid.
+func toValidUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
 	return strings.ToValidUTF8(s, string(utf8.RuneError))
 }
 
-// sized is the size of a field of n bytes. No field here has a number above 15.
-func sized(n int) int { return 1 + protowire.SizeBytes(n) }
+// fieldSize is the size of a field of n bytes. No field here has a number above 15.
+func fieldSize(n int) int { return 1 + protowire.SizeBytes(n) }
 
-// appendHead appends what comes before the n bytes of a field.
-func appendHead(b []byte, field protowire.Number, n int) []byte {
+// appendFieldHeader appends what comes before the n bytes of a field.
+func appendFieldHeader(b []byte, field protowire.Number, n int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(n))
 }
 
 // appendText appends a field of a text.
 func appendText(b []byte, field protowire.Number, s string) []byte {
-	return append(appendHead(b, field, len(s)), s...)
+	return append(appendFieldHeader(b, field, len(s)), s...)
 }
 
-// pairBytes is the size of a KeyValue whose value has n bytes.
-func pairBytes(key string, n int) int { return sized(len(key)) + sized(n) }
+// pairSize is the size of a KeyValue whose value has n bytes.
+func pairSize(key string, n int) int { return fieldSize(len(key)) + fieldSize(n) }
 
 // appendPair appends a KeyValue as a field, but for its value of n bytes.
 func appendPair(b []byte, field protowire.Number, key string, n int) []byte {
-	b = appendHead(b, field, pairBytes(key, n))
-	return appendHead(appendText(b, pairKey, key), pairValue, n)
+	b = appendFieldHeader(b, field, pairSize(key, n))
+	return appendFieldHeader(appendText(b, pairKey, key), pairValue, n)
 }
 
 // appendString appends an attribute, unless it is empty.
@@ -179,8 +179,8 @@ func appendString(b []byte, key, value string) []byte {
 	if value == "" {
 		return b
 	}
-	value = valid(value)
-	return appendText(appendPair(b, recordAttribute, key, sized(len(value))), valueString, value)
+	value = toValidUTF8(value)
+	return appendText(appendPair(b, recordAttribute, key, fieldSize(len(value))), valueString, value)
 }
 
 func appendInt(b []byte, key string, value int64) []byte {
@@ -195,12 +195,12 @@ func appendMap(b []byte, key string, all map[string]string) []byte {
 	}
 	n := 0
 	for name, value := range all {
-		n += sized(pairBytes(valid(name), sized(len(valid(value)))))
+		n += fieldSize(pairSize(toValidUTF8(name), fieldSize(len(toValidUTF8(value)))))
 	}
-	b = appendHead(appendPair(b, recordAttribute, key, sized(n)), valueMap, n)
+	b = appendFieldHeader(appendPair(b, recordAttribute, key, fieldSize(n)), valueMap, n)
 	for name, value := range all {
-		name, value = valid(name), valid(value)
-		b = appendText(appendPair(b, mapPair, name, sized(len(value))), valueString, value)
+		name, value = toValidUTF8(name), toValidUTF8(value)
+		b = appendText(appendPair(b, mapPair, name, fieldSize(len(value))), valueString, value)
 	}
 	return b
 }

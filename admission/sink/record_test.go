@@ -19,18 +19,18 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestARecordHasAllOfAnEventAndItsFate holds the names that collectors' own receivers of Events give, and ours.
-func TestARecordHasAllOfAnEventAndItsFate(t *testing.T) {
+// TestRecordAttributes holds the names that collectors' own receivers of Events give, and ours.
+func TestRecordAttributes(t *testing.T) {
 	t.Parallel()
-	d := dropped("shop", func(d *admission.FullDecision) {
+	d := dropDecision("shop", func(d *admission.FullDecision) {
 		e := d.Request.Object
 		e.UID, e.Action, e.Count = "event-uid", "Restarting", 4
 		e.Labels, e.Annotations = map[string]string{"a": "b"}, map[string]string{"c": "d", "e": ""}
 		e.Related = &corev1.ObjectReference{Kind: "Node", Name: "node-1"}
 		d.Verdict, d.Bucket = store.Merge, ""
-		d.Decision = store.Decision{Verdict: store.Merge, Into: "web-0.0", IntoID: store.Identity{UID: "into-uid"}, Occurrences: 3}
+		d.Decision = store.Decision{Verdict: store.Merge, MergedInto: "web-0.0", MergedIntoID: store.Identity{UID: "into-uid"}, Occurrences: 3}
 	})
-	f := fate{"merge", "default", "", "web-0.0", "into-uid", 3}
+	f := outcome{"merge", "default", "", "web-0.0", "into-uid", 3}
 	now := epoch.Add(time.Second)
 	r, has := decoded(t, encode(nil, "id-1", now, d.Request, d.Request.Object, &f))
 	want := map[string]any{
@@ -53,8 +53,8 @@ func TestARecordHasAllOfAnEventAndItsFate(t *testing.T) {
 	}
 }
 
-// TestNothingThatAClientWritesBreaksARecord holds that every record is valid protobuf, and an invalid text readable.
-func TestNothingThatAClientWritesBreaksARecord(t *testing.T) {
+// TestRecordsAreAlwaysValid holds that every record is valid protobuf, and an invalid text readable.
+func TestRecordsAreAlwaysValid(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string]func(r *admission.Request, e *corev1.Event){
 		"no content": func(_ *admission.Request, e *corev1.Event) { *e = corev1.Event{} },
@@ -73,7 +73,7 @@ func TestNothingThatAClientWritesBreaksARecord(t *testing.T) {
 		},
 		"control":       func(_ *admission.Request, e *corev1.Event) { e.Message = "a\x00\x1b[2J\u202e\nb" },
 		"a wrong count": func(_ *admission.Request, e *corev1.Event) { e.Count = -7 },
-		"unreadable":    func(r *admission.Request, _ *corev1.Event) { r.Unreadable = errors.New(strings.Repeat("é", 400)) },
+		"unreadable":    func(r *admission.Request, _ *corev1.Event) { r.DecodeError = errors.New(strings.Repeat("é", 400)) },
 		"another type":  func(_ *admission.Request, e *corev1.Event) { e.Type = "Odd" },
 		"a name as ours": func(_ *admission.Request, e *corev1.Event) {
 			e.Annotations = map[string]string{"eventquota.verdict": "admit"}
@@ -82,24 +82,24 @@ func TestNothingThatAClientWritesBreaksARecord(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			d := dropped("shop")
+			d := dropDecision("shop")
 			change(d.Request, d.Request.Object)
-			r, has := decoded(t, encode(nil, "id", epoch, d.Request, d.Request.Object, &fate{verdict: "drop", occurrences: 1}))
+			r, has := decoded(t, encode(nil, "id", epoch, d.Request, d.Request.Object, &outcome{verdict: "drop", occurrences: 1}))
 			if !utf8.ValidString(r.GetBody().GetStringValue()) || has[attrVerdict] != "drop" {
 				t.Errorf("body %q, verdict %v", r.GetBody().GetStringValue(), has[attrVerdict])
 			}
 			if year := time.Unix(0, int64(r.GetTimeUnixNano())).Year(); year < 1970 || year > 2262 || r.GetTimeUnixNano() == 0 {
 				t.Errorf("time %d", r.GetTimeUnixNano())
 			}
-			if text, is := has[attrUnreadable].(string); is && len(text) > errorBytes {
+			if text, is := has[attrUnreadable].(string); is && len(text) > maxErrorBytes {
 				t.Errorf("an error of %d bytes", len(text))
 			}
 		})
 	}
 }
 
-// TestWhichEventsAreSent holds what the settings mean.
-func TestWhichEventsAreSent(t *testing.T) {
+// TestSinkSettings holds what the settings mean.
+func TestSinkSettings(t *testing.T) {
 	t.Parallel()
 	verdicts := []store.Verdict{store.Admit, store.Aggregate, store.Merge, store.Drop, store.Deny}
 	for _, admitted := range []bool{false, true} {
@@ -124,10 +124,10 @@ func TestWhichEventsAreSent(t *testing.T) {
 				}
 				s, got := New(o), []string{}
 				for _, v := range verdicts {
-					if s.wants(rule, v, &corev1.Event{Type: corev1.EventTypeNormal}) {
+					if s.sends(rule, v, &corev1.Event{Type: corev1.EventTypeNormal}) {
 						got = append(got, v.String())
 					}
-					if s.wants(rule, v, &corev1.Event{Type: corev1.EventTypeWarning}) {
+					if s.sends(rule, v, &corev1.Event{Type: corev1.EventTypeWarning}) {
 						got = append(got, "Warning "+v.String())
 					}
 				}
@@ -141,8 +141,8 @@ func TestWhichEventsAreSent(t *testing.T) {
 	}
 }
 
-// TestOccurrencesOfARecord holds what each stands for, so that sums are exact.
-func TestOccurrencesOfARecord(t *testing.T) {
+// TestRecordOccurrences holds what each stands for, so that sums are exact.
+func TestRecordOccurrences(t *testing.T) {
 	t.Parallel()
 	update := func(was, is int32) func(*admission.FullDecision) {
 		return func(d *admission.FullDecision) {
@@ -171,39 +171,39 @@ func TestOccurrencesOfARecord(t *testing.T) {
 		"an admitted repeat":                      {[]func(*admission.FullDecision){update(5, 9), verdict(store.Admit, 0)}, 4},
 		"an admitted update that counts downward": {[]func(*admission.FullDecision){update(9, 5), verdict(store.Admit, 0)}, 0},
 	} {
-		if got := occurrences(dropped("shop", test.change...)); got != test.want {
+		if got := occurrences(dropDecision("shop", test.change...)); got != test.want {
 			t.Errorf("%s stands for %d, want %d", says, got, test.want)
 		}
 	}
 }
 
-// TestAskedAgainIsNoRecord holds that an UPDATE that the API server asks about twice is sent once.
-func TestAskedAgainIsNoRecord(t *testing.T) {
+// TestRepeatedReviewIsSentOnce holds that an UPDATE that the API server asks about twice is sent once.
+func TestRepeatedReviewIsSentOnce(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Default: policy.SinkAll, Admitted: true, Bytes: MinBytes})
-	s.Add(map[string]Output{"test": &collector{}})
+	s.Add(map[string]Output{"test": &fakeCollector{}})
 	admit := func(paid bool) {
-		s.Decided(dropped("shop", func(d *admission.FullDecision) {
-			d.Verdict, d.Decision = store.Admit, store.Decision{Verdict: store.Admit, Paid: paid}
+		s.CopyDecided(dropDecision("shop", func(d *admission.FullDecision) {
+			d.Verdict, d.Decision = store.Admit, store.Decision{Verdict: store.Admit, Retry: paid}
 		}))
 	}
 	admit(false)
 	admit(true)
-	if n := s.outputs[0].queue.waiting(); n != 1 {
+	if n := s.outputs[0].queue.pending(); n != 1 {
 		t.Errorf("%d records, want 1", n)
 	}
 }
 
-// TestEachRecordHasItsOwnID holds what collectors may tell repeats by.
-func TestEachRecordHasItsOwnID(t *testing.T) {
+// TestRecordIDsAreUnique holds what collectors may tell repeats by.
+func TestRecordIDsAreUnique(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Default: policy.SinkAll, Bytes: MinBytes})
-	s.Add(map[string]Output{"test": &collector{}})
+	s.Add(map[string]Output{"test": &fakeCollector{}})
 	for range 100 {
-		s.Decided(dropped("shop"))
+		s.CopyDecided(dropDecision("shop"))
 	}
 	ids := map[string]bool{}
-	for _, r := range s.outputs[0].queue.take(1000, MinBytes) {
+	for _, r := range s.outputs[0].queue.dequeue(1000, MinBytes) {
 		_, has := decoded(t, r.encoded)
 		ids[has[attrUID].(string)] = true
 	}

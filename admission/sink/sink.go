@@ -20,7 +20,7 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 // MinBytes is the least memory that a Sink may be given, and DefaultBytes what it is by default.
@@ -42,7 +42,7 @@ type Options struct {
 	// Counts is told what became of records. Nil for nobody.
 	Counts Counts
 	// Report notes in a notice what was not delivered of its drops. Nil for nowhere.
-	Report Report
+	Report ReportFunc
 	// Log is for outputs that fail.
 	Log logr.Logger
 }
@@ -69,14 +69,14 @@ const (
 
 // Sink is an admission.Sink. Make it with New, add outputs, and call Run once.
 type Sink struct {
-	opts    Options
-	now     func() time.Time
-	steps   *store.Steps
-	outputs []*output
-	notices *notices
-	scratch sync.Pool // of *[]byte
-	missed  atomic.Int64
-	panics  rate.Sometimes
+	opts        Options
+	now         func() time.Time
+	steps       *store.StepIDs
+	outputs     []*output
+	notices     *notices
+	scratch     sync.Pool // of *[]byte
+	undelivered atomic.Int64
+	panics      rate.Sometimes
 }
 
 var _ admission.Sink = (*Sink)(nil)
@@ -84,7 +84,7 @@ var _ admission.Sink = (*Sink)(nil)
 // New makes a Sink without outputs.
 func New(o Options) *Sink {
 	s := &Sink{
-		opts: o, now: time.Now, steps: store.NewSteps(), notices: newNotices(),
+		opts: o, now: time.Now, steps: store.NewStepIDs(), notices: newNotices(),
 		panics: rate.Sometimes{Interval: 10 * time.Second},
 	}
 	s.scratch.New = func() any { return new([]byte) }
@@ -98,21 +98,21 @@ func (s *Sink) Add(outputs map[string]Output) {
 	}
 }
 
-// Decided implements admission.Sink.
-func (s *Sink) Decided(d *admission.FullDecision) {
+// CopyDecided implements admission.Sink.
+func (s *Sink) CopyDecided(d *admission.FullDecision) {
 	e := d.Request.Object
-	if d.Decision.Paid || !s.wants(d.Rule.Sink, d.Verdict, e) {
+	if d.Decision.Retry || !s.sends(d.Rule.Sink, d.Verdict, e) {
 		return
 	}
-	f := fate{
-		verdict: d.Verdict.String(), rule: d.Rule.Name, bucket: d.Bucket, into: d.Decision.Into, intoUID: d.Decision.IntoID.UID,
+	f := outcome{
+		verdict: d.Verdict.String(), rule: d.Rule.Name, bucket: d.Bucket, mergedInto: d.Decision.MergedInto, mergedIntoUID: d.Decision.MergedIntoID.UID,
 		occurrences: occurrences(d),
 	}
-	s.take(d.Request, e, &f, noticeOf(d))
+	s.enqueue(d.Request, e, &f, noticeOf(d))
 }
 
-// wants reports whether a rule sends an Event, with what its setting says.
-func (s *Sink) wants(says policy.Sink, v store.Verdict, e *corev1.Event) bool {
+// sends reports whether a rule sends an Event, with what its setting says.
+func (s *Sink) sends(says policy.Sink, v store.Verdict, e *corev1.Event) bool {
 	if says == "" {
 		says = s.opts.Default
 	}
@@ -135,27 +135,27 @@ func (s *Sink) wants(says policy.Sink, v store.Verdict, e *corev1.Event) bool {
 func occurrences(d *admission.FullDecision) int64 {
 	switch w := d.Write; {
 	case d.Verdict == store.Deny:
-		return one(d.Request)
+		return countOfUnknown(d.Request)
 	case !d.Verdict.Admits():
 		return d.Decision.Occurrences
 	case d.Request.Operation == admissionv1.Update:
-		return max(0, admission.Occurrences(d.Request.Object)-stored(d.Request))
+		return max(0, admission.Occurrences(d.Request.Object)-storedCount(d.Request))
 	case w != nil && d.Decision.Occurrences > 0:
 		return d.Decision.Occurrences
 	}
 	return admission.Occurrences(d.Request.Object)
 }
 
-// one is how many occurrences a write reports of which nothing is known: no more than one.
-func one(r *admission.Request) int64 {
+// countOfUnknown is how many occurrences a write reports of which nothing is known: no more than one.
+func countOfUnknown(r *admission.Request) int64 {
 	if r.Operation == admissionv1.Update && r.Object != nil {
-		return min(max(0, admission.Occurrences(r.Object)-stored(r)), 1)
+		return min(max(0, admission.Occurrences(r.Object)-storedCount(r)), 1)
 	}
 	return 1
 }
 
-// stored is the count of the Event that an UPDATE is of, 0 where it could not be read.
-func stored(r *admission.Request) int64 {
+// storedCount is the count of the Event that an UPDATE is of, 0 where it could not be read.
+func storedCount(r *admission.Request) int64 {
 	if r.OldObject == nil {
 		return 0
 	}
@@ -164,19 +164,19 @@ func stored(r *admission.Request) int64 {
 
 // noticeOf is what reports a drop; the zero value where nothing does.
 func noticeOf(d *admission.FullDecision) notice {
-	b := d.Decision.Empty
+	b := d.Decision.RefusedBy
 	if d.Verdict != store.Drop || b == nil || d.Write == nil {
 		return notice{}
 	}
-	n := notice{d.Write.Group, rules.MissingOf(d.Write, b, d.Decision.Occurrences)}
-	if !d.OfGroup {
-		n.register = rules.NoticeKey(b)
+	n := notice{d.Write.GroupKey, engine.NewSinkLoss(d.Write, b, d.Decision.Occurrences)}
+	if !d.BySpamFilter {
+		n.register = engine.NoticeKey(b)
 	}
 	return n
 }
 
-// Undecided implements admission.Sink.
-func (s *Sink) Undecided(r *admission.Request, o admission.Outcome) {
+// CopyUndecided implements admission.Sink.
+func (s *Sink) CopyUndecided(r *admission.Request, o admission.Outcome) {
 	e := r.Object
 	if e == nil {
 		e = &corev1.Event{}
@@ -185,20 +185,20 @@ func (s *Sink) Undecided(r *admission.Request, o admission.Outcome) {
 	if o == admission.Undecided {
 		verdict = store.Admit
 	}
-	if s.wants("", verdict, e) {
-		s.take(r, e, &fate{verdict: string(o), occurrences: one(r)}, notice{})
+	if s.sends("", verdict, e) {
+		s.enqueue(r, e, &outcome{verdict: string(o), occurrences: countOfUnknown(r)}, notice{})
 	}
 }
 
-// take queues a copy of a write for each output. Where an output has no place for it, it is not even made for that.
-func (s *Sink) take(r *admission.Request, e *corev1.Event, f *fate, n notice) {
-	defer s.survive()
-	about := recordBytes + int64(len(e.Message)+len(e.InvolvedObject.Name)) // of all that are of any size
+// enqueue queues a copy of a write for each output. Where an output has no place for it, it is not even made for that.
+func (s *Sink) enqueue(r *admission.Request, e *corev1.Event, f *outcome, n notice) {
+	defer s.recoverPanic()
+	about := recordOverheadBytes + int64(len(e.Message)+len(e.InvolvedObject.Name)) // of all that are of any size
 	var made *record
 	lost := &record{namespace: r.Namespace, occurrences: f.occurrences, notice: n}
 	for _, o := range s.outputs {
-		if !o.queue.takes(r.Namespace, about) {
-			o.lost(o.queue.why(), lost)
+		if !o.queue.accepts(r.Namespace, about) {
+			o.countUndelivered(o.queue.refusalReason(), lost)
 			continue
 		}
 		if made == nil {
@@ -206,43 +206,43 @@ func (s *Sink) take(r *admission.Request, e *corev1.Event, f *fate, n notice) {
 			lost.encoded = s.encode(r, e, f)
 			made = lost
 		}
-		o.lost(o.queue.why(), o.queue.push(made)...)
+		o.countUndelivered(o.queue.refusalReason(), o.queue.push(made)...)
 	}
 }
 
 // encode is the LogRecord of a write, in memory of its own.
-func (s *Sink) encode(r *admission.Request, e *corev1.Event, f *fate) []byte {
+func (s *Sink) encode(r *admission.Request, e *corev1.Event, f *outcome) []byte {
 	scratch, _ := s.scratch.Get().(*[]byte)
 	b := encode((*scratch)[:0], s.steps.Next().String(), s.now(), r, e, f)
-	if *scratch = b; cap(b) <= maxScratch {
+	if *scratch = b; cap(b) <= maxScratchBytes {
 		defer s.scratch.Put(scratch)
 	}
 	return append(make([]byte, 0, len(b)), b...)
 }
 
-// maxScratch is how large a buffer may be that is used again.
-const maxScratch = 16 << 10
+// maxScratchBytes is how large a buffer may be that is used again.
+const maxScratchBytes = 16 << 10
 
-// survive lets a decision stand, whatever a copy of it meets.
-func (s *Sink) survive() {
+// recoverPanic lets a decision stand, whatever a copy of it meets.
+func (s *Sink) recoverPanic() {
 	if p := recover(); p != nil {
 		s.panics.Do(func() { s.opts.Log.Error(fmt.Errorf("panic: %v", p), "A copy of an Event could not be made") })
 	}
 }
 
-// Held is how many bytes wait for outputs, or are on their way.
-func (s *Sink) Held() (bytes int64) {
+// HeldBytes is how many bytes wait for outputs, or are on their way.
+func (s *Sink) HeldBytes() (bytes int64) {
 	for _, o := range s.outputs {
-		bytes += o.queue.held()
+		bytes += o.queue.heldBytes()
 	}
 	return bytes
 }
 
 // Undelivered is how many occurrences some output has not taken.
-func (s *Sink) Undelivered() int64 { return s.missed.Load() }
+func (s *Sink) Undelivered() int64 { return s.undelivered.Load() }
 
-// reportEvery is how often notices learn of what was not delivered.
-const reportEvery = time.Second
+// reportInterval is how often notices learn of what was not delivered.
+const reportInterval = time.Second
 
 // Run sends until ctx ends, and then what waits, for DrainTimeout at most. What is left then, and whatever comes later, is
 // not delivered. It has reported all of that to notices when it returns.
@@ -255,7 +255,7 @@ func (s *Sink) Run(ctx context.Context) {
 	}
 	ended := make(chan struct{})
 	go func() { running.Wait(); close(ended) }()
-	tick := time.NewTicker(reportEvery)
+	tick := time.NewTicker(reportInterval)
 	defer tick.Stop()
 	var drained <-chan time.Time
 	for done := ctx.Done(); ; {
@@ -280,7 +280,7 @@ func (s *Sink) Run(ctx context.Context) {
 		break
 	}
 	for _, o := range s.outputs {
-		o.end()
+		o.countRemaining()
 	}
 	s.report()
 }
@@ -294,5 +294,5 @@ func (s *Sink) report() {
 	}
 }
 
-// errNotTaken is why an output has not taken a part of a batch.
-var errNotTaken = errors.New("a part of the records was refused")
+// errPartlyRejected is why an output has not taken a part of a batch.
+var errPartlyRejected = errors.New("a part of the records was refused")

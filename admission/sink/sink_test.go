@@ -12,85 +12,85 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
-// mood is what a collector does for a while.
-type mood int
+// behaviour is what a collector does for a while.
+type behaviour int
 
 const (
-	takes    mood = iota
-	slow          // takes, after seconds
-	partly        // takes some of a batch
-	refuses       // for ever
-	later         // asks to try again
-	away          // nobody is there
-	vanishes      // takes, or does not, and does not answer
-	moods
+	accepting       behaviour = iota
+	acceptingSlowly           // takes, after seconds
+	acceptingPartly           // takes some of a batch
+	refusing                  // for ever
+	askingToRetry             // asks to try again
+	unreachable               // nobody is there
+	notAnswering              // takes, or does not, and does not answer
+	behaviours
 )
 
-// TestWhateverACollectorDoesAllIsCounted lets a collector change its mood at random while namespaces flood: what it has, and what
+// TestCountsAreExactForAnyCollector lets a collector change its mood at random while namespaces flood: what it has, and what
 // is counted as not delivered, is what was sent. What it did not answer may be in both.
-func TestWhateverACollectorDoesAllIsCounted(t *testing.T) {
+func TestCountsAreExactForAnyCollector(t *testing.T) {
 	for seed := range uint64(40) {
-		synctest.Test(t, func(t *testing.T) { whatever(t, seed) })
+		synctest.Test(t, func(t *testing.T) { checkRandomBehaviour(t, seed) })
 	}
 }
 
-func whatever(t *testing.T, seed uint64) {
+func checkRandomBehaviour(t *testing.T, seed uint64) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
 	var mu sync.Mutex
-	now, known := takes, moods
+	now, known := accepting, behaviours
 	if seed%2 == 0 {
-		known = vanishes // never: then all is exact
+		known = notAnswering // never: then all is exact
 	}
-	c := &collector{answer: func(ctx context.Context, batch [][]byte) (Answer, int) {
+	c := &fakeCollector{answer: func(ctx context.Context, batch [][]byte) (SendResult, int) {
 		mu.Lock()
 		is, chance, n := now, random.IntN(5000), len(batch)
 		mu.Unlock()
 		switch is {
-		case takes, moods:
-		case slow:
+		case accepting, behaviours:
+		case acceptingSlowly:
 			select {
 			case <-time.After(time.Duration(chance) * time.Millisecond):
 			case <-ctx.Done():
-				return Answer{Err: ctx.Err(), Again: true}, 0
+				return SendResult{Err: ctx.Err(), Retry: true}, 0
 			}
-		case partly:
+		case acceptingPartly:
 			rejected := chance % (n + 1)
-			return Answer{Rejected: rejected}, n - rejected
-		case refuses:
-			return Answer{Err: errAway}, 0
-		case later:
-			return Answer{Err: errAway, Again: true, After: time.Duration(chance%20) * time.Second}, 0
-		case away:
-			return Answer{Err: errAway, Again: true}, 0
-		case vanishes:
-			return Answer{Err: errAway, Again: true, Unknown: true}, chance % (n + 1)
+			return SendResult{Rejected: rejected}, n - rejected
+		case refusing:
+			return SendResult{Err: errUnavailable}, 0
+		case askingToRetry:
+			return SendResult{Err: errUnavailable, Retry: true, RetryAfter: time.Duration(chance%20) * time.Second}, 0
+		case unreachable:
+			return SendResult{Err: errUnavailable, Retry: true}, 0
+		case notAnswering:
+			return SendResult{Err: errUnavailable, Retry: true, Unknown: true}, chance % (n + 1)
 		}
-		return Answer{}, n
+		return SendResult{}, n
 	}}
 	counted, noted := newCounts(), int64(0)
-	s, stop := started(t, c, Options{
+	s, stop := startSink(t, c, Options{
 		Counts: counted, Bytes: MinBytes,
-		Report: func(_ time.Time, _ string, _ store.Key, m rules.Missing) { noted += m.Occurrences },
+		Report: func(_ time.Time, _ string, _ store.Key, m engine.SinkLoss) { noted += m.Occurrences },
 	})
 	sent := 0
 	for range 30 {
 		mu.Lock()
-		now = mood(random.IntN(int(known)))
+		now = behaviour(random.IntN(int(known)))
 		n, pause := random.IntN(300), time.Duration(random.IntN(20_000))*time.Millisecond
 		mu.Unlock()
 		for range n {
-			s.Decided(dropped(name(random.IntN(3))))
+			s.CopyDecided(dropDecision(name(random.IntN(3))))
 			sent++
 		}
 		time.Sleep(pause) //nolint:forbidigo // in a bubble
 	}
 	stop()
 	for range 5 {
-		s.Decided(dropped("late"))
+		s.CopyDecided(dropDecision("late"))
 		sent++
 	}
 	delivered, lost, occurrences := counted.read()
@@ -108,30 +108,30 @@ func whatever(t *testing.T, seed uint64) {
 	if noted != occurrences-5 { // those that came late are in metrics only
 		t.Errorf("seed %d: notices say that %d are missing, metrics say %d", seed, noted, occurrences)
 	}
-	if held := s.Held(); held != 0 {
+	if held := s.HeldBytes(); held != 0 {
 		t.Errorf("seed %d: %d bytes are held in the end", seed, held)
 	}
 }
 
-// TestACollectorThatNeverAnswersDelaysNothing holds that no call waits: in a bubble whose time goes on only while all wait, it
+// TestHangingCollectorDelaysNoCall holds that no call waits: in a bubble whose time goes on only while all wait, it
 // does not. What is kept of a million records is bounded, and each that is not kept is counted.
-func TestACollectorThatNeverAnswersDelaysNothing(t *testing.T) {
+func TestHangingCollectorDelaysNoCall(t *testing.T) {
 	const bytes, records = 4 << 20, 300_000
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan struct{}, 1)
-		c := &collector{answer: func(ctx context.Context, _ [][]byte) (Answer, int) {
+		c := &fakeCollector{answer: func(ctx context.Context, _ [][]byte) (SendResult, int) {
 			asked <- struct{}{}
 			<-ctx.Done()
-			return Answer{Err: ctx.Err(), Again: true, Unknown: true}, 0
+			return SendResult{Err: ctx.Err(), Retry: true, Unknown: true}, 0
 		}}
 		counted := newCounts()
-		s, stop := started(t, c, Options{Counts: counted, Bytes: bytes})
-		one := dropped("shop")
-		s.Decided(one)
+		s, stop := startSink(t, c, Options{Counts: counted, Bytes: bytes})
+		one := dropDecision("shop")
+		s.CopyDecided(one)
 		<-asked
 		before, began := heapBytes(), time.Now()
 		for range records {
-			s.Decided(one)
+			s.CopyDecided(one)
 		}
 		if took := time.Since(began); took != 0 {
 			t.Errorf("calls have waited for %s", took)
@@ -139,11 +139,11 @@ func TestACollectorThatNeverAnswersDelaysNothing(t *testing.T) {
 		if grown := heapBytes() - before; grown > bytes*5/4 {
 			t.Errorf("%d records take %d bytes of memory, want %d and a quarter at most", records, grown, bytes)
 		}
-		if held := s.Held(); held > bytes {
+		if held := s.HeldBytes(); held > bytes {
 			t.Errorf("it holds %d bytes, may hold %d", held, bytes)
 		}
 		_, lost, _ := counted.read()
-		if waiting := s.outputs[0].queue.waiting(); waiting+lost != records || waiting == 0 {
+		if waiting := s.outputs[0].queue.pending(); waiting+lost != records || waiting == 0 {
 			t.Errorf("%d wait and %d are lost, of %d", waiting, lost, records)
 		}
 		stop()
@@ -161,32 +161,32 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestWhatASinkCostsACall bounds allocations: of a copy, and of one for which there is no place.
-func TestWhatASinkCostsACall(t *testing.T) {
+// TestSinkAllocations bounds allocations: of a copy, and of one for which there is no place.
+func TestSinkAllocations(t *testing.T) {
 	full := New(Options{Default: policy.SinkAll, Bytes: 0})
-	full.Add(map[string]Output{"test": &collector{}})
+	full.Add(map[string]Output{"test": &fakeCollector{}})
 	wide := New(Options{Default: policy.SinkAll, Bytes: 1 << 30})
-	wide.Add(map[string]Output{"test": &collector{}})
-	d := dropped("shop")
+	wide.Add(map[string]Output{"test": &fakeCollector{}})
+	d := dropDecision("shop")
 	for says, test := range map[string]struct {
 		sink *Sink
 		most float64
 	}{"a copy": {wide, 6}, "none": {full, 2}} {
-		if got := testing.AllocsPerRun(1000, func() { test.sink.Decided(d) }); got > test.most {
+		if got := testing.AllocsPerRun(1000, func() { test.sink.CopyDecided(d) }); got > test.most {
 			t.Errorf("%s costs a call %.0f allocations, want at most %.0f", says, got, test.most)
 		}
 	}
 }
 
-// TestACopyKeepsNothingOfARequest holds that a record is memory of its own: requests are used again.
-func TestACopyKeepsNothingOfARequest(t *testing.T) {
+// TestRecordsDoNotAliasRequests holds that a record is memory of its own: requests are used again.
+func TestRecordsDoNotAliasRequests(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Default: policy.SinkAll, Bytes: MinBytes})
-	s.Add(map[string]Output{"test": &collector{}})
-	s.Decided(dropped("shop"))
-	other := dropped("other", func(d *admission.FullDecision) { d.Request.Object.Message = "another message that is as long as this" })
-	s.Decided(other)
-	for _, r := range s.outputs[0].queue.take(2, MinBytes) {
+	s.Add(map[string]Output{"test": &fakeCollector{}})
+	s.CopyDecided(dropDecision("shop"))
+	other := dropDecision("other", func(d *admission.FullDecision) { d.Request.Object.Message = "another message that is as long as this" })
+	s.CopyDecided(other)
+	for _, r := range s.outputs[0].queue.dequeue(2, MinBytes) {
 		if got, _ := decoded(t, r.encoded); got.GetBody().GetStringValue() == other.Request.Object.Message != (r.namespace == "other") {
 			t.Errorf("the record of %s says %q", r.namespace, got.GetBody().GetStringValue())
 		}
@@ -196,20 +196,20 @@ func TestACopyKeepsNothingOfARequest(t *testing.T) {
 	}
 }
 
-// TestUndecidedEventsAreCopiedWhereTheyAreRefused holds what no rule has decided.
-func TestUndecidedEventsAreCopiedWhereTheyAreRefused(t *testing.T) {
+// TestUndecidedEventsAreSentWhenRefused holds what no rule has decided.
+func TestUndecidedEventsAreSentWhenRefused(t *testing.T) {
 	t.Parallel()
 	for _, admitted := range []bool{false, true} {
 		s := New(Options{Default: policy.SinkAll, Bytes: MinBytes, Admitted: admitted})
-		s.Add(map[string]Output{"test": &collector{}})
-		r := dropped("shop").Request
-		s.Undecided(r, admission.Overloaded)
-		s.Undecided(r, admission.Undecided)
+		s.Add(map[string]Output{"test": &fakeCollector{}})
+		r := dropDecision("shop").Request
+		s.CopyUndecided(r, admission.Overloaded)
+		s.CopyUndecided(r, admission.Undecided)
 		unread := *r
 		unread.Object = nil
-		s.Undecided(&unread, admission.Denied)
+		s.CopyUndecided(&unread, admission.Denied)
 		var got []string
-		for _, r := range s.outputs[0].queue.take(9, MinBytes) {
+		for _, r := range s.outputs[0].queue.dequeue(9, MinBytes) {
 			_, has := decoded(t, r.encoded)
 			got = append(got, has[attrVerdict].(string))
 			if has[attrOccurrences] != int64(1) || has[attrRule] != nil {
@@ -226,22 +226,22 @@ func TestUndecidedEventsAreCopiedWhereTheyAreRefused(t *testing.T) {
 	}
 }
 
-// TestTwoOutputsHaveAllEach holds that, and that a notice says once what one of them lacks.
-func TestTwoOutputsHaveAllEach(t *testing.T) {
+// TestEachOutputGetsAllRecords holds that, and that a notice says once what one of them lacks.
+func TestEachOutputGetsAllRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good := &collector{}
-		refuse := func(context.Context, [][]byte) (Answer, int) { return Answer{Err: errAway}, 0 }
+		good := &fakeCollector{}
+		refuse := func(context.Context, [][]byte) (SendResult, int) { return SendResult{Err: errUnavailable}, 0 }
 		noted, counted := int64(0), newCounts()
 		s := New(Options{
 			Default: policy.SinkAll, Bytes: 4 << 20, DrainTimeout: time.Second, Counts: counted,
-			Report: func(_ time.Time, _ string, _ store.Key, m rules.Missing) { noted += m.Occurrences },
+			Report: func(_ time.Time, _ string, _ store.Key, m engine.SinkLoss) { noted += m.Occurrences },
 		})
-		s.Add(map[string]Output{"good": good, "bad": &collector{answer: refuse}, "worse": &collector{answer: refuse}})
+		s.Add(map[string]Output{"good": good, "bad": &fakeCollector{answer: refuse}, "worse": &fakeCollector{answer: refuse}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.Run(ctx) }()
 		for range 100 {
-			s.Decided(dropped("shop"))
+			s.CopyDecided(dropDecision("shop"))
 		}
 		cancel()
 		<-ended
@@ -251,15 +251,15 @@ func TestTwoOutputsHaveAllEach(t *testing.T) {
 	})
 }
 
-// TestAnOutputThatBlocksForEverDelaysTheEndByMoments has one that does not even end with its context.
-func TestAnOutputThatBlocksForEverDelaysTheEndByMoments(t *testing.T) {
+// TestBlockedOutputDelaysStopBriefly has one that does not even end with its context.
+func TestBlockedOutputDelaysStopBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		c := &collector{answer: func(_ context.Context, batch [][]byte) (Answer, int) { <-release; return Answer{}, len(batch) }}
+		c := &fakeCollector{answer: func(_ context.Context, batch [][]byte) (SendResult, int) { <-release; return SendResult{}, len(batch) }}
 		counted := newCounts()
-		s, stop := started(t, c, Options{Counts: counted, DrainTimeout: 2 * time.Second})
+		s, stop := startSink(t, c, Options{Counts: counted, DrainTimeout: 2 * time.Second})
 		for range 600 {
-			s.Decided(dropped("shop"))
+			s.CopyDecided(dropDecision("shop"))
 		}
 		synctest.Wait()
 		time.Sleep(time.Second) //nolint:forbidigo // in a bubble

@@ -21,57 +21,57 @@ const (
 	// reasonTooMany is the reason of Ready where the bounds of a namespace, or of the cluster's conditions, do not let a rule be in
 	// force.
 	reasonTooMany = "TooMany"
-	// messageBytes is the longest message that a condition may have, and ownMessageBytes that of a namespace's rule, of
-	// whose status replicas keep no more than watch.MaxStatusSize; ownSourceBytes is the longest text of its top sources.
-	messageBytes, ownMessageBytes, ownSourceBytes = 32768, 1024, 256
+	// maxMessageBytes is the longest message that a condition may have, and maxOwnMessageBytes that of a namespace's rule, of
+	// whose status replicas keep no more than watch.MaxStatusSize; maxOwnSourceBytes is the longest text of its top sources.
+	maxMessageBytes, maxOwnMessageBytes, maxOwnSourceBytes = 32768, 1024, 256
 )
 
 // setConditions says in s what became of a generation. A condition that is as before keeps the time of its transition.
-func (r *record) setConditions(s *v1alpha1.Status, now time.Time) {
-	r.set(s, accepted(&r.report), r.report.Generation, now)
-	r.set(s, ready(&r.report, len(r.shadowed) > 0), r.report.Generation, now)
-	r.setWhile(s, v1alpha1.ConditionShadowed, reasonShadowed, strings.Join(r.shadowed, "; "), r.report.Governing, now)
+func (r *ruleState) setConditions(s *v1alpha1.Status, now time.Time) {
+	r.setCondition(s, acceptedCondition(&r.report), r.report.Generation, now)
+	r.setCondition(s, readyCondition(&r.report, len(r.shadowed) > 0), r.report.Generation, now)
+	r.setOrRemove(s, v1alpha1.ConditionShadowed, reasonShadowed, strings.Join(r.shadowed, "; "), r.report.ActiveGeneration, now)
 }
 
-// setWhile sets a condition that is true, or takes it away where there is no message.
-func (r *record) setWhile(s *v1alpha1.Status, is, reason, message string, generation int64, now time.Time) {
+// setOrRemove sets a condition that is true, or takes it away where there is no message.
+func (r *ruleState) setOrRemove(s *v1alpha1.Status, is, reason, message string, generation int64, now time.Time) {
 	if message == "" {
 		meta.RemoveStatusCondition(&s.Conditions, is)
 		return
 	}
-	r.set(s, metav1.Condition{Type: is, Status: metav1.ConditionTrue, Reason: reason, Message: message}, generation, now)
+	r.setCondition(s, metav1.Condition{Type: is, Status: metav1.ConditionTrue, Reason: reason, Message: message}, generation, now)
 }
 
-func (r *record) set(s *v1alpha1.Status, c metav1.Condition, generation int64, now time.Time) {
-	most := messageBytes
+func (r *ruleState) setCondition(s *v1alpha1.Status, c metav1.Condition, generation int64, now time.Time) {
+	most := maxMessageBytes
 	if r.report.Namespace != "" {
-		most = ownMessageBytes
+		most = maxOwnMessageBytes
 	}
-	c.Message = admission.Truncate(text.Lines(c.Message), most)
+	c.Message = admission.Truncate(text.SanitizeLines(c.Message), most)
 	c.ObservedGeneration = generation
 	c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
 	meta.SetStatusCondition(&s.Conditions, c)
 }
 
-func accepted(r *watch.Report) metav1.Condition {
+func acceptedCondition(r *watch.Report) metav1.Condition {
 	if r.Err != nil {
 		return metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "Invalid", Message: r.Err.Error()}
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", Message: "it is valid"}
 }
 
-// ready is True where the observed generation is what replicas go by, also where it says to do nothing.
-func ready(r *watch.Report, shadowed bool) metav1.Condition {
+// readyCondition is True where the observed generation is what replicas go by, also where it says to do nothing.
+func readyCondition(r *watch.Report, shadowed bool) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}
 	switch {
-	case r.Beyond != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonTooMany, r.Beyond.Error()
-	case r.Governing == 0:
+	case r.Excluded != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonTooMany, r.Excluded.Error()
+	case r.ActiveGeneration == 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "NeverValid"
 		c.Message = "no generation is in force, it applies to no Event: see the condition Accepted"
-	case r.Governing != r.Generation:
+	case r.ActiveGeneration != r.Generation:
 		c.Status, c.Reason = metav1.ConditionFalse, "PreviousGenerationInForce"
-		c.Message = fmt.Sprintf("generation %d, the last that is known to be valid, stays in force", r.Governing)
+		c.Message = fmt.Sprintf("generation %d, the last that is known to be valid, stays in force", r.ActiveGeneration)
 	case r.Mode == policy.Disabled:
 		c.Reason, c.Message = "Disabled", "mode is Disabled, it applies to no Event"
 	case shadowed:

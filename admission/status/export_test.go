@@ -11,23 +11,23 @@ import (
 
 // Render is the next status of a rule, where nothing is known of what it decided.
 func Render(r *watch.Report, before *v1alpha1.Status, now time.Time) *v1alpha1.Status {
-	one := record{report: *r, stored: *before}
+	one := ruleState{report: *r, stored: *before}
 	one.render(now)
 	return one.next
 }
 
 // RenderCounts is the next status of a rule that has admitted so many Events since then.
 func RenderCounts(r *watch.Report, since time.Time, admitted int64) *v1alpha1.Status {
-	one := record{report: *r, sum: &sum{since: since, total: busiest.Counts{Admitted: admitted}}}
+	one := ruleState{report: *r, counts: &ruleCounts{since: since, total: busiest.Counts{Admitted: admitted}}}
 	one.render(since)
 	return one.next
 }
 
 // RenderWorst is the next status of a rule of which everything that can be said is so long.
 func RenderWorst(r *watch.Report, long string, now time.Time) *v1alpha1.Status {
-	one := record{report: *r, shadowed: []string{long, long}, sum: &sum{failure: long, overflow: long, overflown: now}}
-	for i := range keptSources {
-		one.sum.sources = append(one.sum.sources, busiest.SourceCounts{Source: long, Object: fmt.Sprint(i, long)})
+	one := ruleState{report: *r, shadowed: []string{long, long}, counts: &ruleCounts{failure: long, overflow: long, lastOverflow: now}}
+	for i := range maxTrackedSources {
+		one.counts.sources = append(one.counts.sources, busiest.SourceCounts{Source: long, Object: fmt.Sprint(i, long)})
 	}
 	one.render(now)
 	return one.next

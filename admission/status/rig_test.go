@@ -40,15 +40,15 @@ import (
 type rig struct {
 	*testing.T
 
-	mu      sync.Mutex // guards what follows while somebody leads
-	reports []watch.Report
-	objects map[types.UID]*unstructured.Unstructured
-	counts  *counts
-	began   time.Time
-	writes  []write
-	refuse  error // of each write, if set
-	shadows map[string][]string
-	logged  []string
+	mu         sync.Mutex // guards what follows while somebody leads
+	reports    []watch.Report
+	objects    map[types.UID]*unstructured.Unstructured
+	counts     *fakeCounts
+	began      time.Time
+	writes     []write
+	writeError error // of each write, if set
+	shadows    map[string][]string
+	logged     []string
 }
 
 // write is one that the API server took, or refused.
@@ -59,40 +59,40 @@ type write struct {
 	status   v1alpha1.Status
 }
 
-// bubble runs a test, beside others, on a clock of its own.
-func bubble(t *testing.T, test func(r *rig)) {
+// runInBubble runs a test, beside others, on a clock of its own.
+func runInBubble(t *testing.T, test func(r *rig)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{
 			T: t, objects: map[types.UID]*unstructured.Unstructured{}, began: time.Now(),
 		}
-		r.counts = &counts{mu: &r.mu, replicas: []*busiest.Counter{busiest.NewCounter("a", time.Now(), busiest.Places)}}
+		r.counts = &fakeCounts{mu: &r.mu, replicas: []*busiest.Counter{busiest.NewCounter("a", time.Now(), busiest.MaxTracked)}}
 		test(r)
 	})
 }
 
-// counts are those of replicas, which can be away.
-type counts struct {
+// fakeCounts are those of replicas, which can be away.
+type fakeCounts struct {
 	mu       *sync.Mutex // the rig's
 	replicas []*busiest.Counter
-	away     error
+	err      error
 }
 
-// All implements status.Counts.
-func (c *counts) All(context.Context) ([]busiest.Snapshot, error) {
+// Snapshots implements status.Counts.
+func (c *fakeCounts) Snapshots(context.Context) ([]busiest.Snapshot, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []busiest.Snapshot
 	for _, one := range c.replicas {
 		all = append(all, one.Snapshot(time.Now()))
 	}
-	return all, c.away
+	return all, c.err
 }
 
 // restart makes the replica another one, which has counted nothing.
-func (c *counts) restart(replica int) {
-	c.replicas[replica] = busiest.NewCounter(rand.Text(), time.Now(), busiest.Places)
+func (c *fakeCounts) restart(replica int) {
+	c.replicas[replica] = busiest.NewCounter(rand.Text(), time.Now(), busiest.MaxTracked)
 }
 
 // Reports implements status.Rules. Their objects are not changed any more.
@@ -113,15 +113,15 @@ func (r *rig) Shadowed(string) map[string][]string {
 	return maps.Clone(r.shadows)
 }
 
-// lead runs a Writer for a time.
-func (r *rig) lead(during time.Duration) {
+// runLeader runs a Writer for a time.
+func (r *rig) runLeader(during time.Duration) {
 	r.Helper()
 	log := funcr.New(func(_, args string) { r.logged = append(r.logged, args) }, funcr.Options{})
 	ctx, stop := context.WithTimeout(logr.NewContext(r.Context(), log), during)
 	defer stop()
 	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("patch", "*", r.patch)
-	if err := status.New(r, r.counts, status.CountsEvery, client).Run(ctx); err != nil {
+	if err := status.New(r, r.counts, status.DefaultCountsInterval, client).Run(ctx); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -135,8 +135,8 @@ func (r *rig) after(d time.Duration, do func()) {
 	})
 }
 
-// changed is a report of a new generation.
-func (r *rig) changed(report watch.Report) {
+// changeReport is a report of a new generation.
+func (r *rig) changeReport(report watch.Report) {
 	report.Kind = cmp.Or(report.Kind, v1alpha1.KindEventPolicy)
 	if !strings.HasPrefix(report.Kind, "Cluster") {
 		report.Namespace = cmp.Or(report.Namespace, "shop")
@@ -159,20 +159,20 @@ func (r *rig) changed(report watch.Report) {
 	}
 }
 
-// valid is a report of a valid generation.
-func valid(name string, generation int64) watch.Report {
+// validReport is a report of a valid generation.
+func validReport(name string, generation int64) watch.Report {
 	return watch.Report{
-		Identity:  policy.Identity{Name: name, Generation: generation},
-		Governing: generation, Mode: policy.Enforce,
+		Identity:         policy.Identity{Name: name, Generation: generation},
+		ActiveGeneration: generation, Mode: policy.Enforce,
 	}
 }
 
-var errBad = errors.New("spec.match.conditions[0].expression: ERROR: <input>:1:16: Syntax error")
+var errInvalidCondition = errors.New("spec.match.conditions[0].expression: ERROR: <input>:1:16: Syntax error")
 
-// invalid is a report of a generation that is not valid, after one that was.
-func invalid(name string, generation, governing int64) watch.Report {
-	report := valid(name, generation)
-	report.Governing, report.Err = governing, errBad
+// invalidReport is a report of a generation that is not valid, after one that was.
+func invalidReport(name string, generation, governing int64) watch.Report {
+	report := validReport(name, generation)
+	report.ActiveGeneration, report.Err = governing, errInvalidCondition
 	return report
 }
 
@@ -184,14 +184,14 @@ func (r *rig) decide(name string, generation int64, c busiest.Counts) {
 func (r *rig) decideOn(replica int, name string, generation int64, c busiest.Counts) {
 	for v, n := range map[store.Verdict]int64{store.Admit: c.Admitted, store.Merge: c.Merged, store.Drop: c.Dropped} {
 		for range n {
-			r.counts.replicas[replica].Decided(decided(name, generation, v, "web"))
+			r.counts.replicas[replica].CountDecision(decided(name, generation, v, "web"))
 		}
 	}
 }
 
 // decided is a decision by a rule about an object.
-func decided(name string, generation int64, v store.Verdict, object string) *admission.Decided {
-	return &admission.Decided{
+func decided(name string, generation int64, v store.Verdict, object string) *admission.DecidedWrite {
+	return &admission.DecidedWrite{
 		Rule: &policy.Rule{Identity: policy.Identity{UID: types.UID("uid of " + name), Generation: generation}}, Verdict: v,
 		Object: store.Object{Kind: "Pod", Namespace: "shop", Name: object}, Source: store.Source{Component: "kubelet"},
 		Request: &admission.Request{Object: &corev1.Event{}},
@@ -219,8 +219,8 @@ func (r *rig) patch(action clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, fmt.Errorf("patch %s of %s", patch.GetPatch(), patch.GetSubresource())
 	}
 	r.writes = append(r.writes, w)
-	if r.refuse != nil {
-		return true, nil, r.refuse
+	if r.writeError != nil {
+		return true, nil, r.writeError
 	}
 	u := r.objects[uid].DeepCopy()
 	r.objects[uid] = u

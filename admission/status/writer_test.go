@@ -40,36 +40,36 @@ func (r *rig) wantWritten(want ...string) {
 	}
 }
 
-func TestANewGenerationIsWrittenAtOnceAndItsFixAfterHalfAMinute(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.after(6500*time.Millisecond, func() { r.changed(invalid("p", 1, 0)) })
-		r.after(12*time.Second, func() { r.changed(valid("p", 2)) })
-		r.after(23500*time.Millisecond, func() { r.changed(valid("other", 1)) })
-		r.lead(time.Hour)
+func TestNewGenerationIsWrittenImmediately(t *testing.T) {
+	runInBubble(t, func(r *rig) {
+		r.after(6500*time.Millisecond, func() { r.changeReport(invalidReport("p", 1, 0)) })
+		r.after(12*time.Second, func() { r.changeReport(validReport("p", 2)) })
+		r.after(23500*time.Millisecond, func() { r.changeReport(validReport("other", 1)) })
+		r.runLeader(time.Hour)
 		r.wantWritten("7s: p@1 invalid", "24s: other@1 0/0/0", "37s: p@2 0/0/0")
 	})
 }
 
-func TestCountsAreWrittenWhenTheyChangeAndAtMostEveryFiveMinutes(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.changed(valid("p", 1))
+func TestCountsAreWrittenEveryFiveMinutes(t *testing.T) {
+	runInBubble(t, func(r *rig) {
+		r.changeReport(validReport("p", 1))
 		for i := range 61 {
 			r.after(time.Duration(i)*10*time.Second+500*time.Millisecond, func() { r.decide("p", 1, busiest.Counts{Admitted: 1, Merged: 2}) })
 		}
-		r.lead(30 * time.Minute) // within the hour
+		r.runLeader(30 * time.Minute) // within the hour
 		r.wantWritten("0s: p@1 0/0/0", "5m0s: p@1 30/60/0", "10m0s: p@1 60/120/0", "15m0s: p@1 61/122/0")
 	})
 }
 
 func TestEachKindHasAStatus(t *testing.T) {
-	bubble(t, func(r *rig) {
+	runInBubble(t, func(r *rig) {
 		want := v1alpha1.Resources()
 		for kind := range want {
-			report := valid("of a "+kind, 1)
+			report := validReport("of a "+kind, 1)
 			report.Kind = kind
-			r.changed(report)
+			r.changeReport(report)
 		}
-		r.lead(time.Minute)
+		r.runLeader(time.Minute)
 		if len(r.writes) != len(want) {
 			t.Errorf("written %q", r.written())
 		}
@@ -81,19 +81,19 @@ func TestEachKindHasAStatus(t *testing.T) {
 	})
 }
 
-func TestWhatStandsBeforeARuleIsWrittenAtOnce(t *testing.T) {
-	bubble(t, func(r *rig) {
+func TestShadowedIsWrittenImmediately(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		r.shadows = map[string][]string{}
-		r.changed(valid("p", 1))
+		r.changeReport(validReport("p", 1))
 		r.after(64500*time.Millisecond, func() {
 			r.shadows["EventPolicy shop/p"] = []string{"governed by EventPolicy shop/first before", "and more"}
-			r.changed(valid("first", 1))
+			r.changeReport(validReport("first", 1))
 		})
 		r.after(119500*time.Millisecond, func() {
 			r.shadows = nil
-			r.changed(valid("first", 2))
+			r.changeReport(validReport("first", 2))
 		})
-		r.lead(4 * time.Minute)
+		r.runLeader(4 * time.Minute)
 		r.wantWritten("0s: p@1 0/0/0", "1m5s: first@1 0/0/0", "1m6s: p@1 0/0/0", "2m0s: first@2 0/0/0", "2m1s: p@1 0/0/0")
 		c, ready := meta.FindStatusCondition, v1alpha1.ConditionReady
 		said := r.writes[2].status.Conditions
@@ -109,15 +109,15 @@ func TestWhatStandsBeforeARuleIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhileReplicasCannotBeAskedOnlyCountsStayAsTheyWere(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.changed(valid("p", 1))
+func TestCountsStayWhileReplicasAreUnavailable(t *testing.T) {
+	runInBubble(t, func(r *rig) {
+		r.changeReport(validReport("p", 1))
 		r.after(5*time.Second, func() { r.decide("p", 1, busiest.Counts{Admitted: 5}) })
-		r.after(305*time.Second, func() { r.counts.away = errors.New("away") })
-		r.after(341500*time.Millisecond, func() { r.changed(invalid("p", 2, 1)) })
-		r.after(354500*time.Millisecond, func() { r.changed(valid("new", 1)) })
-		r.after(399*time.Second, func() { r.counts.away = nil })
-		r.lead(10 * time.Minute)
+		r.after(305*time.Second, func() { r.counts.err = errors.New("away") })
+		r.after(341500*time.Millisecond, func() { r.changeReport(invalidReport("p", 2, 1)) })
+		r.after(354500*time.Millisecond, func() { r.changeReport(validReport("new", 1)) })
+		r.after(399*time.Second, func() { r.counts.err = nil })
+		r.runLeader(10 * time.Minute)
 		r.wantWritten("0s: p@1 0/0/0", "5m0s: p@1 5/0/0", "5m42s: p@2 invalid 5/0/0", "5m55s: new@1 0/0/0")
 		if len(r.logged) != 2 { // once a minute
 			r.Errorf("logged %q, want one line a minute", r.logged)
@@ -125,15 +125,15 @@ func TestWhileReplicasCannotBeAskedOnlyCountsStayAsTheyWere(t *testing.T) {
 	})
 }
 
-// TestCountsBeginAnewWithAGeneration has another replica know the new one first.
-func TestCountsBeginAnewWithAGeneration(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.changed(valid("p", 1))
+// TestCountsRestartWithGeneration has another replica know the new one first.
+func TestCountsRestartWithGeneration(t *testing.T) {
+	runInBubble(t, func(r *rig) {
+		r.changeReport(validReport("p", 1))
 		r.after(5*time.Second, func() { r.decide("p", 1, busiest.Counts{Admitted: 5}) })
 		r.after(35*time.Second, func() { r.decide("p", 2, busiest.Counts{Merged: 3}) })
-		r.after(44500*time.Millisecond, func() { r.changed(valid("p", 2)) })
+		r.after(44500*time.Millisecond, func() { r.changeReport(validReport("p", 2)) })
 		r.after(46*time.Second, func() { r.decide("p", 2, busiest.Counts{Merged: 1}) })
-		r.lead(10 * time.Minute)
+		r.runLeader(10 * time.Minute)
 		r.wantWritten("0s: p@1 0/0/0", "45s: p@2 0/0/0", "5m45s: p@2 0/4/0")
 		if since := r.writes[2].status.Total.Since.Sub(r.began); since != 45*time.Second {
 			r.Errorf("counted since %v, want the 45s at which the generation was new", since)
@@ -141,12 +141,12 @@ func TestCountsBeginAnewWithAGeneration(t *testing.T) {
 	})
 }
 
-func TestAFailureIsTriedAgainLessAndLessOften(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.refuse = errors.New("forbidden")
-		r.changed(valid("p", 1))
-		r.after(50*time.Second, func() { r.refuse = nil })
-		r.lead(5 * time.Minute)
+func TestFailedWriteBacksOff(t *testing.T) {
+	runInBubble(t, func(r *rig) {
+		r.writeError = errors.New("forbidden")
+		r.changeReport(validReport("p", 1))
+		r.after(50*time.Second, func() { r.writeError = nil })
+		r.runLeader(5 * time.Minute)
 		r.wantWritten("0s: p@1 0/0/0", "1s: p@1 0/0/0", "3s: p@1 0/0/0", "7s: p@1 0/0/0", "15s: p@1 0/0/0", "31s: p@1 0/0/0", "1m3s: p@1 0/0/0")
 		if len(r.logged) != 1 {
 			r.Errorf("logged %q, want one line", r.logged)
@@ -154,40 +154,40 @@ func TestAFailureIsTriedAgainLessAndLessOften(t *testing.T) {
 	})
 }
 
-func TestOfARuleThatIsDeletedNothingIsWritten(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.changed(valid("p", 1))
+func TestDeletedRuleIsNotWritten(t *testing.T) {
+	runInBubble(t, func(r *rig) {
+		r.changeReport(validReport("p", 1))
 		r.after(5*time.Second, func() {
 			r.decide("p", 1, busiest.Counts{Admitted: 5})
 			r.reports = nil
 		})
-		r.lead(6 * time.Minute)
+		r.runLeader(6 * time.Minute)
 		r.wantWritten("0s: p@1 0/0/0")
 	})
 }
 
-func TestAReplicaThatLagsBehindSaysNothing(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.changed(valid("p", 1))
+func TestLaggingReplicaWritesNothing(t *testing.T) {
+	runInBubble(t, func(r *rig) {
+		r.changeReport(validReport("p", 1))
 		r.store(r.objects["uid of p"], &v1alpha1.Status{ObservedGeneration: 2})
-		r.lead(5 * time.Minute)
+		r.runLeader(5 * time.Minute)
 		r.wantWritten()
 	})
 }
 
 // Somebody edits rules all the time, more than can be written.
-func TestChangesLeaveTimeForCountsOfOthers(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.changed(valid("calm", 1))
+func TestChangesDoNotStarveCounts(t *testing.T) {
+	runInBubble(t, func(r *rig) {
+		r.changeReport(validReport("calm", 1))
 		r.after(time.Minute, func() { r.decide("calm", 1, busiest.Counts{Admitted: 1}) })
 		for edit := range int64(48) { // each rule may be written every half a minute
 			r.after(time.Duration(5+10*edit)*time.Second, func() {
 				for i := range 40 {
-					r.changed(valid(fmt.Sprint("edited", i), edit+1))
+					r.changeReport(validReport(fmt.Sprint("edited", i), edit+1))
 				}
 			})
 		}
-		r.lead(8 * time.Minute)
+		r.runLeader(8 * time.Minute)
 		if lines := r.written(); !slices.ContainsFunc(lines, func(line string) bool { return strings.HasSuffix(line, "calm@1 1/0/0") }) {
 			r.Errorf("the counts of calm are not among %d writes", len(lines))
 		}
@@ -195,11 +195,11 @@ func TestChangesLeaveTimeForCountsOfOthers(t *testing.T) {
 }
 
 // Events flow through more rules all the time than have their turn in five minutes, and one of them is changed meanwhile.
-func TestManyRulesMakeNoMoreThanAWriteASecond(t *testing.T) {
-	bubble(t, func(r *rig) {
+func TestOneWritePerSecond(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		const rules, during, late = 310, 8 * time.Minute, 7*time.Minute + 3300*time.Millisecond
 		for i := range rules {
-			r.changed(valid(fmt.Sprint("p", i), 1))
+			r.changeReport(validReport(fmt.Sprint("p", i), 1))
 		}
 		for at := time.Minute; at < during; at += time.Minute {
 			r.after(at, func() {
@@ -208,8 +208,8 @@ func TestManyRulesMakeNoMoreThanAWriteASecond(t *testing.T) {
 				}
 			})
 		}
-		r.after(late, func() { r.changed(valid("p1", 2)) })
-		r.lead(during)
+		r.after(late, func() { r.changeReport(validReport("p1", 2)) })
+		r.runLeader(during)
 		if n, seconds := len(r.writes), int(during.Seconds()); n < seconds-30 || n > seconds+1 {
 			r.Errorf("%d writes in %v, want one a second", n, during)
 		}
@@ -234,33 +234,33 @@ func TestManyRulesMakeNoMoreThanAWriteASecond(t *testing.T) {
 }
 
 // One tenant has thousands of rules, and changes them and writes into their statuses all the time. Nobody else waits for them.
-func TestNoNamespaceDelaysTheStatusesOfOthers(t *testing.T) {
-	bubble(t, func(r *rig) {
+func TestNamespacesShareStatusWrites(t *testing.T) {
+	runInBubble(t, func(r *rig) {
 		const rules = 2000
 		greedy := func(i int, generation int64) watch.Report {
-			report := valid(fmt.Sprint("a", i), generation)
+			report := validReport(fmt.Sprint("a", i), generation)
 			report.Namespace = "greedy"
 			return report
 		}
 		for i := range rules {
-			r.changed(greedy(i, 1))
+			r.changeReport(greedy(i, 1))
 		}
 		for edit := range int64(12) {
 			r.after(time.Duration(25*edit+3)*time.Second, func() {
 				for i := range rules {
-					r.changed(greedy(i, edit+2))
+					r.changeReport(greedy(i, edit+2))
 				}
 			})
 		}
 		const late = 2 * time.Minute
 		r.after(late+500*time.Millisecond, func() {
-			brake := valid("z-brake", 1)
+			brake := validReport("z-brake", 1)
 			brake.Kind = v1alpha1.KindClusterEventPolicy
-			r.changed(brake)
-			r.changed(valid("z-calm", 1))
+			r.changeReport(brake)
+			r.changeReport(validReport("z-calm", 1))
 		})
 		r.after(late+30*time.Second, func() { r.decide("z-calm", 1, busiest.Counts{Admitted: 1}) })
-		r.lead(10 * time.Minute)
+		r.runLeader(10 * time.Minute)
 		at := map[string][]time.Duration{}
 		for _, w := range r.writes {
 			at[w.name] = append(at[w.name], w.at)
@@ -268,7 +268,7 @@ func TestNoNamespaceDelaysTheStatusesOfOthers(t *testing.T) {
 		if len(at["z-brake"]) == 0 || at["z-brake"][0] > late+3*time.Second {
 			r.Errorf("the admin's rule, new after %v, has a status at %v", late, at["z-brake"])
 		}
-		if len(at["z-calm"]) != 2 || at["z-calm"][0] > late+5*time.Second || at["z-calm"][1] > at["z-calm"][0]+status.CountsEvery+5*time.Second {
+		if len(at["z-calm"]) != 2 || at["z-calm"][0] > late+5*time.Second || at["z-calm"][1] > at["z-calm"][0]+status.DefaultCountsInterval+5*time.Second {
 			r.Errorf("the other tenant's rule, new after %v, has a status at %v, and its counts", late, at["z-calm"])
 		}
 		if len(r.writes) < 500 {

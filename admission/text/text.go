@@ -11,9 +11,9 @@ import (
 	"unicode"
 )
 
-// Visible is s on one line, without what could change what a terminal shows or the order in which it is read: control
+// Sanitize is s on one line, without what could change what a terminal shows or the order in which it is read: control
 // characters, escape sequences and marks of the direction.
-func Visible(s string) string {
+func Sanitize(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -25,11 +25,11 @@ func Visible(s string) string {
 	}, s)
 }
 
-// Lines is Visible for each line of s.
-func Lines(s string) string {
+// SanitizeLines is Sanitize for each line of s.
+func SanitizeLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {
-		lines[i] = Visible(lines[i])
+		lines[i] = Sanitize(lines[i])
 	}
 	return strings.Join(lines, "\n")
 }
@@ -37,7 +37,7 @@ func Lines(s string) string {
 // OneLine is err, which may have several lines, in one.
 func OneLine(err error) error { return errors.New(strings.Join(strings.Fields(err.Error()), " ")) }
 
-// JSON returns a writer to w of JSON in UTF-8, each Write of whole values. It escapes in their texts what Visible
+// JSON returns a writer to w of JSON in UTF-8, each Write of whole values. It escapes in their texts what Sanitize
 // replaces, so that they mean the same. No character above U+FFFF is a control or a mark of the direction.
 func JSON(w io.Writer) io.Writer { return jsonWriter{w} }
 

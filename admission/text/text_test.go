@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/admission/text"
 )
 
-func TestNothingThatATerminalObeysIsLeft(t *testing.T) {
+func TestSanitizeRemovesTerminalControls(t *testing.T) {
 	for given, want := range map[string]string{
 		"web-0 ist müde":        "web-0 ist müde",
 		"a\nb\tc\rd":            "a b c d",
@@ -20,7 +20,7 @@ func TestNothingThatATerminalObeysIsLeft(t *testing.T) {
 		"no UTF-8 \xff":         "no UTF-8 \ufffd",
 		"\u009b31mred\u0085":    "\ufffd31mred ",
 	} {
-		if got := text.Visible(given); got != want {
+		if got := text.Sanitize(given); got != want {
 			t.Errorf("%q becomes %q, want %q", given, got, want)
 		}
 	}
@@ -29,7 +29,7 @@ func TestNothingThatATerminalObeysIsLeft(t *testing.T) {
 	}
 }
 
-func TestJSONMeansTheSameAndShowsNothingHidden(t *testing.T) {
+func TestJSONWriterKeepsMeaning(t *testing.T) {
 	want := "web-0 ist müde\n\t\x1b[2J\x7f\u009b\u2028\u202e\u200d\ufeff 世界"
 	var b bytes.Buffer
 	lines := json.NewEncoder(text.JSON(&b))

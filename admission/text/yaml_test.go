@@ -11,9 +11,9 @@ import (
 	"github.com/eventquota/eventquota/admission/text"
 )
 
-// TestMistakesInYAMLAreSaidInPlainWords holds the line and the words of each mistake that people make, and that what the
+// TestExplainYAML holds the line and the words of each mistake that people make, and that what the
 // parser says is not among them.
-func TestMistakesInYAMLAreSaidInPlainWords(t *testing.T) {
+func TestExplainYAML(t *testing.T) {
 	for given, want := range map[string]string{
 		"a: b: c":                   "line 1: no field can begin here",
 		"x: 1\na: b: c\n":           "line 2: no field can begin here",
@@ -49,9 +49,9 @@ func TestMistakesInYAMLAreSaidInPlainWords(t *testing.T) {
 			continue
 		}
 		found := text.YAML(err)
-		got := found.Why
+		got := found.Message
 		if found.Line > 0 {
-			got = fmt.Sprintf("line %d: %s", found.Line, found.Why)
+			got = fmt.Sprintf("line %d: %s", found.Line, found.Message)
 		}
 		if !strings.HasPrefix(got, want) || strings.Contains(got, "\n") || strings.Contains(got, "yaml:") {
 			t.Errorf("%.40q is said to be %q, want %q (the parser: %v)", given, got, want, err)
@@ -59,10 +59,10 @@ func TestMistakesInYAMLAreSaidInPlainWords(t *testing.T) {
 	}
 }
 
-// TestWhatAParserSaysIsNotForPeople holds it of words that nobody knows yet.
-func TestWhatAParserSaysIsNotForPeople(t *testing.T) {
+// TestUnknownParserMessagesAreHidden holds it of words that nobody knows yet.
+func TestUnknownParserMessagesAreHidden(t *testing.T) {
 	for _, says := range []string{"yaml: line 7: goto considered harmful", "yaml: internal error", "runtime error: index out of range"} {
-		if got := text.YAML(errors.New(says)); got.Why != "is not valid YAML" || strings.Contains(says, "line 7") != (got.Line == 7) {
+		if got := text.YAML(errors.New(says)); got.Message != "is not valid YAML" || strings.Contains(says, "line 7") != (got.Line == 7) {
 			t.Errorf("%q is said to be %+v", says, got)
 		}
 	}

@@ -11,42 +11,42 @@ import (
 	"github.com/eventquota/eventquota/admission/workload"
 )
 
-// TestMemoryOfALargeCluster holds what docs/operations.md says of 5,000 nodes with 150,000 pods, where 5,000 Deployments have 10 old
+// TestMemoryOfLargeCluster holds what docs/operations.md says of 5,000 nodes with 150,000 pods, where 5,000 Deployments have 10 old
 // ReplicaSets each, and as many pods as are remembered were deleted.
-func TestMemoryOfALargeCluster(t *testing.T) {
+func TestMemoryOfLargeCluster(t *testing.T) {
 	const podCount, deployments, revisions = 150_000, 5_000, 11
-	before := heap()
+	before := heapBytes()
 	r := newRig(t)
 	for d := range deployments {
 		for i := range revisions {
 			name := fmt.Sprintf("service-%d-%08x", d, i)
-			r.KeepReplicaSet(object(name, uid(d, i), by("apps/v1", "Deployment", fmt.Sprintf("service-%d", d), uid(d, -1))))
+			r.UpsertReplicaSet(object(name, uid(d, i), controlledBy("apps/v1", "Deployment", fmt.Sprintf("service-%d", d), uid(d, -1))))
 		}
 	}
 	pod := func(i int) *metav1.PartialObjectMetadata {
 		d := i % deployments
-		return object(fmt.Sprintf("service-%d-%08x-%05d", d, 0, i), uid(i, podCount), by("apps/v1", "ReplicaSet", fmt.Sprintf("service-%d-%08x", d, 0), uid(d, 0)))
+		return object(fmt.Sprintf("service-%d-%08x-%05d", d, 0, i), uid(i, podCount), controlledBy("apps/v1", "ReplicaSet", fmt.Sprintf("service-%d-%08x", d, 0), uid(d, 0)))
 	}
-	for i := range podCount + workload.MaxDeleted {
-		r.Keep(pod(i))
+	for i := range podCount + workload.MaxDeletedPods {
+		r.UpsertPod(pod(i))
 	}
-	for i := range workload.MaxDeleted {
-		r.Delete(pod(podCount + i))
+	for i := range workload.MaxDeletedPods {
+		r.DeletePod(pod(podCount + i))
 	}
-	held := heap() - before
-	if pods, deleted, owners := r.Held(); pods != podCount || deleted != workload.MaxDeleted || owners != deployments*revisions {
+	held := heapBytes() - before
+	if pods, deleted, owners := r.Sizes(); pods != podCount || deleted != workload.MaxDeletedPods || owners != deployments*revisions {
 		t.Fatalf("%d pods, %d deleted ones and %d controllers are kept", pods, deleted, owners)
 	}
 	t.Logf("%.1f MiB, %d bytes a pod", float64(held)/(1<<20), held/podCount)
 	if held > 50<<20 {
 		t.Errorf("it takes %d MiB, want 50 at most", held>>20)
 	}
-	if _, _, known := r.Of("shop", "Pod", "service-7-00000000-00007", ""); !known {
+	if _, _, known := r.FindName("shop", "Pod", "service-7-00000000-00007", ""); !known {
 		t.Error("a pod is not known")
 	}
 }
 
-func heap() uint64 {
+func heapBytes() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -57,12 +57,12 @@ func heap() uint64 {
 // uid is as long as those of the API server.
 func uid(a, b int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(a), uint32(b)) }
 
-func BenchmarkOf(b *testing.B) {
+func BenchmarkFindName(b *testing.B) {
 	c := workload.New(workload.Sources{}, time.Now)
-	c.Keep(object("db-0", "p", by("apps/v1", "StatefulSet", "db", "s")))
+	c.UpsertPod(object("db-0", "p", controlledBy("apps/v1", "StatefulSet", "db", "s")))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, known := c.Of("shop", "Pod", "db-0", "p"); !known {
+		if _, _, known := c.FindName("shop", "Pod", "db-0", "p"); !known {
 			b.Fatal("unknown")
 		}
 	}

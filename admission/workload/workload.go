@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// DeletedFor is how long the workload of a deleted pod stays known: Events about it still come.
-	DeletedFor = 10 * time.Minute
-	// MaxDeleted is of how many deleted pods that is. Beyond, the pod goes that was deleted first, of the namespace that has most
+	// DeletedPodTTL is how long the workload of a deleted pod stays known: Events about it still come.
+	DeletedPodTTL = 10 * time.Minute
+	// MaxDeletedPods is of how many deleted pods that is. Beyond, the pod goes that was deleted first, of the namespace that has most
 	// of them, so none takes another's.
-	MaxDeleted = 65536
-	// sweepEvery is how often deleted pods are looked through for those to forget.
-	sweepEvery = time.Minute
+	MaxDeletedPods = 65536
+	// sweepInterval is how often deleted pods are looked through for those to forget.
+	sweepInterval = time.Minute
 )
 
 // Sources are those of the metadata that a Cache reads.
@@ -60,8 +60,8 @@ type Cache struct {
 	mu      sync.RWMutex // guards what follows
 	pods    map[uint64]pod
 	owners  map[uint64]*owner
-	deleted *store.Table[deleted] // pods, by the same hash
-	lists   uint32                // how many lists were begun
+	deleted *store.FairLRU[deletedPod] // pods, by the same hash
+	lists   uint32                     // how many lists were begun
 }
 
 // pod is what is kept of one.
@@ -71,11 +71,11 @@ type pod struct {
 	list  uint32 // in which it was last, or at least was since
 }
 
-// deleted is a pod that is no more.
-type deleted struct {
+// deletedPod is a pod that is no more.
+type deletedPod struct {
 	pod
 
-	until time.Time
+	expires time.Time
 }
 
 // owner is a controller that pods name, or a ReplicaSet or Job.
@@ -84,31 +84,31 @@ type owner struct {
 	// workload is what controls it, or itself; the zero value where that is unknown.
 	workload unique.Handle[store.Object]
 	// kind is that of a ReplicaSet or Job, which controls pods only once it was seen; empty for any other.
-	kind         string
-	seen, exists bool
-	list         uint32 // as that of a pod
-	pods         int    // that name it
+	kind             string
+	observed, exists bool
+	list             uint32 // as that of a pod
+	pods             int    // that name it
 }
 
 // New makes a Cache that knows nothing until Run.
 func New(s Sources, now func() time.Time) *Cache {
 	c := &Cache{
 		sources: s, now: now, seed: maphash.MakeSeed(), pods: map[uint64]pod{}, owners: map[uint64]*owner{},
-		deleted: store.NewTable[deleted](MaxDeleted),
+		deleted: store.NewFairLRU[deletedPod](MaxDeletedPods),
 	}
 	return c
 }
 
-// Of says which workload an object belongs to, by its kind and name in the namespace of the object. The uid may be empty; then
+// FindName says which workload an object belongs to, by its kind and name in the namespace of the object. The uid may be empty; then
 // it is the pod that has the name, or had it last. Only of pods a workload is ever known. A nil Cache knows none.
-func (c *Cache) Of(namespace, kind, name, uid string) (workloadKind, workloadName string, known bool) {
+func (c *Cache) FindName(namespace, kind, name, uid string) (workloadKind, workloadName string, known bool) {
 	o, known := c.Find(namespace, kind, name, uid)
 	return o.Kind, o.Name, known
 }
 
 // Find is Of with all that names the workload.
 func (c *Cache) Find(namespace, kind, name, uid string) (workload store.Object, known bool) {
-	if c == nil || kind != pods {
+	if c == nil || kind != podKind {
 		return store.Object{}, false
 	}
 	key, hashed := c.hash(namespace, name), c.hash(uid)
@@ -116,14 +116,14 @@ func (c *Cache) Find(namespace, kind, name, uid string) (workload store.Object, 
 	defer c.mu.RUnlock()
 	p, found := c.pods[key]
 	if !found || uid != "" && p.uid != hashed {
-		e := c.deleted.Get(tableKey(key))
-		if e == nil || uid != "" && e.Value.uid != hashed || c.now().After(e.Value.until) {
+		e := c.deleted.Get(lruKey(key))
+		if e == nil || uid != "" && e.Value.uid != hashed || c.now().After(e.Value.expires) {
 			return store.Object{}, false
 		}
 		p = e.Value.pod
 	}
 	o := p.owner
-	if o.workload == (unique.Handle[store.Object]{}) || o.kind != "" && !o.seen {
+	if o.workload == (unique.Handle[store.Object]{}) || o.kind != "" && !o.observed {
 		return store.Object{}, false
 	}
 	return o.workload.Value(), true
@@ -136,19 +136,19 @@ func (c *Cache) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	f := feed.New("pods", c.sources.Pods)
-	f.List = func() feed.Listing { return &listing{c, c.begin(), c.keepPod, c.podsListed} }
-	f.Keep, f.Drop = func(o metav1.Object) { c.keepPod(o, 0) }, c.dropPod
+	f.OnList = func() feed.Listing { return &listing{c, c.beginList(), c.upsertPod, c.finishPodList} }
+	f.OnUpdate, f.OnDelete = func(o metav1.Object) { c.upsertPod(o, 0) }, c.deletePod
 	running.Go(func() { f.Run(ctx) })
-	for kind, source := range map[string]feed.Source{replicaSets: c.sources.ReplicaSets, jobs: c.sources.Jobs} {
+	for kind, source := range map[string]feed.Source{replicaSetKind: c.sources.ReplicaSets, jobKind: c.sources.Jobs} {
 		f := feed.New(kind, source)
-		keep := func(o metav1.Object, list uint32) { c.keepOwner(kind, o, list) }
-		f.List = func() feed.Listing {
-			return &listing{c, c.begin(), keep, func(list uint32) { c.ownersListed(kind, list) }}
+		keep := func(o metav1.Object, list uint32) { c.upsertOwner(kind, o, list) }
+		f.OnList = func() feed.Listing {
+			return &listing{c, c.beginList(), keep, func(list uint32) { c.finishOwnerList(kind, list) }}
 		}
-		f.Keep, f.Drop = func(o metav1.Object) { keep(o, 0) }, func(o metav1.Object) { c.dropOwner(kind, o) }
+		f.OnUpdate, f.OnDelete = func(o metav1.Object) { keep(o, 0) }, func(o metav1.Object) { c.deleteOwner(kind, o) }
 		running.Go(func() { f.Run(ctx) })
 	}
-	for tick := time.NewTicker(sweepEvery); ; {
+	for tick := time.NewTicker(sweepInterval); ; {
 		select {
 		case <-ctx.Done():
 			tick.Stop()
@@ -171,7 +171,7 @@ func (c *Cache) hash(parts ...string) uint64 {
 	return h.Sum64()
 }
 
-func tableKey(key uint64) (k store.Key) {
+func lruKey(key uint64) (k store.Key) {
 	binary.BigEndian.PutUint64(k[:], key)
 	return k
 }
@@ -180,20 +180,20 @@ func tableKey(key uint64) (k store.Key) {
 type listing struct {
 	cache  *Cache
 	number uint32
-	keep   func(object metav1.Object, list uint32)
-	listed func(list uint32)
+	upsert func(object metav1.Object, list uint32)
+	finish func(list uint32)
 }
 
 var _ feed.Listing = (*listing)(nil)
 
 // Add implements feed.Listing.
-func (l *listing) Add(object metav1.Object) { l.keep(object, l.number) }
+func (l *listing) Add(object metav1.Object) { l.upsert(object, l.number) }
 
 // Done implements feed.Listing.
-func (l *listing) Done() { l.listed(l.number) }
+func (l *listing) Done() { l.finish(l.number) }
 
-// begin numbers a list.
-func (c *Cache) begin() uint32 {
+// beginList numbers a list.
+func (c *Cache) beginList() uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lists++

@@ -73,10 +73,10 @@ func (r *rig) run() {
 	synctest.Wait()
 }
 
-// says is what the Cache says of a pod in the namespace shop.
-func (r *rig) says(name, uid string) string {
+// workloadOf is what the Cache says of a pod in the namespace shop.
+func (r *rig) workloadOf(name, uid string) string {
 	synctest.Wait()
-	kind, of, known := r.Of("shop", "Pod", name, uid)
+	kind, of, known := r.FindName("shop", "Pod", name, uid)
 	if !known {
 		return "unknown"
 	}
@@ -92,32 +92,32 @@ func object(name, uid string, owner metav1.OwnerReference) *metav1.PartialObject
 	return o
 }
 
-// by is a reference to a controller.
-func by(version, kind, name, uid string) metav1.OwnerReference {
+// controlledBy is a reference to a controller.
+func controlledBy(version, kind, name, uid string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}
 }
 
-func TestAPodIsOfTheWorkloadBehindIt(t *testing.T) {
+func TestPodWorkload(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.pods.Add(object("web-1-a", "p1", by("apps/v1", "ReplicaSet", "web-1", "rs1"))) // before its ReplicaSet
+		r.pods.Add(object("web-1-a", "p1", controlledBy("apps/v1", "ReplicaSet", "web-1", "rs1"))) // before its ReplicaSet
 		r.run()
-		if got := r.says("web-1-a", "p1"); got != "unknown" {
+		if got := r.workloadOf("web-1-a", "p1"); got != "unknown" {
 			t.Errorf("before its ReplicaSet is seen: %s", got)
 		}
-		r.replicaSets.Add(object("web-1", "rs1", by("apps/v1", "Deployment", "web", "d1")))
+		r.replicaSets.Add(object("web-1", "rs1", controlledBy("apps/v1", "Deployment", "web", "d1")))
 		r.replicaSets.Add(object("lone-1", "rs2", metav1.OwnerReference{}))
-		r.replicaSets.Add(object("canary-1", "rs3", by("argoproj.io/v1alpha1", "Rollout", "canary", "ro1")))
-		r.jobs.Add(object("nightly-7", "j1", by("batch/v1", "CronJob", "nightly", "c1")))
+		r.replicaSets.Add(object("canary-1", "rs3", controlledBy("argoproj.io/v1alpha1", "Rollout", "canary", "ro1")))
+		r.jobs.Add(object("nightly-7", "j1", controlledBy("batch/v1", "CronJob", "nightly", "c1")))
 		r.jobs.Add(object("once", "j2", metav1.OwnerReference{}))
 		for name, owner := range map[string]metav1.OwnerReference{
-			"web-1-b": by("apps/v1", "ReplicaSet", "web-1", "rs1"), "lone-1-a": by("apps/v1", "ReplicaSet", "lone-1", "rs2"),
-			"canary-1-a": by("apps/v1", "ReplicaSet", "canary-1", "rs3"), "nightly-7-a": by("batch/v1", "Job", "nightly-7", "j1"),
-			"once-a": by("batch/v1", "Job", "once", "j2"), "db-0": by("apps/v1", "StatefulSet", "db", "s1"),
-			"agent-a": by("apps/v1", "DaemonSet", "agent", "ds1"), "old-a": by("v1", "ReplicationController", "old", "rc1"),
-			"kruise-0": by("apps.kruise.io/v1beta1", "StatefulSet", "kruise", "k1"), "task-a": by("tekton.dev/v1", "TaskRun", "task", "tr1"),
-			"static": by("v1", "Node", "node-1", "n1"), "lonely": {},
+			"web-1-b": controlledBy("apps/v1", "ReplicaSet", "web-1", "rs1"), "lone-1-a": controlledBy("apps/v1", "ReplicaSet", "lone-1", "rs2"),
+			"canary-1-a": controlledBy("apps/v1", "ReplicaSet", "canary-1", "rs3"), "nightly-7-a": controlledBy("batch/v1", "Job", "nightly-7", "j1"),
+			"once-a": controlledBy("batch/v1", "Job", "once", "j2"), "db-0": controlledBy("apps/v1", "StatefulSet", "db", "s1"),
+			"agent-a": controlledBy("apps/v1", "DaemonSet", "agent", "ds1"), "old-a": controlledBy("v1", "ReplicationController", "old", "rc1"),
+			"kruise-0": controlledBy("apps.kruise.io/v1beta1", "StatefulSet", "kruise", "k1"), "task-a": controlledBy("tekton.dev/v1", "TaskRun", "task", "tr1"),
+			"static": controlledBy("v1", "Node", "node-1", "n1"), "lonely": {},
 		} {
 			r.pods.Add(object(name, "uid of "+name, owner))
 		}
@@ -127,131 +127,131 @@ func TestAPodIsOfTheWorkloadBehindIt(t *testing.T) {
 			"kruise-0": "StatefulSet.apps.kruise.io kruise", "task-a": "TaskRun task", "static": "unknown", "lonely": "unknown", "missing": "unknown",
 		} {
 			for _, uid := range []string{"", "uid of " + name} {
-				if got := r.says(name, uid); got != want {
+				if got := r.workloadOf(name, uid); got != want {
 					t.Errorf("pod %s with uid %q is of %s, want %s", name, uid, got, want)
 				}
 			}
-			if got := r.says(name, "another"); got != "unknown" {
+			if got := r.workloadOf(name, "another"); got != "unknown" {
 				t.Errorf("pod %s with another's uid is of %s", name, got)
 			}
 		}
-		if got := r.says("web-1-a", "p1"); got != "Deployment web" {
+		if got := r.workloadOf("web-1-a", "p1"); got != "Deployment web" {
 			t.Errorf("once its ReplicaSet is seen: %s", got)
 		}
 		if o, _ := r.Find("shop", "Pod", "web-1-b", ""); o.UID != "d1" || o.APIVersion != "apps/v1" || o.Namespace != "shop" {
 			t.Errorf("found %+v, want all that names the Deployment", o)
 		}
 		for _, wrong := range [][2]string{{"shop", "ReplicaSet"}, {"others", "Pod"}} {
-			if _, _, known := r.Of(wrong[0], wrong[1], "web-1-b", ""); known {
+			if _, _, known := r.FindName(wrong[0], wrong[1], "web-1-b", ""); known {
 				t.Errorf("a %s in %s is known", wrong[1], wrong[0])
 			}
 		}
 		var none *workload.Cache
-		if _, _, known := none.Of("shop", "Pod", "web-1-b", ""); known {
+		if _, _, known := none.FindName("shop", "Pod", "web-1-b", ""); known {
 			t.Error("a Cache that there is not knows something")
 		}
 	})
 }
 
-// TestNobodyLooksLikeAWorkloadThatIsNotSeen has pods that name as their controller what does not control them: what they may
+// TestSpoofedOwnersAreIgnored has pods that name as their controller what does not control them: what they may
 // say of themselves is a kind and a name of their own namespace, and never a Deployment or CronJob.
-func TestNobodyLooksLikeAWorkloadThatIsNotSeen(t *testing.T) {
+func TestSpoofedOwnersAreIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.replicaSets.Add(object("web-1", "rs1", by("apps/v1", "Deployment", "web", "d1")))
-		r.replicaSets.Add(object("bad-1", "rs2", by("apps/v1", "Deployment", "web of Deployment payments/api", "d1")))
-		r.replicaSets.Add(object("odd-1", "rs3", by("batch/v1", "CronJob", "nightly", "c1")))
-		elsewhere := object("pay-1", "rs9", by("apps/v1", "Deployment", "pay", "d9"))
+		r.replicaSets.Add(object("web-1", "rs1", controlledBy("apps/v1", "Deployment", "web", "d1")))
+		r.replicaSets.Add(object("bad-1", "rs2", controlledBy("apps/v1", "Deployment", "web of Deployment payments/api", "d1")))
+		r.replicaSets.Add(object("odd-1", "rs3", controlledBy("batch/v1", "CronJob", "nightly", "c1")))
+		elsewhere := object("pay-1", "rs9", controlledBy("apps/v1", "Deployment", "pay", "d9"))
 		elsewhere.Namespace = "payments"
 		r.replicaSets.Add(elsewhere)
 		r.run()
-		notController := by("apps/v1", "StatefulSet", "db", "s1")
+		notController := controlledBy("apps/v1", "StatefulSet", "db", "s1")
 		*notController.Controller = false
 		for what, owner := range map[string]metav1.OwnerReference{
-			"a Deployment itself":                 by("apps/v1", "Deployment", "web", "d1"),
-			"a CronJob itself":                    by("batch/v1", "CronJob", "nightly", "c1"),
-			"a ReplicaSet that does not exist":    by("apps/v1", "ReplicaSet", "web-2", "rs7"),
-			"a ReplicaSet with another's uid":     by("apps/v1", "ReplicaSet", "web-1", "rs7"),
-			"a ReplicaSet by another name":        by("apps/v1", "ReplicaSet", "web-9", "rs1"),
-			"a ReplicaSet of another namespace":   by("apps/v1", "ReplicaSet", "pay-1", "rs9"),
-			"a ReplicaSet that says a sentence":   by("apps/v1", "ReplicaSet", "bad-1", "rs2"),
-			"a ReplicaSet of a CronJob":           by("apps/v1", "ReplicaSet", "odd-1", "rs3"),
+			"a Deployment itself":                 controlledBy("apps/v1", "Deployment", "web", "d1"),
+			"a CronJob itself":                    controlledBy("batch/v1", "CronJob", "nightly", "c1"),
+			"a ReplicaSet that does not exist":    controlledBy("apps/v1", "ReplicaSet", "web-2", "rs7"),
+			"a ReplicaSet with another's uid":     controlledBy("apps/v1", "ReplicaSet", "web-1", "rs7"),
+			"a ReplicaSet by another name":        controlledBy("apps/v1", "ReplicaSet", "web-9", "rs1"),
+			"a ReplicaSet of another namespace":   controlledBy("apps/v1", "ReplicaSet", "pay-1", "rs9"),
+			"a ReplicaSet that says a sentence":   controlledBy("apps/v1", "ReplicaSet", "bad-1", "rs2"),
+			"a ReplicaSet of a CronJob":           controlledBy("apps/v1", "ReplicaSet", "odd-1", "rs3"),
 			"an owner that does not control":      notController,
-			"a kind with a sentence":              by("x.io/v1", "Deployment payments/api", "web", "u"),
-			"a kind in another alphabet":          by("x.io/v1", "Dеployment", "web", "u"),
-			"a kind that is too long":             by("x.io/v1", strings.Repeat("k", 64), "web", "u"),
-			"no kind":                             by("x.io/v1", "", "web", "u"),
-			"a name with an escape sequence":      by("apps/v1", "StatefulSet", "db\x1b[2J", "u"),
-			"a name with another's namespace":     by("apps/v1", "StatefulSet", "payments/db", "u"),
-			"a name that is too long":             by("apps/v1", "StatefulSet", strings.Repeat("n", 254), "u"),
-			"no name":                             by("apps/v1", "StatefulSet", "", "u"),
-			"a uid that is too long":              by("apps/v1", "StatefulSet", "db", strings.Repeat("u", 65)),
-			"a version that is none":              by("a/b/c", "StatefulSet", "db", "u"),
-			"another kind of Kubernetes":          by("v1", "Service", "web", "u"),
-			"a kind of apps that there is not":    by("apps/v1", "Deploy", "web", "u"),
-			"a group with an escape sequence":     by("x\x1b[2J/v1", "Deployment", "web", "u"),
-			"a group that is longer than a group": by(strings.Repeat("g", 300)+"/v1", "Deployment", "web", "u"),
+			"a kind with a sentence":              controlledBy("x.io/v1", "Deployment payments/api", "web", "u"),
+			"a kind in another alphabet":          controlledBy("x.io/v1", "Dеployment", "web", "u"),
+			"a kind that is too long":             controlledBy("x.io/v1", strings.Repeat("k", 64), "web", "u"),
+			"no kind":                             controlledBy("x.io/v1", "", "web", "u"),
+			"a name with an escape sequence":      controlledBy("apps/v1", "StatefulSet", "db\x1b[2J", "u"),
+			"a name with another's namespace":     controlledBy("apps/v1", "StatefulSet", "payments/db", "u"),
+			"a name that is too long":             controlledBy("apps/v1", "StatefulSet", strings.Repeat("n", 254), "u"),
+			"no name":                             controlledBy("apps/v1", "StatefulSet", "", "u"),
+			"a uid that is too long":              controlledBy("apps/v1", "StatefulSet", "db", strings.Repeat("u", 65)),
+			"a version that is none":              controlledBy("a/b/c", "StatefulSet", "db", "u"),
+			"another kind of Kubernetes":          controlledBy("v1", "Service", "web", "u"),
+			"a kind of apps that there is not":    controlledBy("apps/v1", "Deploy", "web", "u"),
+			"a group with an escape sequence":     controlledBy("x\x1b[2J/v1", "Deployment", "web", "u"),
+			"a group that is longer than a group": controlledBy(strings.Repeat("g", 300)+"/v1", "Deployment", "web", "u"),
 		} {
 			r.pods.Add(object("liar", "p", owner))
-			if got := r.says("liar", "p"); got != "unknown" {
+			if got := r.workloadOf("liar", "p"); got != "unknown" {
 				t.Errorf("a pod that names %s is of %q", what, got)
 			}
 			r.pods.Modify(object("liar", "p", metav1.OwnerReference{}))
 		}
-		r.pods.Modify(object("liar", "p", by("evil.io/v1", "Deployment", "web", "u")))
-		if got := r.says("liar", "p"); got != "Deployment.evil.io web" {
+		r.pods.Modify(object("liar", "p", controlledBy("evil.io/v1", "Deployment", "web", "u")))
+		if got := r.workloadOf("liar", "p"); got != "Deployment.evil.io web" {
 			t.Errorf("a pod that names a Deployment of another group is of %q", got)
 		}
 	})
 }
 
-func TestADeletedPodIsKnownForAWhile(t *testing.T) {
+func TestDeletedPodStaysKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.replicaSets.Add(object("web-1", "rs1", by("apps/v1", "Deployment", "web", "d1")))
-		pod := object("web-1-a", "p1", by("apps/v1", "ReplicaSet", "web-1", "rs1"))
+		r.replicaSets.Add(object("web-1", "rs1", controlledBy("apps/v1", "Deployment", "web", "d1")))
+		pod := object("web-1-a", "p1", controlledBy("apps/v1", "ReplicaSet", "web-1", "rs1"))
 		r.pods.Add(pod)
 		r.run()
-		r.replicaSets.Delete(object("web-1", "rs1", by("apps/v1", "Deployment", "web", "d1"))) // as when a Deployment is deleted
+		r.replicaSets.Delete(object("web-1", "rs1", controlledBy("apps/v1", "Deployment", "web", "d1"))) // as when a Deployment is deleted
 		r.pods.Delete(pod)
-		if got := r.says("web-1-a", "p1"); got != "Deployment web" {
+		if got := r.workloadOf("web-1-a", "p1"); got != "Deployment web" {
 			t.Errorf("just deleted: %s", got)
 		}
-		r.pods.Add(object("web-1-a", "p2", by("apps/v1", "StatefulSet", "db", "s1")))
+		r.pods.Add(object("web-1-a", "p2", controlledBy("apps/v1", "StatefulSet", "db", "s1")))
 		for uid, want := range map[string]string{"p1": "Deployment web", "p2": "StatefulSet db", "": "StatefulSet db"} {
-			if got := r.says("web-1-a", uid); got != want {
+			if got := r.workloadOf("web-1-a", uid); got != want {
 				t.Errorf("with another pod of its name, uid %q is of %s, want %s", uid, got, want)
 			}
 		}
-		<-time.After(workload.DeletedFor + time.Second)
-		if got := r.says("web-1-a", "p1"); got != "unknown" {
-			t.Errorf("%s later: %s", workload.DeletedFor, got)
+		<-time.After(workload.DeletedPodTTL + time.Second)
+		if got := r.workloadOf("web-1-a", "p1"); got != "unknown" {
+			t.Errorf("%s later: %s", workload.DeletedPodTTL, got)
 		}
 		r.Sweep()
-		if pods, deleted, owners := r.Held(); pods != 1 || deleted != 0 || owners != 1 {
+		if pods, deleted, owners := r.Sizes(); pods != 1 || deleted != 0 || owners != 1 {
 			t.Errorf("%d pods, %d deleted ones and %d controllers are kept, want the one pod and what it names", pods, deleted, owners)
 		}
 		r.pods.Modify(object("web-1-a", "p2", metav1.OwnerReference{})) // it is orphaned
-		if got := r.says("web-1-a", "p2"); got != "unknown" {
+		if got := r.workloadOf("web-1-a", "p2"); got != "unknown" {
 			t.Errorf("without a controller: %s", got)
 		}
-		if pods, deleted, owners := r.Held(); pods+deleted+owners != 0 {
+		if pods, deleted, owners := r.Sizes(); pods+deleted+owners != 0 {
 			t.Errorf("%d pods, %d deleted ones and %d controllers are kept, want nothing", pods, deleted, owners)
 		}
 	})
 }
 
-// TestAListEndsWhatIsNotInIt breaks the watch while objects are deleted and replaced.
-func TestAListEndsWhatIsNotInIt(t *testing.T) {
+// TestRelistRemovesMissingObjects breaks the watch while objects are deleted and replaced.
+func TestRelistRemovesMissingObjects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		set := object("web-1", "rs1", by("apps/v1", "Deployment", "web", "d1"))
+		set := object("web-1", "rs1", controlledBy("apps/v1", "Deployment", "web", "d1"))
 		r.replicaSets.Add(set)
 		for i := range 3 {
-			r.pods.Add(object(fmt.Sprint("web-", i), fmt.Sprint("p", i), by("apps/v1", "ReplicaSet", "web-1", "rs1")))
+			r.pods.Add(object(fmt.Sprint("web-", i), fmt.Sprint("p", i), controlledBy("apps/v1", "ReplicaSet", "web-1", "rs1")))
 		}
 		r.run()
 		for _, s := range []source{r.pods, r.replicaSets} {
@@ -260,45 +260,45 @@ func TestAListEndsWhatIsNotInIt(t *testing.T) {
 		r.replicaSets.DeleteDropWatch(set)
 		r.pods.DeleteDropWatch(object("web-0", "p0", metav1.OwnerReference{}))
 		r.pods.DeleteDropWatch(object("web-1", "p1", metav1.OwnerReference{}))
-		r.pods.AddDropWatch(object("web-1", "p9", by("apps/v1", "StatefulSet", "web", "s1")))
+		r.pods.AddDropWatch(object("web-1", "p9", controlledBy("apps/v1", "StatefulSet", "web", "s1")))
 		<-time.After(time.Minute)
 		for name, want := range map[string]string{"web-0 p0": "Deployment web", "web-1 p1": "Deployment web", "web-1 p9": "StatefulSet web", "web-2 p2": "Deployment web"} {
 			pod, uid, _ := strings.Cut(name, " ")
-			if got := r.says(pod, uid); got != want {
+			if got := r.workloadOf(pod, uid); got != want {
 				t.Errorf("%s is of %s, want %s", name, got, want)
 			}
 		}
-		if pods, deleted, owners := r.Held(); pods != 2 || deleted != 2 || owners != 2 {
+		if pods, deleted, owners := r.Sizes(); pods != 2 || deleted != 2 || owners != 2 {
 			t.Errorf("%d pods, %d deleted ones and %d controllers are kept, want 2, 2 and 2", pods, deleted, owners)
 		}
-		<-time.After(workload.DeletedFor + 2*time.Minute) // Run sweeps
-		if pods, deleted, owners := r.Held(); pods != 2 || deleted != 0 || owners != 2 {
+		<-time.After(workload.DeletedPodTTL + 2*time.Minute) // Run sweeps
+		if pods, deleted, owners := r.Sizes(); pods != 2 || deleted != 0 || owners != 2 {
 			t.Errorf("later %d pods, %d deleted ones and %d controllers are kept, want 2, 0 and 2", pods, deleted, owners)
 		}
 	})
 }
 
-func TestDeletedPodsOfOneNamespaceDisplaceNoOthers(t *testing.T) {
+func TestDeletedPodsAreSharedByNamespace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		quiet := object("db-0", "p", by("apps/v1", "StatefulSet", "db", "s"))
+		quiet := object("db-0", "p", controlledBy("apps/v1", "StatefulSet", "db", "s"))
 		quiet.Namespace = "quiet"
-		r.Keep(quiet)
-		r.Delete(quiet)
-		for i := range workload.MaxDeleted + 10 {
-			one := object(fmt.Sprint("web-", i), fmt.Sprint(i), by("apps/v1", "StatefulSet", "web", "s"))
-			r.Keep(one)
-			r.Delete(one)
+		r.UpsertPod(quiet)
+		r.DeletePod(quiet)
+		for i := range workload.MaxDeletedPods + 10 {
+			one := object(fmt.Sprint("web-", i), fmt.Sprint(i), controlledBy("apps/v1", "StatefulSet", "web", "s"))
+			r.UpsertPod(one)
+			r.DeletePod(one)
 		}
-		if kind, name, _ := r.Of("quiet", "Pod", "db-0", "p"); kind+" "+name != "StatefulSet db" {
+		if kind, name, _ := r.FindName("quiet", "Pod", "db-0", "p"); kind+" "+name != "StatefulSet db" {
 			t.Errorf("the quiet namespace's pod is of %q %q", kind, name)
 		}
-		if _, _, known := r.Of("shop", "Pod", "web-5", "5"); known {
+		if _, _, known := r.FindName("shop", "Pod", "web-5", "5"); known {
 			t.Error("the pod that was deleted first is still known")
 		}
-		if _, deleted, owners := r.Held(); deleted != workload.MaxDeleted || owners != 2 {
-			t.Errorf("%d deleted pods and %d controllers are kept, want %d and 2", deleted, owners, workload.MaxDeleted)
+		if _, deleted, owners := r.Sizes(); deleted != workload.MaxDeletedPods || owners != 2 {
+			t.Errorf("%d deleted pods and %d controllers are kept, want %d and 2", deleted, owners, workload.MaxDeletedPods)
 		}
 	})
 }

@@ -70,15 +70,15 @@ func hostileFiles(t *testing.T) string {
 	return dir
 }
 
-// harmless reports whether all of s can be seen.
-func harmless(s string) bool {
+// isPrintable reports whether all of s can be seen.
+func isPrintable(s string) bool {
 	hidden := func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, hidden)
 }
 
-// TestNoCommandPrintsWhatATerminalObeys gives each command what clients and files may say. What top and explain show of
+// TestCommandsEscapeTerminalCodes gives each command what clients and files may say. What top and explain show of
 // a replica has tests of its own.
-func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
+func TestCommandsEscapeTerminalCodes(t *testing.T) {
 	t.Chdir(hostileFiles(t))
 	for _, args := range [][]string{
 		{"simulate", "audit.log"},
@@ -112,16 +112,16 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{hostile}, {"--" + hostile}, {"help", hostile},
 	} {
 		t.Run(strings.ToValidUTF8(strings.ReplaceAll(strings.Join(args, " "), hostile, "HOSTILE"), "?"), func(t *testing.T) {
-			out, errs, err := cli.Run(t, root(), strings.NewReader(""), args...)
+			out, errs, err := cli.Run(t, rootCommand(), strings.NewReader(""), args...)
 			var said bytes.Buffer
 			if err != nil {
-				report(&said, err)
+				printError(&said, err)
 			}
 			if out == "" && said.Len() == 0 {
 				t.Error("it says nothing")
 			}
 			for where, got := range map[string]string{"stdout": out, "stderr": errs, "the error": said.String()} {
-				if !harmless(got) {
+				if !isPrintable(got) {
 					t.Errorf("%s has %q", where, got)
 				}
 			}

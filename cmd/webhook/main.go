@@ -24,25 +24,27 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/ui"
 )
 
-// completer is the name by which kubectl asks a plugin to complete a command.
-const completer = "kubectl_complete-eventquota"
+// completionName is the name by which kubectl asks a plugin to complete a command.
+const completionName = "kubectl_complete-eventquota"
 
 // version is set by the linker.
 var version = "devel"
 
 func main() {
-	cmd := root()
-	if filepath.Base(os.Args[0]) == completer {
+	cmd := rootCommand()
+	if filepath.Base(os.Args[0]) == completionName {
 		cmd.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
 	}
 	if err := cmd.Execute(); err != nil {
-		report(os.Stderr, err)
+		printError(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// report says why a command ended. An error may quote what others wrote.
-func report(w io.Writer, err error) { fmt.Fprintln(w, "eventquota:", text.Lines(err.Error())) }
+// printError says why a command ended. An error may quote what others wrote.
+func printError(w io.Writer, err error) {
+	fmt.Fprintln(w, "eventquota:", text.SanitizeLines(err.Error()))
+}
 
 // displayName is how help calls the program, which was started as path.
 func displayName(path string) string {
@@ -52,7 +54,7 @@ func displayName(path string) string {
 	return "eventquota"
 }
 
-func root() *cobra.Command {
+func rootCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "eventquota",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: displayName(os.Args[0])},
@@ -71,13 +73,13 @@ func root() *cobra.Command {
 	cmd.AddCommand(explain.Command())
 	cmd.AddCommand(top.Command())
 	cmd.AddCommand(ui.Command())
-	strict(cmd)
+	rejectUnknownArgs(cmd)
 	return cmd
 }
 
-// strict makes the commands that cobra adds to root refuse what they do not know, as all others do: left alone, they
+// rejectUnknownArgs makes the commands that cobra adds to root refuse what they do not know, as all others do: left alone, they
 // print help and succeed.
-func strict(root *cobra.Command) {
+func rejectUnknownArgs(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

@@ -16,10 +16,10 @@ import (
 // execute runs the program with arguments.
 func execute(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	return cli.Run(t, root(), cli.Endless{}, args...)
+	return cli.Run(t, rootCommand(), cli.EndlessReader{}, args...)
 }
 
-func TestWhatNoCommandKnowsGetsOneClearError(t *testing.T) {
+func TestUnknownCommandsReturnOneError(t *testing.T) {
 	for says, test := range map[string]struct {
 		args []string
 		want string
@@ -35,12 +35,12 @@ func TestWhatNoCommandKnowsGetsOneClearError(t *testing.T) {
 		"nothing to lint":                {[]string{"lint"}, "lint: must be given files or directories, or - for standard input"},
 		"an endless file to convert":     {[]string{"convert", "/dev/zero"}, "convert: /dev/zero: must have at most 16777216 bytes"},
 	} {
-		t.Run(says, func(t *testing.T) { cli.Refuses(t, root(), test.want, test.args...) })
+		t.Run(says, func(t *testing.T) { cli.WantError(t, rootCommand(), test.want, test.args...) })
 	}
 }
 
-// TestACommandAloneAndHelpSucceed holds that who asks for help gets it, and no error.
-func TestACommandAloneAndHelpSucceed(t *testing.T) {
+// TestHelpSucceeds holds that who asks for help gets it, and no error.
+func TestHelpSucceeds(t *testing.T) {
 	help, errs, err := execute(t)
 	if err != nil || errs != "" || !strings.Contains(help, "Available Commands:") {
 		t.Errorf("alone it prints %q and %q with error %v, want help", help, errs, err)
@@ -54,21 +54,21 @@ func TestACommandAloneAndHelpSucceed(t *testing.T) {
 
 // commands are those of the program, but for those that cobra adds.
 func commands() []*cobra.Command {
-	return slices.DeleteFunc(root().Commands(), func(c *cobra.Command) bool { return c.Name() == "help" || c.Name() == "completion" })
+	return slices.DeleteFunc(rootCommand().Commands(), func(c *cobra.Command) bool { return c.Name() == "help" || c.Name() == "completion" })
 }
 
-// TestEveryCommandRefusesWhatItCannotRead holds it of each flag that is no text, of a flag
+// TestCommandsRefuseBadFlags holds it of each flag that is no text, of a flag
 // without its value and of one that does not exist, in commands that are yet to come too.
-func TestEveryCommandRefusesWhatItCannotRead(t *testing.T) {
+func TestCommandsRefuseBadFlags(t *testing.T) {
 	for _, cmd := range commands() {
-		cli.Refuses(t, root(), "unknown flag: --nosuch", cmd.Name(), "--nosuch")
+		cli.WantError(t, rootCommand(), "unknown flag: --nosuch", cmd.Name(), "--nosuch")
 		cmd.InitDefaultHelpFlag()
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.NoOptDefVal == "" {
-				cli.Refuses(t, root(), "flag needs an argument: --"+f.Name, cmd.Name(), "--"+f.Name)
+				cli.WantError(t, rootCommand(), "flag needs an argument: --"+f.Name, cmd.Name(), "--"+f.Name)
 			}
 			if !strings.HasPrefix(f.Value.Type(), "string") {
-				cli.Refuses(t, root(), fmt.Sprintf("invalid argument %q for %q flag", "nonsense", flagName(f)), cmd.Name(), "--"+f.Name+"=nonsense")
+				cli.WantError(t, rootCommand(), fmt.Sprintf("invalid argument %q for %q flag", "nonsense", flagName(f)), cmd.Name(), "--"+f.Name+"=nonsense")
 			}
 		})
 	}
@@ -82,9 +82,9 @@ func flagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// TestTheHelpOfEveryCommandIsInAFile holds help to testdata/help.txt of its package. A command without such
+// TestCommandHelpMatchesGolden holds help to testdata/help.txt of its package. A command without such
 // a file fails; -update writes it.
-func TestTheHelpOfEveryCommandIsInAFile(t *testing.T) {
+func TestCommandHelpMatchesGolden(t *testing.T) {
 	for _, cmd := range commands() {
 		t.Run(cmd.Name(), func(t *testing.T) {
 			got, errs, err := execute(t, cmd.Name(), "--help")
@@ -92,7 +92,7 @@ func TestTheHelpOfEveryCommandIsInAFile(t *testing.T) {
 				t.Fatalf("error %v, standard error %q", err, errs)
 			}
 			path := filepath.Join(folder(cmd), "testdata", "help.txt")
-			cli.Golden(t, path, got)
+			cli.CompareGolden(t, path, got)
 		})
 	}
 }
@@ -105,15 +105,15 @@ func folder(cmd *cobra.Command) string {
 	return cmd.Name()
 }
 
-func TestTheHelpOfTheProgram(t *testing.T) {
+func TestProgramHelp(t *testing.T) {
 	help, _, err := execute(t, "--help")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cli.Golden(t, filepath.Join("testdata", "help.txt"), help)
+	cli.CompareGolden(t, filepath.Join("testdata", "help.txt"), help)
 }
 
-func TestShellsCompleteFormats(t *testing.T) {
+func TestFormatCompletion(t *testing.T) {
 	for cmd, want := range map[string]string{"explain": "wide", "top": "name", "convert": "yaml", "lint": "github", "recommend": "yaml", "simulate": "html", "test": "junit"} {
 		if got, _, err := execute(t, cobra.ShellCompRequestCmd, cmd, "--output", ""); err != nil || !slices.Contains(strings.Fields(got), want) {
 			t.Errorf("%s: %q, %v, want %s in it", cmd, got, err, want)

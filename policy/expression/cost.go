@@ -17,7 +17,7 @@ func (c Cost) plus(others ...Cost) Cost {
 
 func (c Cost) times(n int64) Cost { return Cost{c.Steps * n, c.Bytes * n} }
 
-// What each part of an expression costs at least, however small its values are, found by TestTheEstimateHolds.
+// What each part of an expression costs at least, however small its values are, found by TestEstimateIsUpperBound.
 const (
 	nodeSteps, nodeBytes       = 150, 256  // a literal, a field or a call
 	roundSteps, roundBytes     = 250, 256  // a round of a macro, beside what is in it

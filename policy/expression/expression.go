@@ -31,7 +31,7 @@ type Compiler struct {
 	env       *cel.Env
 	variables map[string]*types.Type
 	objects   map[string]Object
-	functions map[string]function
+	functions map[string]costFunc
 }
 
 // NewCompiler makes a Compiler for variables, each with the name of its type, and types. It fails only if the program is
@@ -43,7 +43,7 @@ func NewCompiler(variables map[string]string, objects map[string]Object) (*Compi
 	if err != nil {
 		return nil, err
 	}
-	c := &Compiler{variables: map[string]*types.Type{}, objects: objects, functions: allowed()}
+	c := &Compiler{variables: map[string]*types.Type{}, objects: objects, functions: allowedFunctions()}
 	options := []cel.EnvOption{
 		cel.HomogeneousAggregateLiterals(), cel.DefaultUTCTimeZone(true), cel.CrossTypeNumericComparisons(true),
 		cel.EnableHiddenAccumulatorName(true),
@@ -76,14 +76,14 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := walk{
+	w := estimator{
 		AST: checked.NativeRep(), variables: c.variables, objects: c.objects, functions: c.functions,
-		local: map[string]size{}, known: map[int64]value{}, shared: sharedBytes,
+		locals: map[string]size{}, estimated: map[int64]value{}, shared: sharedBytes,
 	}
-	v, err := w.node(w.Expr())
+	v, err := w.estimateBounded(w.Expr())
 	if refused, ok := errors.AsType[*refusal](err); ok {
-		at := named(text, w.SourceInfo().GetStartLocation(refused.at.ID()), refused.at)
-		return nil, fmt.Errorf("%s%w", place(text, at), err)
+		at := namePosition(text, w.SourceInfo().GetStartLocation(refused.expr.ID()), refused.expr)
+		return nil, fmt.Errorf("%s%w", positionText(text, at), err)
 	}
 	program, err := c.env.Program(checked, cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
@@ -96,15 +96,15 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 func (c *Compiler) check(text string) (*cel.Ast, error) {
 	parsed, issues := c.env.Parse(text)
 	if issues.Err() != nil {
-		return nil, c.unparsed(text, issues.Errors())
+		return nil, c.parseError(text, issues.Errors())
 	}
 	checked, issues := c.env.Check(parsed)
 	if issues.Err() != nil {
-		return nil, c.unchecked(text, parsed.NativeRep(), issues.Errors())
+		return nil, c.checkError(text, parsed.NativeRep(), issues.Errors())
 	}
 	if !checked.OutputType().IsExactType(cel.BoolType) {
 		is, what := typeName(checked.OutputType()), "it"
-		if is == anObject {
+		if is == objectText {
 			what = "one of its fields"
 		}
 		return nil, fmt.Errorf("must be true or false, and is %s: compare %s, as in event.reason == 'BackOff'", is, what)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatIsRefusedSaysWhyAndWhatIsAllowed(t *testing.T) {
+func TestRefusalsNameReasonAndAllowed(t *testing.T) {
 	t.Parallel()
 	c := newCompiler(t)
 	const known = "allowed are operators, macros and bool, charAt, contains, double, duration, endsWith, find, getDate, "
@@ -50,8 +50,8 @@ func TestWhatIsRefusedSaysWhyAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// TestWhatConditionsNeedIsAllowed has what users write, and what takes long to compile if a part is looked at twice.
-func TestWhatConditionsNeedIsAllowed(t *testing.T) {
+// TestCommonConditionsCompile has what users write, and what takes long to compile if a part is looked at twice.
+func TestCommonConditionsCompile(t *testing.T) {
 	t.Parallel()
 	c := newCompiler(t)
 	for _, text := range []string{
@@ -78,8 +78,8 @@ func TestWhatConditionsNeedIsAllowed(t *testing.T) {
 	}
 }
 
-// TestPartialMapsAreUnknownWhereTheyLackAName has a map that may have more names.
-func TestPartialMapsAreUnknownWhereTheyLackAName(t *testing.T) {
+// TestMissingNameInPartialMapIsUnknown has a map that may have more names.
+func TestMissingNameInPartialMapIsUnknown(t *testing.T) {
 	t.Parallel()
 	type part struct{ names map[string]string }
 	c, err := NewCompiler(map[string]string{"e": "test.Part"}, map[string]Object{"test.Part": {

@@ -15,8 +15,8 @@ import (
 const (
 	// MaxText is the longest text, in bytes.
 	MaxText = 4 << 10
-	// MaxEntries is how many entries a list or map has at most.
-	MaxEntries = 64
+	// MaxListEntries is how many entries a list or map has at most.
+	MaxListEntries = 64
 	// MaxName is how many bytes a name of a map has at most. Kubernetes allows 317 for names of labels and annotations.
 	MaxName = 512
 	// FirstYear is that of the earliest time.
@@ -65,8 +65,8 @@ func Time[T any](get func(*T) time.Time) Field {
 	return field(types.TimestampType, get, readTime, func(t time.Time) bool { return !t.IsZero() })
 }
 
-// Texts is a field that has a list of texts.
-func Texts[T any](get func(*T) []string) Field {
+// TextList is a field that has a list of texts.
+func TextList[T any](get func(*T) []string) Field {
 	return field(types.NewListType(types.StringType), get, func(l []string) (any, error) { return readTexts(l) }, func(l []string) bool { return len(l) > 0 })
 }
 
@@ -76,13 +76,13 @@ func TextMap[T any](get func(*T) map[string]string, missing func(*T) error) Fiel
 	return mapField(types.StringType, get, readText, missing)
 }
 
-// TextsMap is a field that has lists of texts by their names.
-func TextsMap[T any](get func(*T) map[string][]string) Field {
+// TextListMap is a field that has lists of texts by their names.
+func TextListMap[T any](get func(*T) map[string][]string) Field {
 	return mapField(types.NewListType(types.StringType), get, readTexts, nil)
 }
 
-// Part is a field that is an object of a type itself, or nil for none: its fields are empty then.
-func Part[T, P any](typ string, get func(*T) *P) Field {
+// ObjectField is a field that is an object of a type itself, or nil for none: its fields are empty then.
+func ObjectField[T, P any](typ string, get func(*T) *P) Field {
 	return field(cel.ObjectType(typ), get, func(p *P) (any, error) { return p, nil }, func(p *P) bool { return p != nil })
 }
 
@@ -166,8 +166,8 @@ func readTime(t time.Time) (any, error) {
 }
 
 func readTexts(l []string) (ref.Val, error) {
-	if len(l) > MaxEntries {
-		return nil, unknown("a list has %d entries, and conditions read at most %d", len(l), MaxEntries)
+	if len(l) > MaxListEntries {
+		return nil, unknown("a list has %d entries, and conditions read at most %d", len(l), MaxListEntries)
 	}
 	for _, s := range l {
 		if _, err := readText(s); err != nil {

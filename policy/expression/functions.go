@@ -15,58 +15,58 @@ const (
 	add         = operators.Add
 )
 
-// function is what a call of an allowed function with such arguments costs, beside these, and how large its result is.
+// costFunc is what a call of an allowed function with such arguments costs, beside these, and how large its result is.
 // What it refuses it refuses with a reason.
-type function func(w *walk, call ast.Expr, args []value) (size, Cost, error)
+type costFunc func(w *estimator, call ast.Expr, args []value) (size, Cost, error)
 
-// allowed are the functions that conditions may call. What is not here has no bound that is known.
-func allowed() map[string]function {
-	all := map[string]function{
-		conditional:             choose,
-		operators.Equals:        equal,
-		operators.NotEquals:     equal,
-		operators.In:            contained,
-		operators.Index:         index,
-		add:                     sum,
-		"size":                  length,
-		"string":                text,
-		"contains":              search,
-		"startsWith":            search,
-		"endsWith":              search,
-		"matches":               matches,
-		"find":                  matches,
-		"charAt":                runes,
-		"substring":             runes,
-		"lowerAscii":            runes,
-		"upperAscii":            runes,
-		"trim":                  runes,
-		"indexOf":               indexOf,
-		"lastIndexOf":           indexOf,
-		"replace":               replace,
-		"split":                 split,
-		"join":                  join,
-		"timestamp":             literal,
-		"duration":              literal,
-		operators.LogicalAnd:    scalars,
-		operators.LogicalOr:     scalars,
-		operators.LogicalNot:    scalars,
-		operators.Negate:        scalars,
-		operators.Subtract:      scalars,
-		operators.Multiply:      scalars,
-		operators.Divide:        scalars,
-		operators.Modulo:        scalars,
-		operators.Less:          order,
-		operators.LessEquals:    order,
-		operators.Greater:       order,
-		operators.GreaterEquals: order,
+// allowedFunctions are the functions that conditions may call. What is not here has no bound that is known.
+func allowedFunctions() map[string]costFunc {
+	all := map[string]costFunc{
+		conditional:             conditionalCost,
+		operators.Equals:        equalityCost,
+		operators.NotEquals:     equalityCost,
+		operators.In:            inCost,
+		operators.Index:         indexCost,
+		add:                     addCost,
+		"size":                  sizeCost,
+		"string":                stringCost,
+		"contains":              searchCost,
+		"startsWith":            searchCost,
+		"endsWith":              searchCost,
+		"matches":               regexpCost,
+		"find":                  regexpCost,
+		"charAt":                runesCost,
+		"substring":             runesCost,
+		"lowerAscii":            runesCost,
+		"upperAscii":            runesCost,
+		"trim":                  runesCost,
+		"indexOf":               indexOfCost,
+		"lastIndexOf":           indexOfCost,
+		"replace":               replaceCost,
+		"split":                 splitCost,
+		"join":                  joinCost,
+		"timestamp":             literalCost,
+		"duration":              literalCost,
+		operators.LogicalAnd:    scalarCost,
+		operators.LogicalOr:     scalarCost,
+		operators.LogicalNot:    scalarCost,
+		operators.Negate:        scalarCost,
+		operators.Subtract:      scalarCost,
+		operators.Multiply:      scalarCost,
+		operators.Divide:        scalarCost,
+		operators.Modulo:        scalarCost,
+		operators.Less:          orderCost,
+		operators.LessEquals:    orderCost,
+		operators.Greater:       orderCost,
+		operators.GreaterEquals: orderCost,
 		// It is part of each macro.
-		operators.NotStrictlyFalse: scalars,
+		operators.NotStrictlyFalse: scalarCost,
 	}
 	for _, name := range []string{
 		"bool", "int", "uint", "double", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours",
 		"getMilliseconds", "getMinutes", "getMonth", "getSeconds",
 	} {
-		all[name] = scalars
+		all[name] = scalarCost
 	}
 	return all
 }
@@ -76,7 +76,7 @@ func Functions() string {
 	return strings.Join(slices.Sorted(maps.Keys(functionNames())), ", ")
 }
 
-func (w *walk) call(e ast.Expr, v value) (value, error) {
+func (w *estimator) call(e ast.Expr, v value) (value, error) {
 	c := e.AsCall()
 	known, ok := w.functions[c.FunctionName()]
 	if !ok {
@@ -92,7 +92,7 @@ func (w *walk) call(e ast.Expr, v value) (value, error) {
 	args := make([]value, len(all))
 	for i, arg := range all {
 		var err error
-		if args[i], err = w.node(arg); err != nil {
+		if args[i], err = w.estimateBounded(arg); err != nil {
 			return v, err
 		}
 		v.Cost = v.plus(args[i].Cost)
@@ -102,8 +102,8 @@ func (w *walk) call(e ast.Expr, v value) (value, error) {
 	return v, err
 }
 
-// scalars is the cost of a call whose time does not depend on what it is called with, but for texts: these it reads.
-func scalars(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
+// scalarCost is the cost of a call whose time does not depend on what it is called with, but for texts: these it reads.
+func scalarCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	cost := Cost{}
 	for _, a := range args {
 		switch a.kind() {
@@ -114,97 +114,99 @@ func scalars(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
 				return size{}, cost, refuse(call, "%s is allowed without a time zone only", call.AsCall().FunctionName())
 			}
 			// An error quotes it, with up to 10 bytes for each of its own, twice.
-			cost = cost.plus(Cost{Steps: 20 * a.most, Bytes: 24 * a.most})
+			cost = cost.plus(Cost{Steps: 20 * a.maxBytes, Bytes: 24 * a.maxBytes})
 		default:
 		}
 	}
 	return size{}, cost, nil
 }
 
-func choose(_ *walk, _ ast.Expr, args []value) (size, Cost, error) {
-	return larger(args[1].size, args[2].size), Cost{}, nil
+func conditionalCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
+	return union(args[1].size, args[2].size), Cost{}, nil
 }
 
-// equal compares scalars, texts, and lists of these.
-func equal(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
+// equalityCost compares scalars, texts, and lists of these.
+func equalityCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	for _, a := range args {
-		if a.kind() == types.MapKind || a.kind() == types.ListKind && a.of != nil && a.of.of != nil {
+		if a.kind() == types.MapKind || a.kind() == types.ListKind && a.elem != nil && a.elem.elem != nil {
 			return size{}, Cost{}, refuse(call, "only scalars, texts and lists of these can be compared")
 		}
 	}
-	return size{}, comparing(&args[0].size, &args[1].size), nil
+	return size{}, compareCost(&args[0].size, &args[1].size), nil
 }
 
-// order compares scalars and texts.
-func order(_ *walk, _ ast.Expr, args []value) (size, Cost, error) {
-	return size{}, comparing(&args[0].size, &args[1].size), nil
+// orderCost compares scalars and texts.
+func orderCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
+	return size{}, compareCost(&args[0].size, &args[1].size), nil
 }
 
-// comparing is the cost of comparing two values.
-func comparing(a, b *size) Cost {
-	if a.of == nil || b.of == nil {
-		return Cost{Steps: min(a.most, b.most) / 4, Bytes: nodeBytes}
+// compareCost is the cost of comparing two values.
+func compareCost(a, b *size) Cost {
+	if a.elem == nil || b.elem == nil {
+		return Cost{Steps: min(a.maxBytes, b.maxBytes) / 4, Bytes: nodeBytes}
 	}
-	return comparing(a.of, b.of).plus(Cost{2 * elementSteps, 2 * elementBytes}).times(min(a.entries, b.entries))
+	return compareCost(a.elem, b.elem).plus(Cost{2 * elementSteps, 2 * elementBytes}).times(min(a.entries, b.entries))
 }
 
-// contained looks for a value in a list, or for a name in a map.
-func contained(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
+// inCost looks for a value in a list, or for a name in a map.
+func inCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	what, in := &args[0], &args[1]
 	if in.kind() == types.MapKind {
-		return size{}, reached(what), nil
+		return size{}, lookupCost(what), nil
 	}
-	if what.of != nil || in.of == nil || in.of.of != nil {
+	if what.elem != nil || in.elem == nil || in.elem.elem != nil {
 		return size{}, Cost{}, refuse(call, "only scalars and texts can be looked for in a list")
 	}
-	return size{}, comparing(&what.size, in.of).plus(Cost{elementSteps, elementBytes}).times(in.entries), nil
+	return size{}, compareCost(&what.size, in.elem).plus(Cost{elementSteps, elementBytes}).times(in.entries), nil
 }
 
-// reached is the cost of looking for a name in a map.
-func reached(name *value) Cost { return Cost{Steps: name.most, Bytes: 2*name.most + 2*nodeBytes} }
+// lookupCost is the cost of looking for a name in a map.
+func lookupCost(name *value) Cost {
+	return Cost{Steps: name.maxBytes, Bytes: 2*name.maxBytes + 2*nodeBytes}
+}
 
-func index(_ *walk, _ ast.Expr, args []value) (size, Cost, error) {
+func indexCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
 	of, at := &args[0], &args[1]
-	if of.of == nil {
+	if of.elem == nil {
 		return size{}, Cost{}, nil
 	}
 	if of.kind() == types.MapKind {
-		return *of.of, reached(at).plus(reading(of.of, of.typ.Parameters()[1].Kind())), nil
+		return *of.elem, lookupCost(at).plus(readCost(of.elem, of.typ.Parameters()[1].Kind())), nil
 	}
-	return *of.of, Cost{elementSteps, elementBytes}, nil
+	return *of.elem, Cost{elementSteps, elementBytes}, nil
 }
 
-// sum adds numbers and times, and joins two texts.
-func sum(w *walk, call ast.Expr, args []value) (size, Cost, error) {
+// addCost adds numbers and times, and joins two texts.
+func addCost(w *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	if args[0].kind() != types.StringKind {
-		return scalars(w, call, args)
+		return scalarCost(w, call, args)
 	}
-	s := size{most: args[0].most + args[1].most, least: args[0].least + args[1].least}
-	return s, Cost{s.most, 2 * s.most}, nil
+	s := size{maxBytes: args[0].maxBytes + args[1].maxBytes, minBytes: args[0].minBytes + args[1].minBytes}
+	return s, Cost{s.maxBytes, 2 * s.maxBytes}, nil
 }
 
-func length(_ *walk, _ ast.Expr, args []value) (size, Cost, error) {
-	return size{}, Cost{Steps: 2 * args[0].most}, nil
+func sizeCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
+	return size{}, Cost{Steps: 2 * args[0].maxBytes}, nil
 }
 
-// numberText is how long the text of a number, time or duration is at most.
-const numberText = 400
+// maxNumberText is how long the text of a number, time or duration is at most.
+const maxNumberText = 400
 
-func text(_ *walk, call ast.Expr, args []value) (size, Cost, error) {
+func stringCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	switch a := &args[0]; a.kind() {
 	case types.StringKind:
 		return a.size, Cost{}, nil
 	case types.ListKind, types.MapKind:
 		return size{}, Cost{}, refuse(call, "string is not allowed for lists and maps")
 	default:
-		return size{most: numberText}, Cost{numberText, 3 * numberText}, nil
+		return size{maxBytes: maxNumberText}, Cost{maxNumberText, 3 * maxNumberText}, nil
 	}
 }
 
-// literal reads a text that is written down, and so is known to be right.
-func literal(w *walk, call ast.Expr, args []value) (size, Cost, error) {
+// literalCost reads a text that is written down, and so is known to be right.
+func literalCost(w *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	if _, written := args[0].literal.(string); !written && args[0].kind() == types.StringKind {
 		return size{}, Cost{}, refuse(call, "%s is allowed for a literal only", call.AsCall().FunctionName())
 	}
-	return scalars(w, call, args)
+	return scalarCost(w, call, args)
 }

@@ -23,8 +23,8 @@ var _ traits.Mapper = (*boundedMap[string])(nil)
 
 // check reads the names, so that reading one later cannot fail.
 func (m *boundedMap[V]) check() (any, error) {
-	if len(m.all) > MaxEntries {
-		return nil, unknown("a map has %d entries, and conditions read at most %d", len(m.all), MaxEntries)
+	if len(m.all) > MaxListEntries {
+		return nil, unknown("a map has %d entries, and conditions read at most %d", len(m.all), MaxListEntries)
 	}
 	for name := range m.all {
 		switch _, err := readText(name); {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 
-	"github.com/eventquota/eventquota/policy/known"
+	"github.com/eventquota/eventquota/policy/wellknown"
 )
 
 // noObjects is why an expression has no braces.
@@ -21,12 +21,12 @@ func (c *Compiler) unknownName(name string, e ast.Expr) string {
 	if e != nil && e.Kind() == ast.StructKind {
 		return noObjects
 	}
-	says := show(name) + " is not known"
+	says := quoteStart(name) + " is not known"
 	if e != nil && e.Kind() == ast.CallKind {
 		return unknownFunction(name)
 	}
 	variables := slices.Sorted(maps.Keys(c.variables))
-	if meant := known.Near(name, append(variables, "true", "false", "null")); meant != "" {
+	if meant := wellknown.Closest(name, append(variables, "true", "false", "null")); meant != "" {
 		return says + "; did you mean " + meant + "?"
 	}
 	for _, variable := range variables {
@@ -40,12 +40,12 @@ func (c *Compiler) unknownName(name string, e ast.Expr) string {
 			return says + "; did you mean " + variable + "?"
 		}
 	}
-	return says + ": names are " + listed(variables, "and") + ", and a text needs quotes"
+	return says + ": names are " + joinList(variables, "and") + ", and a text needs quotes"
 }
 
 // unknownField says that an object has no field of a name, and which it has.
 func (c *Compiler) unknownField(name string, e ast.Expr) string {
-	says := show(name) + " is no field"
+	says := quoteStart(name) + " is no field"
 	if e == nil || e.Kind() != ast.SelectKind {
 		return says
 	}
@@ -58,31 +58,31 @@ func (c *Compiler) unknownField(name string, e ast.Expr) string {
 		return says
 	}
 	fields := slices.Sorted(maps.Keys(c.objects[typ.TypeName()]))
-	if meant := known.Near(name, fields); meant != "" {
+	if meant := wellknown.Closest(name, fields); meant != "" {
 		return says + "; did you mean " + meant + "?"
 	}
-	return says + ": its fields are " + listed(fields, "and")
+	return says + ": its fields are " + joinList(fields, "and")
 }
 
 // unknownFunction says that there is no function of a name, or how a macro of that name is written.
 func unknownFunction(name string) string {
-	usual := macros()[name]
+	usual := macroForms()[name]
 	if usual != "" {
 		return name + " is written as in " + usual
 	}
-	names := slices.Concat(slices.Collect(maps.Keys(functionNames())), slices.Collect(maps.Keys(macros())))
-	meant := known.Near(name, names)
+	names := slices.Concat(slices.Collect(maps.Keys(functionNames())), slices.Collect(maps.Keys(macroForms())))
+	meant := wellknown.Closest(name, names)
 	if meant == "" {
-		meant = elsewhere()[strings.ToLower(name)]
+		meant = foreignFunctions()[strings.ToLower(name)]
 	}
 	if meant != "" {
-		return fmt.Sprintf("there is no function %s; did you mean %s?", show(name), meant)
+		return fmt.Sprintf("there is no function %s; did you mean %s?", quoteStart(name), meant)
 	}
-	return fmt.Sprintf("there is no function %s: there are macros and %s", show(name), Functions())
+	return fmt.Sprintf("there is no function %s: there are macros and %s", quoteStart(name), Functions())
 }
 
-// macros are what has the form of a function, each as it is written.
-func macros() map[string]string {
+// macroForms are what has the form of a function, each as it is written.
+func macroForms() map[string]string {
 	return map[string]string{
 		"all":        "list.all(x, x == 'a')",
 		"exists":     "list.exists(x, x == 'a')",
@@ -93,8 +93,8 @@ func macros() map[string]string {
 	}
 }
 
-// elsewhere are the names that functions have in other languages.
-func elsewhere() map[string]string {
+// foreignFunctions are the names that functions have in other languages.
+func foreignFunctions() map[string]string {
 	return map[string]string{
 		"len": "size", "length": "size", "count": "size", "lower": "lowerAscii", "tolower": "lowerAscii", "tolowercase": "lowerAscii",
 		"upper": "upperAscii", "toupper": "upperAscii", "touppercase": "upperAscii", "includes": "contains", "match": "matches", "regex": "matches",
@@ -131,9 +131,9 @@ func pathOf(e ast.Expr) string {
 }
 
 // functionNames are the allowed functions that have a name.
-func functionNames() map[string]function {
-	all := allowed()
-	maps.DeleteFunc(all, func(name string, _ function) bool { return !isName(name) })
+func functionNames() map[string]costFunc {
+	all := allowedFunctions()
+	maps.DeleteFunc(all, func(name string, _ costFunc) bool { return !isName(name) })
 	return all
 }
 
@@ -153,8 +153,8 @@ func symbol(function string) string {
 	return function
 }
 
-// listed joins names by commas, and the last of them by a word.
-func listed(all []string, word string) string {
+// joinList joins names by commas, and the last of them by a word.
+func joinList(all []string, word string) string {
 	if len(all) < 2 {
 		return strings.Join(all, "")
 	}

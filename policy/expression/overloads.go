@@ -26,7 +26,7 @@ func (c *Compiler) wrongTypes(name, given string) string {
 	}
 	what := make([]string, len(all))
 	for i, one := range all {
-		what[i] = described(one)
+		what[i] = describeType(one)
 	}
 	switch {
 	case name == operators.In && len(all) == 2 && all[0] == "string" && all[1] == "string":
@@ -38,11 +38,11 @@ func (c *Compiler) wrongTypes(name, given string) string {
 	case slices.Contains(all, "null"):
 		return "null is compared with nothing: has() tells whether a field is there, as in has(event.related)"
 	}
-	return symbol(name) + " " + takes(name) + ", not " + strings.Join(what, " and ")
+	return symbol(name) + " " + operandTypes(name) + ", not " + strings.Join(what, " and ")
 }
 
-// takes is what an operator takes.
-func takes(name string) string {
+// operandTypes is what an operator takes.
+func operandTypes(name string) string {
 	switch name {
 	case operators.Equals, operators.NotEquals:
 		return "compares values of one type"
@@ -73,11 +73,11 @@ func (c *Compiler) wrongCall(name, target string, args []string, member bool) st
 	written := func(target string, member bool, args []string) string {
 		short := make([]string, len(args))
 		for i, one := range args {
-			short[i] = brief(one)
+			short[i] = shortType(one)
 		}
 		call := name + "(" + strings.Join(short, ", ") + ")"
 		if member {
-			call = brief(target) + "." + call
+			call = shortType(target) + "." + call
 		}
 		return call
 	}
@@ -97,7 +97,7 @@ func (c *Compiler) wrongCall(name, target string, args []string, member bool) st
 			}
 		}
 	}
-	return fmt.Sprintf("%s is called as %s, not as %s", name, listed(usual, "or"), written(target, member, args))
+	return fmt.Sprintf("%s is called as %s, not as %s", name, joinList(usual, "or"), written(target, member, args))
 }
 
 // splitTypes splits a list of types at the commas that are in no brackets.
@@ -120,10 +120,10 @@ func splitTypes(list string) (all []string) {
 }
 
 // typeName is a type in words.
-func typeName(t *types.Type) string { return described(cel.FormatCELType(t)) }
+func typeName(t *types.Type) string { return describeType(cel.FormatCELType(t)) }
 
-// described is a type in words. It is as the library writes it.
-func described(typ string) string {
+// describeType is a type in words. It is as the library writes it.
+func describeType(typ string) string {
 	switch name, of, _ := strings.Cut(strings.TrimSuffix(typ, ")"), "("); name {
 	case "bool":
 		return "true or false"
@@ -153,14 +153,14 @@ func described(typ string) string {
 	case "dyn", "any":
 		return "a value of any type"
 	}
-	return anObject
+	return objectText
 }
 
-// anObject is a type that only has fields.
-const anObject = "an object"
+// objectText is a type that only has fields.
+const objectText = "an object"
 
-// brief is described in one word.
-func brief(typ string) string {
+// shortType is described in one word.
+func shortType(typ string) string {
 	switch name, _, _ := strings.Cut(typ, "("); name {
 	case "bool", "list", "map", "null", "type", "bytes":
 		return name
@@ -172,7 +172,7 @@ func brief(typ string) string {
 	if len(typ) == 1 { // a parameter, as in list(T)
 		return "value"
 	}
-	says := described(typ)
+	says := describeType(typ)
 	return says[strings.LastIndex(says, " ")+1:]
 }
 
@@ -186,11 +186,11 @@ func wrongLiteral(function string, e ast.Expr) string {
 	}
 	switch function {
 	case "timestamp":
-		return show(text) + " is no time: a time is written timestamp('2026-01-01T12:00:00Z')"
+		return quoteStart(text) + " is no time: a time is written timestamp('2026-01-01T12:00:00Z')"
 	case "duration":
-		return show(text) + " is no duration: a duration is written duration('1h30m')"
+		return quoteStart(text) + " is no duration: a duration is written duration('1h30m')"
 	}
-	return show(text) + " is no regular expression" + badPattern(text)
+	return quoteStart(text) + " is no regular expression" + badPattern(text)
 }
 
 // badPattern is what is wrong with a regular expression.

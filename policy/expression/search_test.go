@@ -11,8 +11,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// thing is what the expressions of tests read.
-type thing struct {
+// sample is what the expressions of tests read.
+type sample struct {
 	text, short string
 	number      int64
 	at          time.Time
@@ -24,13 +24,13 @@ type thing struct {
 func newCompiler(tb testing.TB) *Compiler {
 	tb.Helper()
 	c, err := NewCompiler(map[string]string{"e": "test.Thing"}, map[string]Object{"test.Thing": {
-		"text":   Text(func(t *thing) string { return t.text }),
-		"short":  Text(func(t *thing) string { return t.short }),
-		"number": Int(func(t *thing) int64 { return t.number }),
-		"at":     Time(func(t *thing) time.Time { return t.at }),
-		"list":   Texts(func(t *thing) []string { return t.list }),
-		"texts":  TextMap(func(t *thing) map[string]string { return t.texts }, nil),
-		"lists":  TextsMap(func(t *thing) map[string][]string { return t.lists }),
+		"text":   Text(func(t *sample) string { return t.text }),
+		"short":  Text(func(t *sample) string { return t.short }),
+		"number": Int(func(t *sample) int64 { return t.number }),
+		"at":     Time(func(t *sample) time.Time { return t.at }),
+		"list":   TextList(func(t *sample) []string { return t.list }),
+		"texts":  TextMap(func(t *sample) map[string]string { return t.texts }, nil),
+		"lists":  TextListMap(func(t *sample) map[string][]string { return t.lists }),
 	}})
 	if err != nil {
 		tb.Fatal(err)
@@ -47,23 +47,23 @@ func variablesOf(tb testing.TB, e any) interpreter.Activation {
 	return a
 }
 
-// things are at the bounds of what is read, each of one kind of text.
-func things() (all []*thing) {
+// samples are at the bounds of what is read, each of one kind of text.
+func samples() (all []*sample) {
 	for _, part := range []string{" ", "a", "ab ", "€", "\x00", "\"", "1", "x,y "} {
 		long := strings.Repeat(part, MaxText/len(part))
-		t := &thing{text: long, short: part, number: 7, at: time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC), texts: map[string]string{}, lists: map[string][]string{}}
-		for i := range MaxEntries {
+		t := &sample{text: long, short: part, number: 7, at: time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC), texts: map[string]string{}, lists: map[string][]string{}}
+		for i := range MaxListEntries {
 			t.list = append(t.list, long)
 			t.texts[fmt.Sprint(i)] = long
 			t.lists[fmt.Sprint(i)] = t.list
 		}
 		all = append(all, t)
 	}
-	long := &thing{texts: map[string]string{}}
-	for i := range MaxEntries {
+	long := &sample{texts: map[string]string{}}
+	for i := range MaxListEntries {
 		long.texts[fmt.Sprintf("%0*d", MaxName, i)] = "a"
 	}
-	return append(all, long, &thing{})
+	return append(all, long, &sample{})
 }
 
 // condition makes an expression that holds or not of one of another type.
@@ -80,14 +80,14 @@ func condition(typ, part string) string {
 // expressions are how many the search makes.
 const expressions = 1000
 
-// TestTheEstimateHolds searches for an expression that takes more memory than its estimate, and for one that is accepted and
+// TestEstimateIsUpperBound searches for an expression that takes more memory than its estimate, and for one that is accepted and
 // takes much of either, on values at the bounds. How long it takes is only logged: a step is about a nanosecond.
-func TestTheEstimateHolds(t *testing.T) {
+func TestEstimateIsUpperBound(t *testing.T) {
 	c := newCompiler(t)
-	w := &writer{Rand: rand.New(rand.NewPCG(30, 0)), best: map[string][]string{}, locals: map[string][]string{}}
+	w := &generator{Rand: rand.New(rand.NewPCG(30, 0)), best: map[string][]string{}, locals: map[string][]string{}}
 	types := []string{isText, isNumber, isBool, isTexts, isNumbers}
-	all := things()
-	var worst found
+	all := samples()
+	var worst searchResult
 	worst.ratios, worst.reported = map[string]float64{}, map[string]int{}
 	for range expressions {
 		w.names, w.locals = 0, map[string][]string{}
@@ -95,10 +95,10 @@ func TestTheEstimateHolds(t *testing.T) {
 		part := w.part(typ, 1+w.IntN(4))
 		e, err := c.Compile(condition(typ, part))
 		if len(part) > 2048 || err != nil {
-			worst.refused++
+			worst.refusedCount++
 			continue
 		}
-		worst.accepted++
+		worst.acceptedCount++
 		memory := 0.0
 		for i, n := range w.Perm(len(all)) {
 			if memory = max(memory, worst.try(t, e, variablesOf(t, all[n]))); i > 2 && memory < 0.3 {
@@ -113,34 +113,34 @@ func TestTheEstimateHolds(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d accepted, %d refused", worst.accepted, worst.refused)
+	t.Logf("%d accepted, %d refused", worst.acceptedCount, worst.refusedCount)
 	t.Logf("%d bytes of %d: %s", worst.bytes, worst.bytesOf.Cost.Bytes, worst.bytesOf.Text)
 	t.Logf("%.2f of the estimated bytes: %s", worst.memory, worst.memoryOf.Text)
-	t.Logf("%v, %d steps: %s", worst.took, worst.tookOf.Cost.Steps, worst.tookOf.Text)
+	t.Logf("%v, %d steps: %s", worst.longest, worst.longestOf.Cost.Steps, worst.longestOf.Text)
 	t.Logf("%.2f ns a step: %v of %s", worst.time, worst.timeTook, worst.timeOf.Text)
-	if worst.accepted < 500 || worst.bytes < 100_000 {
+	if worst.acceptedCount < 500 || worst.bytes < 100_000 {
 		t.Errorf("the search has found too little")
 	}
 }
 
-// found is the worst that was found so far.
-type found struct {
-	accepted, refused int
-	reported          map[string]int
-	ratios            map[string]float64
-	bytes             int64
-	bytesOf           *Expression
-	memory            float64
-	memoryOf          *Expression
-	took              time.Duration
-	tookOf            *Expression
-	time              float64
-	timeTook          time.Duration
-	timeOf            *Expression
+// searchResult is the worst that was found so far.
+type searchResult struct {
+	acceptedCount, refusedCount int
+	reported                    map[string]int
+	ratios                      map[string]float64
+	bytes                       int64
+	bytesOf                     *Expression
+	memory                      float64
+	memoryOf                    *Expression
+	longest                     time.Duration
+	longestOf                   *Expression
+	time                        float64
+	timeTook                    time.Duration
+	timeOf                      *Expression
 }
 
 // try evaluates an expression, and returns how much of the estimated memory it takes.
-func (s *found) try(t *testing.T, e *Expression, variables interpreter.Activation) float64 {
+func (s *searchResult) try(t *testing.T, e *Expression, variables interpreter.Activation) float64 {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -168,8 +168,8 @@ func (s *found) try(t *testing.T, e *Expression, variables interpreter.Activatio
 		_, _ = e.Evaluate(variables)
 		took = min(took, time.Since(began))
 	}
-	if took > s.took {
-		s.took, s.tookOf = took, e
+	if took > s.longest {
+		s.longest, s.longestOf = took, e
 	}
 	if ratio := float64(took) / float64(e.Cost.Steps); ratio > s.time && took > 50*time.Microsecond {
 		s.time, s.timeTook, s.timeOf = ratio, took, e
@@ -177,9 +177,9 @@ func (s *found) try(t *testing.T, e *Expression, variables interpreter.Activatio
 	return memory
 }
 
-// TestTheEstimateHoldsForWhatTookMore has what an estimate was once too low for, several times over.
-func TestTheEstimateHoldsForWhatTookMore(t *testing.T) {
-	c, all := newCompiler(t), things()
+// TestEstimateRegressions has what an estimate was once too low for, several times over.
+func TestEstimateRegressions(t *testing.T) {
+	c, all := newCompiler(t), samples()
 	for _, text := range []string{
 		"size(e.text.split('0123456789012345678901234567890123456789', 4000)) == 5",
 		"size(e.text.split('0123456789012345678901234567890123456789', e.number + 4000)) == 5",
@@ -196,7 +196,7 @@ func TestTheEstimateHoldsForWhatTookMore(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		tried := found{reported: map[string]int{}}
+		tried := searchResult{reported: map[string]int{}}
 		for _, thing := range all {
 			tried.try(t, e, variablesOf(t, thing))
 		}
@@ -213,13 +213,13 @@ func FuzzExpressions(f *testing.F) {
 	} {
 		f.Add(text)
 	}
-	c, all := newCompiler(f), things()
+	c, all := newCompiler(f), samples()
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := c.Compile(text[:min(len(text), 2048)])
 		if err != nil {
 			return
 		}
-		tried := found{reported: map[string]int{}}
+		tried := searchResult{reported: map[string]int{}}
 		for _, thing := range all {
 			tried.try(t, e, variablesOf(t, thing))
 		}

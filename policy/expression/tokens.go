@@ -8,35 +8,35 @@ import (
 	"unicode"
 )
 
-// kind is what a token is.
-type kind int
+// tokenKind is what a token is.
+type tokenKind int
 
 const (
-	word kind = iota
+	word tokenKind = iota
 	number
 	quoted
 	sign
-	behindValue // a bracket of a call or an index
+	callBracket // a bracket of a call or an index
 )
 
 // token is a part of an expression, as people see it.
 type token struct {
-	kind kind
+	kind tokenKind
 	text string
-	at   int // the character that it begins with, from 0
+	pos  int // the character that it begins with, from 0
 }
 
-// flaw is why an expression does not parse, and the character where that is.
-type flaw struct {
-	at  int
-	why string
+// syntaxError is why an expression does not parse, and the character where that is.
+type syntaxError struct {
+	pos    int
+	reason string
 }
 
 // tokens splits an expression up to its end, or to the first flaw.
-func tokens(text string) ([]token, *flaw) {
+func tokens(text string) ([]token, *syntaxError) {
 	s := scanner{text: []rune(text)}
 	var all []token
-	for s.skip(); s.at < len(s.text); s.skip() {
+	for s.skip(); s.pos < len(s.text); s.skip() {
 		t, wrong := s.next()
 		if wrong != nil {
 			return all, wrong
@@ -48,18 +48,18 @@ func tokens(text string) ([]token, *flaw) {
 
 type scanner struct {
 	text []rune
-	at   int
+	pos  int
 }
 
 // skip passes over spaces and comments.
 func (s *scanner) skip() {
-	for s.at < len(s.text) {
+	for s.pos < len(s.text) {
 		switch {
-		case unicode.IsSpace(s.text[s.at]):
-			s.at++
+		case unicode.IsSpace(s.text[s.pos]):
+			s.pos++
 		case s.has("//"):
-			for s.at < len(s.text) && s.text[s.at] != '\n' {
-				s.at++
+			for s.pos < len(s.text) && s.text[s.pos] != '\n' {
+				s.pos++
 			}
 		default:
 			return
@@ -69,30 +69,30 @@ func (s *scanner) skip() {
 
 // has reports whether a text follows.
 func (s *scanner) has(text string) bool {
-	end := s.at + len(text)
-	return end <= len(s.text) && string(s.text[s.at:end]) == text
+	end := s.pos + len(text)
+	return end <= len(s.text) && string(s.text[s.pos:end]) == text
 }
 
-func (s *scanner) next() (token, *flaw) {
-	start, first := s.at, s.text[s.at]
-	made := func(k kind) token { return token{k, string(s.text[start:s.at]), start} }
+func (s *scanner) next() (token, *syntaxError) {
+	start, first := s.pos, s.text[s.pos]
+	made := func(k tokenKind) token { return token{k, string(s.text[start:s.pos]), start} }
 	switch {
 	case isQuote(first):
 		wrong := s.quote(true)
 		return made(quoted), wrong
 	case isLetter(first):
 		s.while(isWord)
-		prefix := strings.ToLower(string(s.text[start:s.at]))
-		if (prefix == "r" || prefix == "b" || prefix == "br") && s.at < len(s.text) && isQuote(s.text[s.at]) {
+		prefix := strings.ToLower(string(s.text[start:s.pos]))
+		if (prefix == "r" || prefix == "b" || prefix == "br") && s.pos < len(s.text) && isQuote(s.text[s.pos]) {
 			wrong := s.quote(!strings.Contains(prefix, "r"))
 			return made(quoted), wrong
 		}
 		return made(word), nil
-	case isDigit(first) || first == '.' && s.at+1 < len(s.text) && isDigit(s.text[s.at+1]):
+	case isDigit(first) || first == '.' && s.pos+1 < len(s.text) && isDigit(s.text[s.pos+1]):
 		return s.number()
 	case first == '`': // the name of a field that has other characters
-		if end := slices.Index(s.text[s.at+1:], '`'); end > 0 {
-			s.at += end + 2
+		if end := slices.Index(s.text[s.pos+1:], '`'); end > 0 {
+			s.pos += end + 2
 			return made(word), nil
 		}
 	}
@@ -100,8 +100,8 @@ func (s *scanner) next() (token, *flaw) {
 		if !s.has(one.text) {
 			continue
 		}
-		if s.at += len(one.text); one.wrong != "" {
-			return token{}, &flaw{start, fmt.Sprintf("%q is no operator: %s", one.text, one.wrong)}
+		if s.pos += len(one.text); one.hint != "" {
+			return token{}, &syntaxError{start, fmt.Sprintf("%q is no operator: %s", one.text, one.hint)}
 		}
 		return made(sign), nil
 	}
@@ -112,73 +112,73 @@ func (s *scanner) next() (token, *flaw) {
 	case first == ';':
 		why = `";" ends nothing: a condition is one expression`
 	}
-	return token{}, &flaw{start, why}
+	return token{}, &syntaxError{start, why}
 }
 
 // number reads one, and what is written behind it without a space.
-func (s *scanner) number() (token, *flaw) {
-	start := s.at
+func (s *scanner) number() (token, *syntaxError) {
+	start := s.pos
 	s.while(isWord)
-	for s.at+1 < len(s.text) && s.text[s.at] == '.' && isDigit(s.text[s.at+1]) {
-		s.at++
+	for s.pos+1 < len(s.text) && s.text[s.pos] == '.' && isDigit(s.text[s.pos+1]) {
+		s.pos++
 		s.while(isWord)
 	}
-	if e := s.text[s.at-1]; (e == 'e' || e == 'E') && s.at < len(s.text) && (s.text[s.at] == '-' || s.text[s.at] == '+') {
-		s.at++
+	if e := s.text[s.pos-1]; (e == 'e' || e == 'E') && s.pos < len(s.text) && (s.text[s.pos] == '-' || s.text[s.pos] == '+') {
+		s.pos++
 		s.while(isDigit)
 	}
-	text := string(s.text[start:s.at])
+	text := string(s.text[start:s.pos])
 	digits := strings.TrimLeft(text, "0123456789.")
 	switch digits {
 	case "ns", "us", "µs", "ms", "s", "m", "h":
-		return token{}, &flaw{start, fmt.Sprintf("%q is no number: a duration is written duration('%s')", text, text)}
+		return token{}, &syntaxError{start, fmt.Sprintf("%q is no number: a duration is written duration('%s')", text, text)}
 	case "d", "w":
-		return token{}, &flaw{start, fmt.Sprintf("%q is no number: a duration is written in hours, such as duration('24h')", text)}
+		return token{}, &syntaxError{start, fmt.Sprintf("%q is no number: a duration is written in hours, such as duration('24h')", text)}
 	case "k", "K", "M", "G", "Ki", "Mi", "Gi":
-		return token{}, &flaw{start, fmt.Sprintf("%q is no number: write all of its digits", text)}
+		return token{}, &syntaxError{start, fmt.Sprintf("%q is no number: write all of its digits", text)}
 	}
 	if !regexp.MustCompile(`^(?:0x[0-9a-fA-F]+u?|[0-9]+[uU]?|[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)$`).MatchString(text) {
-		return token{}, &flaw{start, fmt.Sprintf("%q is no number", text)}
+		return token{}, &syntaxError{start, fmt.Sprintf("%q is no number", text)}
 	}
 	return token{number, text, start}, nil
 }
 
 // quote reads a text in quotes, in which \ begins an escape or does not.
-func (s *scanner) quote(escapes bool) *flaw {
-	start, mark := s.at, string(s.text[s.at])
+func (s *scanner) quote(escapes bool) *syntaxError {
+	start, mark := s.pos, string(s.text[s.pos])
 	if s.has(strings.Repeat(mark, 3)) {
 		mark = strings.Repeat(mark, 3)
 	}
-	for s.at += len(mark); s.at < len(s.text); s.at++ {
-		switch r := s.text[s.at]; {
+	for s.pos += len(mark); s.pos < len(s.text); s.pos++ {
+		switch r := s.text[s.pos]; {
 		case s.has(mark):
-			s.at += len(mark)
+			s.pos += len(mark)
 			return nil
 		case len(mark) == 1 && (r == '\n' || r == '\r'):
-			return &flaw{start, "the text in quotes that begins here does not end in its line"}
+			return &syntaxError{start, "the text in quotes that begins here does not end in its line"}
 		case r == '\\' && escapes:
 			if wrong := s.escape(); wrong != nil {
 				return wrong
 			}
 		}
 	}
-	return &flaw{start, "the text in quotes that begins here does not end"}
+	return &syntaxError{start, "the text in quotes that begins here does not end"}
 }
 
 // escape goes to the last character of an escape of one letter, or to the first one behind the \ of another.
-func (s *scanner) escape() *flaw {
+func (s *scanner) escape() *syntaxError {
 	m := regexp.MustCompile("^\\\\(?:[abfnrtv\"'\\\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})")
-	s.at++
-	if rest := string(s.text[s.at-1 : min(len(s.text), s.at+9)]); s.at < len(s.text) && !m.MatchString(rest) {
-		escape := string(s.text[s.at-1 : s.at+1])
-		return &flaw{s.at - 1, fmt.Sprintf(`"%s" begins no escape here: write \%s for a backslash, or put r before the quotes`, escape, escape)}
+	s.pos++
+	if rest := string(s.text[s.pos-1 : min(len(s.text), s.pos+9)]); s.pos < len(s.text) && !m.MatchString(rest) {
+		escape := string(s.text[s.pos-1 : s.pos+1])
+		return &syntaxError{s.pos - 1, fmt.Sprintf(`"%s" begins no escape here: write \%s for a backslash, or put r before the quotes`, escape, escape)}
 	}
 	return nil
 }
 
 func (s *scanner) while(is func(rune) bool) {
-	for s.at < len(s.text) && is(s.text[s.at]) {
-		s.at++
+	for s.pos < len(s.text) && is(s.text[s.pos]) {
+		s.pos++
 	}
 }
 
@@ -188,7 +188,7 @@ func isLetter(r rune) bool { return r == '_' || r >= 'a' && r <= 'z' || r >= 'A'
 func isWord(r rune) bool   { return isLetter(r) || isDigit(r) || r == 'µ' }
 
 // operator is a sign, and what to write where it is wrong.
-type operator struct{ text, wrong string }
+type operator struct{ text, hint string }
 
 // signs are operators, brackets and what people write for them, the longest first.
 func signs() []operator {

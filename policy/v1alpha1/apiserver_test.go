@@ -62,8 +62,8 @@ func object(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	return u
 }
 
-// of is the resource of a kind, in namespace default where it has one.
-func (s *server) of(kind string) dynamic.ResourceInterface {
+// resource is the resource of a kind, in namespace default where it has one.
+func (s *server) resource(kind string) dynamic.ResourceInterface {
 	resource := s.client.Resource(v1alpha1.Resources()[kind])
 	if strings.HasPrefix(kind, "Cluster") {
 		return resource
@@ -74,32 +74,32 @@ func (s *server) of(kind string) dynamic.ResourceInterface {
 // create writes an object of a kind with a spec in YAML, and gives back what the API server made of it.
 func (s *server) create(t *testing.T, kind, spec string) (*unstructured.Unstructured, error) {
 	t.Helper()
-	return s.of(kind).Create(t.Context(), object(t, kind, unique(), spec), metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	return s.resource(kind).Create(t.Context(), object(t, kind, uniqueName(), spec), metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 }
 
-func unique() string { return "rule-" + strings.ToLower(rand.Text()) }
+func uniqueName() string { return "rule-" + strings.ToLower(rand.Text()) }
 
-// valid is a spec of a kind.
-func valid(kind string) string {
+// validSpec is a spec of a kind.
+func validSpec(kind string) string {
 	if strings.HasSuffix(kind, "Quota") {
 		return " limits: [{name: a, burst: 1, tokens: 1}]"
 	}
 	return ""
 }
 
-// applies are the ways in which kubectl apply writes an object.
-func (s *server) applies(t *testing.T) map[string]func(*unstructured.Unstructured) error {
+// applyMethods are the ways in which kubectl apply writes an object.
+func (s *server) applyMethods(t *testing.T) map[string]func(*unstructured.Unstructured) error {
 	t.Helper()
 	strict := metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}
 	patch := func(u *unstructured.Unstructured, as types.PatchType, content map[string]any, opts metav1.PatchOptions) error {
 		body, err := json.Marshal(content)
 		if err == nil {
-			_, err = s.of(u.GetKind()).Patch(t.Context(), u.GetName(), as, body, opts)
+			_, err = s.resource(u.GetKind()).Patch(t.Context(), u.GetName(), as, body, opts)
 		}
 		return err
 	}
 	create := func(u *unstructured.Unstructured) error {
-		_, err := s.of(u.GetKind()).Create(t.Context(), u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		_, err := s.resource(u.GetKind()).Create(t.Context(), u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 		return err
 	}
 	return map[string]func(*unstructured.Unstructured) error{
@@ -110,7 +110,7 @@ func (s *server) applies(t *testing.T) map[string]func(*unstructured.Unstructure
 		},
 		"apply of a new one": create,
 		"apply of a change": func(u *unstructured.Unstructured) error {
-			if err := create(object(t, u.GetKind(), u.GetName(), valid(u.GetKind()))); err != nil {
+			if err := create(object(t, u.GetKind(), u.GetName(), validSpec(u.GetKind()))); err != nil {
 				t.Error(err)
 			}
 			return patch(u, types.MergePatchType, map[string]any{"spec": u.Object["spec"]}, strict)

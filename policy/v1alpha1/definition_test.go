@@ -14,9 +14,9 @@ import (
 	"github.com/eventquota/eventquota/manifests"
 )
 
-// appliedBytes is what all annotations of an object may hold, in bytes: TotalAnnotationSizeLimitB of the API server.
+// maxAnnotationBytes is what all annotations of an object may hold, in bytes: TotalAnnotationSizeLimitB of the API server.
 // kubectl apply keeps the whole object in one of them.
-const appliedBytes = 256 << 10
+const maxAnnotationBytes = 256 << 10
 
 // TestDefinitions holds that those that are generated are small enough to apply, describe each field, and have the names
 // by which users find the kinds.
@@ -32,27 +32,27 @@ func TestDefinitions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(applied) > appliedBytes/2 {
-			t.Errorf("%s has %d bytes, want it to fit twice into %d", crd.Name, len(applied), appliedBytes)
+		if len(applied) > maxAnnotationBytes/2 {
+			t.Errorf("%s has %d bytes, want it to fit twice into %d", crd.Name, len(applied), maxAnnotationBytes)
 		}
 		kind := crd.Spec.Names.Kind
 		for _, part := range []string{"spec", "status"} {
-			undescribed(t, kind+"."+part, crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part])
+			reportUndescribed(t, kind+"."+part, crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part])
 		}
 		names[kind] = fmt.Sprintln(crd.Spec.Names.ShortNames, crd.Spec.Names.Categories, crd.Spec.Scope)
 	}
 	want := map[string]string{
-		own: "[evp] [event-rules] Namespaced\n", admins: "[cevp] [event-rules] Cluster\n",
-		ownQuota: "[evq] [event-rules] Namespaced\n", adminsQuota: "[cevq] [event-rules] Cluster\n",
+		kindPolicy: "[evp] [event-rules] Namespaced\n", kindClusterPolicy: "[cevp] [event-rules] Cluster\n",
+		kindQuota: "[evq] [event-rules] Namespaced\n", kindClusterQuota: "[cevq] [event-rules] Cluster\n",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
 
-// TestNoCategoryIsTheNameOfAKind holds that no name means one kind to a reader and several to kubectl, which takes a
+// TestCategoriesAreNoKindNames holds that no name means one kind to a reader and several to kubectl, which takes a
 // name for a category first. Kubernetes' own kinds count too.
-func TestNoCategoryIsTheNameOfAKind(t *testing.T) {
+func TestCategoriesAreNoKindNames(t *testing.T) {
 	t.Parallel()
 	crds, err := manifests.CRDs()
 	if err != nil {
@@ -78,8 +78,8 @@ func TestNoCategoryIsTheNameOfAKind(t *testing.T) {
 	}
 }
 
-// undescribed reports the fields that kubectl explain has no words for.
-func undescribed(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) {
+// reportUndescribed reports the fields that kubectl explain has no words for.
+func reportUndescribed(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) {
 	t.Helper()
 	if s.Description == "" {
 		t.Errorf("%s has no description", path)
@@ -88,6 +88,6 @@ func undescribed(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) {
 		s.Properties = s.Items.Schema.Properties
 	}
 	for name, p := range s.Properties {
-		undescribed(t, path+"."+name, p)
+		reportUndescribed(t, path+"."+name, p)
 	}
 }

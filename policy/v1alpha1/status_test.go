@@ -15,9 +15,9 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// keepsStatus writes a full status of each kind, and holds that all of it is kept, and what kubectl get shows of one
+// checkStatus writes a full status of each kind, and holds that all of it is kept, and what kubectl get shows of one
 // that is not valid.
-func (s *server) keepsStatus(t *testing.T) {
+func (s *server) checkStatus(t *testing.T) {
 	t.Helper()
 	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
 	want := v1alpha1.Status{
@@ -35,17 +35,17 @@ func (s *server) keepsStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, columns := range map[string][]string{
-		own:         {"Name", "Action Limit", "Mode Enforce", "Ready False", "Reason NeverValid", "Matched 7", "Merged 3", "Dropped 2", "Age"},
-		admins:      {"Name", "Tier Baseline", "Action Limit", "Mode Enforce", "Ready False", "Reason NeverValid", "Matched 7", "Merged 3", "Dropped 2", "Age"},
-		ownQuota:    {"Name", "Mode Enforce", "Ready False", "Reason NeverValid", "Dropped 2", "Age"},
-		adminsQuota: {"Name", "Mode Enforce", "Ready False", "Reason NeverValid", "Dropped 2", "Age"},
+		kindPolicy:        {"Name", "Action Limit", "Mode Enforce", "Ready False", "Reason NeverValid", "Matched 7", "Merged 3", "Dropped 2", "Age"},
+		kindClusterPolicy: {"Name", "Tier Baseline", "Action Limit", "Mode Enforce", "Ready False", "Reason NeverValid", "Matched 7", "Merged 3", "Dropped 2", "Age"},
+		kindQuota:         {"Name", "Mode Enforce", "Ready False", "Reason NeverValid", "Dropped 2", "Age"},
+		kindClusterQuota:  {"Name", "Mode Enforce", "Ready False", "Reason NeverValid", "Dropped 2", "Age"},
 	} {
-		u, err := s.create(t, kind, valid(kind))
+		u, err := s.create(t, kind, validSpec(kind))
 		if err != nil {
 			t.Fatal(err)
 		}
 		u.Object["status"] = status
-		if u, err = s.of(kind).UpdateStatus(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+		if u, err = s.resource(kind).UpdateStatus(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		var kept struct {

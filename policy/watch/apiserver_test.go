@@ -24,8 +24,8 @@ import (
 	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // only a real API server has real lists and watches
 )
 
-// tenant changes the rules and labels of a namespace all the time.
-type tenant struct {
+// busyTenant changes the rules and labels of a namespace all the time.
+type busyTenant struct {
 	client  dynamic.Interface
 	changes atomic.Int64
 }
@@ -36,7 +36,7 @@ const (
 )
 
 // change makes one change at random. Some fail, as another one has been before.
-func (n *tenant) change(ctx context.Context, t *testing.T, i int) {
+func (n *busyTenant) change(ctx context.Context, t *testing.T, i int) {
 	t.Helper()
 	kind, spec := v1alpha1.KindEventPolicy, fmt.Sprintf("precedence: %d, action: Drop, match: {reasons: [R%d]}", 1+i%10000, i)
 	if rand.IntN(2) == 0 {
@@ -60,14 +60,14 @@ func (n *tenant) change(ctx context.Context, t *testing.T, i int) {
 	}
 }
 
-// TestTheAdminsRulesAreInForceWhileATenantChangesAllItHas holds, at a real API server, that an emergency brake and a quota
+// TestClusterRulesApplyWhileTenantChangesRules holds, at a real API server, that an emergency brake and a quota
 // are in force before a tenant can make a few more changes, whatever it has changed before; that few of its rules are kept,
 // and that those in force are the oldest.
-func TestTheAdminsRulesAreInForceWhileATenantChangesAllItHas(t *testing.T) {
+func TestClusterRulesApplyWhileTenantChangesRules(t *testing.T) {
 	t.Parallel()
 	const before, soon, rounds = 3000, 100, 5
 	s := newServer(t)
-	n := &tenant{client: s.client}
+	n := &busyTenant{client: s.client}
 	ctx, stop := context.WithCancel(t.Context())
 	var busy sync.WaitGroup
 	for w := range writers {
@@ -83,21 +83,21 @@ func TestTheAdminsRulesAreInForceWhileATenantChangesAllItHas(t *testing.T) {
 	eventually(t, "synced", s.cache.HasSynced)
 	eventually(t, "changed a lot", func() bool { return n.changes.Load() > before })
 	for i := range rounds {
-		brake := s.admins(t, v1alpha1.KindClusterEventPolicy, fmt.Sprint("brake-", i), fmt.Sprintf("tier: Admin, precedence: %d, action: Drop", 100-i))
+		brake := s.clusterRule(t, v1alpha1.KindClusterEventPolicy, fmt.Sprint("brake-", i), fmt.Sprintf("tier: Admin, precedence: %d, action: Drop", 100-i))
 		made := n.changes.Load()
 		want := fmt.Sprintf("%s %s@1", brake.GetKind(), brake.GetName())
-		eventually(t, want, func() bool { return governs(s.cache, "calm") == want && governs(s.cache, "tenant") == want })
+		eventually(t, want, func() bool { return activePolicy(s.cache, "calm") == want && activePolicy(s.cache, "tenant") == want })
 		if after := n.changes.Load() - made; after > soon {
 			t.Errorf("%s is in force after %d more changes, want at most %d", want, after, soon)
 		}
-		quota := s.admins(t, v1alpha1.KindClusterEventQuota, fmt.Sprint("quota-", i), "limits: [{name: l"+fmt.Sprint(i)+", burst: 1, tokens: 1}]")
+		quota := s.clusterRule(t, v1alpha1.KindClusterEventQuota, fmt.Sprint("quota-", i), "limits: [{name: l"+fmt.Sprint(i)+", burst: 1, tokens: 1}]")
 		made = n.changes.Load()
 		eventually(t, quota.GetName(), func() bool { return slices.Contains(limits(s.cache, "calm"), "ClusterEventQuota "+quota.GetName()) })
 		if after := n.changes.Load() - made; after > soon {
 			t.Errorf("%s is in force after %d more changes, want at most %d", quota.GetName(), after, soon)
 		}
 		for _, kind := range []string{v1alpha1.KindEventPolicy, v1alpha1.KindEventQuota} {
-			if kept := len(s.kept(kind)); kept > watch.MaxKept {
+			if kept := len(s.keptRules(kind)); kept > watch.MaxKeptRules {
 				t.Errorf("%d rules of kind %s are kept", kept, kind)
 			}
 		}
@@ -106,7 +106,7 @@ func TestTheAdminsRulesAreInForceWhileATenantChangesAllItHas(t *testing.T) {
 	busy.Wait()
 	t.Logf("%d changes", n.changes.Load())
 	for _, kind := range []string{v1alpha1.KindEventPolicy, v1alpha1.KindEventQuota} {
-		s.oldestAreInForce(t, kind)
+		s.checkOldestInForce(t, kind)
 	}
 }
 
@@ -146,8 +146,8 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// admins makes a rule of the cluster.
-func (s *server) admins(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
+// clusterRule makes a rule of the cluster.
+func (s *server) clusterRule(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	u := ofKind(t, kind[len("Cluster"):], "", name, 0, spec)
 	u.SetUID("")
@@ -158,8 +158,8 @@ func (s *server) admins(t *testing.T, kind, name, spec string) *unstructured.Uns
 	return u
 }
 
-// kept are the rules of the tenant of a kind that are kept.
-func (s *server) kept(kind string) (all []watch.Report) {
+// keptRules are the rules of the tenant of a kind that are kept.
+func (s *server) keptRules(kind string) (all []watch.Report) {
 	for _, report := range s.cache.Reports() {
 		if report.Kind == kind && report.Namespace == "tenant" {
 			all = append(all, report)
@@ -168,8 +168,8 @@ func (s *server) kept(kind string) (all []watch.Report) {
 	return all
 }
 
-// oldestAreInForce holds that of the tenant's rules of a kind those that are in force are the oldest, in their last generation.
-func (s *server) oldestAreInForce(t *testing.T, kind string) {
+// checkOldestInForce holds that of the tenant's rules of a kind those that are in force are the oldest, in their last generation.
+func (s *server) checkOldestInForce(t *testing.T, kind string) {
 	t.Helper()
 	list, err := s.client.Resource(v1alpha1.Resources()[kind]).Namespace("tenant").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *server) oldestAreInForce(t *testing.T, kind string) {
 	}
 	slices.SortFunc(list.Items, func(a, b unstructured.Unstructured) int {
 		x := policy.Candidate{Created: a.GetCreationTimestamp().Time, Name: a.GetName()}
-		return x.Older(&policy.Candidate{Created: b.GetCreationTimestamp().Time, Name: b.GetName()})
+		return x.CompareAge(&policy.Candidate{Created: b.GetCreationTimestamp().Time, Name: b.GetName()})
 	})
 	most := policy.MaxRules
 	if kind == v1alpha1.KindEventQuota {
@@ -191,9 +191,9 @@ func (s *server) oldestAreInForce(t *testing.T, kind string) {
 	var got []string
 	err = poll(t, func() bool {
 		got = nil
-		for _, report := range s.kept(kind) {
-			if report.Governing > 0 {
-				got = append(got, fmt.Sprint(report.Name, "@", report.Governing, " ", report.UID))
+		for _, report := range s.keptRules(kind) {
+			if report.ActiveGeneration > 0 {
+				got = append(got, fmt.Sprint(report.Name, "@", report.ActiveGeneration, " ", report.UID))
 			}
 		}
 		slices.Sort(got)

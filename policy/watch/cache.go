@@ -13,9 +13,9 @@ import (
 	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
-// arrangePause is the least time between two Sets that are made for changes of namespaces and their rules. Those of the
+// rebuildPause is the least time between two Sets that are made for changes of namespaces and their rules. Those of the
 // cluster's rules do not wait for it.
-const arrangePause = 100 * time.Millisecond
+const rebuildPause = 100 * time.Millisecond
 
 // Cache keeps a policy.Set up to date. Its methods are safe for concurrent use.
 //
@@ -26,26 +26,26 @@ const arrangePause = 100 * time.Millisecond
 // rules are kept than a constant, however many it has, so that no tenant delays the admin or another tenant, or uses up
 // the memory.
 type Cache struct {
-	sources  Sources
-	compiler *policy.Compiler
-	fallback *policy.Policy
-	report   func(Report)
-	inForce  policy.Current
-	synced   atomic.Bool
-	urgent   chan struct{} // has one element while a rule of the cluster has changed
-	changed  chan struct{} // has one element while something else has
+	sources           Sources
+	compiler          *policy.Compiler
+	fallback          *policy.Policy
+	report            func(Report)
+	current           policy.Current
+	synced            atomic.Bool
+	clusterChanged    chan struct{} // has one element while a rule of the cluster has changed
+	namespacesChanged chan struct{} // has one element while something else has
 
-	waiting   workqueue.TypedDelayingInterface[string] // namespaces with rules to compile
-	scanning  workqueue.TypedDelayingInterface[place]  // places to look through for more rules
-	rereading workqueue.TypedDelayingInterface[string] // namespaces to read again
+	compileQueue workqueue.TypedDelayingInterface[string] // namespaces with rules to compile
+	scanQueue    workqueue.TypedDelayingInterface[scope]  // places to look through for more rules
+	rereadQueue  workqueue.TypedDelayingInterface[string] // namespaces to read again
 
-	mu         sync.Mutex // guards what follows; resolution does not take it
-	shelves    map[place]*shelf
-	scans      map[place]*scan
-	namespaces map[string]*policy.Namespace // what is kept of their labels and annotations
-	selected   map[string]bool              // the labels that the cluster's rules select namespaces by
-	dirty      map[string]bool              // namespaces to arrange anew, "" for all
-	news       map[ruleName]bool            // those to be reported once they are in force
+	mu             sync.Mutex // guards what follows; resolution does not take it
+	rules          map[scope]*oldestRules
+	scans          map[scope]*scan
+	namespaces     map[string]*policy.Namespace // what is kept of their labels and annotations
+	selectedLabels map[string]bool              // the labels that the cluster's rules select namespaces by
+	dirty          map[string]bool              // namespaces to arrange anew, "" for all
+	toReport       map[ruleName]bool            // those to be reported once they are in force
 }
 
 // New makes a Cache that has only the policy fallback until Run finds others. report is called with each Report
@@ -57,16 +57,16 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 	}
 	c := &Cache{
 		sources: s, compiler: compiler, fallback: fallback, report: report,
-		urgent: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		news: map[ruleName]bool{}, shelves: map[place]*shelf{}, scans: map[place]*scan{}, namespaces: map[string]*policy.Namespace{},
+		clusterChanged: make(chan struct{}, 1), namespacesChanged: make(chan struct{}, 1),
+		toReport: map[ruleName]bool{}, rules: map[scope]*oldestRules{}, scans: map[scope]*scan{}, namespaces: map[string]*policy.Namespace{},
 		dirty: map[string]bool{"": true},
 	}
-	c.inForce.Store(policy.NewSet(fallback, policy.Rules{}, nil))
+	c.current.Store(policy.NewSet(fallback, policy.Rules{}, nil))
 	return c, nil
 }
 
-// InForce holds the Set of all rules that are valid and within bounds.
-func (c *Cache) InForce() *policy.Current { return &c.inForce }
+// Current holds the Set of all rules that are valid and within bounds.
+func (c *Cache) Current() *policy.Current { return &c.current }
 
 // HasSynced reports whether the Set has been made from all that the API server had of the cluster's rules and of
 // namespaces. Those of tenants may come later.
@@ -79,29 +79,29 @@ func (c *Cache) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	c.waiting, c.scanning, c.rereading = workqueue.NewTypedDelayingQueue[string](), workqueue.NewTypedDelayingQueue[place](), workqueue.NewTypedDelayingQueue[string]()
-	defer c.waiting.ShutDown()
-	defer c.scanning.ShutDown()
-	defer c.rereading.ShutDown()
-	running.Go(func() { inTurn(ctx, c.waiting, c.compileNext) })
-	running.Go(func() { inTurn(ctx, c.scanning, c.scanPage) })
-	running.Go(func() { inTurn(ctx, c.rereading, c.readAgain) })
+	c.compileQueue, c.scanQueue, c.rereadQueue = workqueue.NewTypedDelayingQueue[string](), workqueue.NewTypedDelayingQueue[scope](), workqueue.NewTypedDelayingQueue[string]()
+	defer c.compileQueue.ShutDown()
+	defer c.scanQueue.ShutDown()
+	defer c.rereadQueue.ShutDown()
+	running.Go(func() { processQueue(ctx, c.compileQueue, c.compileNext) })
+	running.Go(func() { processQueue(ctx, c.scanQueue, c.scanPage) })
+	running.Go(func() { processQueue(ctx, c.rereadQueue, c.rereadNamespace) })
 	// Nothing is arranged until the cluster's rules are known: without them, a tenant's can be worse than none.
-	if !allClosed(ctx, c.startRules(ctx, &running)) {
+	if !waitAllClosed(ctx, c.startRules(ctx, &running)) {
 		return
 	}
-	c.arrange() // which finds out by which labels namespaces are selected: those are kept
-	if !allClosed(ctx, []<-chan struct{}{c.startNamespaces(ctx, &running)}) {
+	c.rebuild() // which finds out by which labels namespaces are selected: those are kept
+	if !waitAllClosed(ctx, []<-chan struct{}{c.startNamespaces(ctx, &running)}) {
 		return
 	}
-	c.arrange()
+	c.rebuild()
 	c.synced.Store(true)
-	c.arrangeChanges(ctx)
+	c.rebuildOnChange(ctx)
 }
 
-// inTurn does some work for each element of a queue until ctx ends, one after the other, and again after the time that do gives,
+// processQueue does some work for each element of a queue until ctx ends, one after the other, and again after the time that do gives,
 // unless that is 0.
-func inTurn[T comparable](ctx context.Context, queue workqueue.TypedDelayingInterface[T], do func(context.Context, T) time.Duration) {
+func processQueue[T comparable](ctx context.Context, queue workqueue.TypedDelayingInterface[T], do func(context.Context, T) time.Duration) {
 	for {
 		next, stop := queue.Get()
 		if stop || ctx.Err() != nil {
@@ -114,8 +114,8 @@ func inTurn[T comparable](ctx context.Context, queue workqueue.TypedDelayingInte
 	}
 }
 
-// allClosed waits until everything is closed, and reports whether that was before the end of ctx.
-func allClosed(ctx context.Context, closed []<-chan struct{}) bool {
+// waitAllClosed waits until everything is closed, and reports whether that was before the end of ctx.
+func waitAllClosed(ctx context.Context, closed []<-chan struct{}) bool {
 	for _, c := range closed {
 		select {
 		case <-ctx.Done():
@@ -126,34 +126,34 @@ func allClosed(ctx context.Context, closed []<-chan struct{}) bool {
 	return true
 }
 
-// arrangeChanges makes a Set of what has changed, again and again, until ctx ends.
-func (c *Cache) arrangeChanges(ctx context.Context) {
-	changed, again := c.changed, (<-chan time.Time)(nil)
+// rebuildOnChange makes a Set of what has changed, again and again, until ctx ends.
+func (c *Cache) rebuildOnChange(ctx context.Context) {
+	changed, again := c.namespacesChanged, (<-chan time.Time)(nil)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.urgent:
+		case <-c.clusterChanged:
 		case <-changed:
-			changed, again = nil, time.After(arrangePause)
+			changed, again = nil, time.After(rebuildPause)
 		case <-again:
-			changed = c.changed
+			changed = c.namespacesChanged
 			continue
 		}
-		c.arrange()
+		c.rebuild()
 	}
 }
 
 // startRules runs the feeds of rules. What it returns is closed once those of the cluster are known.
 func (c *Cache) startRules(ctx context.Context, running *sync.WaitGroup) (listed []<-chan struct{}) {
 	own := map[string]bool{}
-	for _, kind := range ownKinds() {
+	for _, kind := range namespacedKinds() {
 		own[kind] = true
 	}
 	for kind, source := range c.sources.Rules {
 		f := feed.New(kind, source)
-		f.List = func() feed.Listing { return c.listRules(kind) }
-		f.Keep, f.Drop = func(o metav1.Object) { c.keep(kind, o) }, func(o metav1.Object) { c.drop(kind, o) }
+		f.OnList = func() feed.Listing { return c.listRules(kind) }
+		f.OnUpdate, f.OnDelete = func(o metav1.Object) { c.putRule(kind, o) }, func(o metav1.Object) { c.deleteRule(kind, o) }
 		if !own[kind] {
 			listed = append(listed, f.Listed())
 		}
@@ -165,29 +165,29 @@ func (c *Cache) startRules(ctx context.Context, running *sync.WaitGroup) (listed
 // startNamespaces runs the feed of namespaces. What it returns is closed once they are known.
 func (c *Cache) startNamespaces(ctx context.Context, running *sync.WaitGroup) (listed <-chan struct{}) {
 	f := feed.New("Namespace", c.sources.Namespaces)
-	f.List, f.Keep, f.Drop = c.listNamespaces, c.keepNamespace, c.dropNamespace
+	f.OnList, f.OnUpdate, f.OnDelete = c.listNamespaces, c.updateNamespace, c.deleteNamespace
 	running.Go(func() { f.Run(ctx) })
 	return f.Listed()
 }
 
-// arrange makes a Set of what has changed and puts it in force.
-func (c *Cache) arrange() {
+// rebuild makes a Set of what has changed and puts it in force.
+func (c *Cache) rebuild() {
 	c.mu.Lock()
 	all := c.dirty[""]
 	delete(c.dirty, "")
 	changed := make(map[string]*policy.Namespace, len(c.dirty))
 	for namespace := range c.dirty {
-		c.bound(namespace)
+		c.applyBounds(namespace)
 		changed[namespace] = c.namespace(namespace)
 	}
 	clear(c.dirty)
 	switch {
 	case all:
-		c.inForce.Store(c.arrangeAll())
+		c.current.Store(c.rebuildAll())
 	case len(changed) > 0:
-		c.inForce.Store(c.inForce.Load().With(changed))
+		c.current.Store(c.current.Load().WithNamespaces(changed))
 	}
-	reports := c.takeNews()
+	reports := c.takeReports()
 	c.mu.Unlock()
 	if c.report == nil {
 		return
@@ -197,38 +197,38 @@ func (c *Cache) arrange() {
 	}
 }
 
-// takeNews are the reports that are due; c.mu is held.
-func (c *Cache) takeNews() (reports []Report) {
-	for of := range c.news {
-		if e := c.shelves[of.place].get(of.name); e != nil && !e.pending() { // what is pending is reported later
+// takeReports are the reports that are due; c.mu is held.
+func (c *Cache) takeReports() (reports []Report) {
+	for of := range c.toReport {
+		if e := c.rules[of.scope].get(of.name); e != nil && !e.pending() { // what is pending is reported later
 			reports = append(reports, e.report())
 		}
 	}
-	clear(c.news)
+	clear(c.toReport)
 	return reports
 }
 
-// bound finds out which rules of a namespace are in force; c.mu is held.
-func (c *Cache) bound(namespace string) {
-	for _, kind := range ownKinds() {
-		if s := c.shelves[place{namespace, kind}]; s != nil {
-			for _, e := range s.bound(kind) {
+// applyBounds finds out which rules of a namespace are in force; c.mu is held.
+func (c *Cache) applyBounds(namespace string) {
+	for _, kind := range namespacedKinds() {
+		if s := c.rules[scope{namespace, kind}]; s != nil {
+			for _, e := range s.applyBounds(kind) {
 				if !e.pending() {
-					c.news[ruleName{e.place(), e.Name}] = true
+					c.toReport[ruleName{e.scope(), e.Name}] = true
 				}
 			}
 		}
 	}
 }
 
-func (c *Cache) arrangeAll() *policy.Set {
-	cluster := c.valid("")
-	c.selectBy(cluster)
+func (c *Cache) rebuildAll() *policy.Set {
+	cluster := c.validRules("")
+	c.setSelectedLabels(cluster)
 	names := map[string]bool{}
 	for name := range c.namespaces {
 		names[name] = true
 	}
-	for at := range c.shelves {
+	for at := range c.rules {
 		names[at.namespace] = true
 	}
 	all := make(map[string]policy.Namespace, len(names))
@@ -238,23 +238,23 @@ func (c *Cache) arrangeAll() *policy.Set {
 		}
 	}
 	set := policy.NewSet(c.fallback, cluster, all)
-	c.leaveOut(set.LeftOut())
+	c.setExcluded(set.Excluded())
 	return set
 }
 
-// leaveOut notes which rules of the cluster a Set has left out; c.mu is held.
-func (c *Cache) leaveOut(why map[string]error) {
+// setExcluded notes which rules of the cluster a Set has left out; c.mu is held.
+func (c *Cache) setExcluded(why map[string]error) {
 	for kind := range c.sources.Rules {
-		s := c.shelves[place{"", kind}]
+		s := c.rules[scope{"", kind}]
 		if s == nil {
 			continue
 		}
 		for _, e := range s.entries {
 			left := why[e.String()]
-			if (e.beyond == nil) != (left == nil) {
-				c.news[ruleName{e.place(), e.Name}] = true
+			if (e.excluded == nil) != (left == nil) {
+				c.toReport[ruleName{e.scope(), e.Name}] = true
 			}
-			e.beyond = left
+			e.excluded = left
 		}
 	}
 }
@@ -269,36 +269,36 @@ func (c *Cache) namespace(name string) *policy.Namespace {
 	if known != nil {
 		n = *known
 	}
-	n.Rules = c.valid(name)
+	n.Rules = c.validRules(name)
 	if known == nil && len(n.Policies)+len(n.Quotas) == 0 {
 		return nil
 	}
 	return &n
 }
 
-// valid are the rules of a namespace, or of the cluster for "", that have a valid generation; c.mu is held. A namespace's are
+// validRules are the rules of a namespace, or of the cluster for "", that have a valid generation; c.mu is held. A namespace's are
 // within bounds, while a Set bounds those of the cluster.
-func (c *Cache) valid(namespace string) (all policy.Rules) {
+func (c *Cache) validRules(namespace string) (all policy.Rules) {
 	for kind := range c.sources.Rules {
-		s := c.shelves[place{namespace, kind}]
+		s := c.rules[scope{namespace, kind}]
 		if s == nil {
 			continue
 		}
 		for _, e := range s.entries {
-			if e.beyond == nil || namespace == "" {
-				all.Add(e.made)
+			if e.excluded == nil || namespace == "" {
+				all.Add(e.compiled)
 			}
 		}
 	}
 	return all
 }
 
-// mark asks for a new arrangement; c.mu is held.
-func (c *Cache) mark(namespace string) {
+// markDirty asks for a new arrangement; c.mu is held.
+func (c *Cache) markDirty(namespace string) {
 	c.dirty[namespace] = true
-	signal := c.changed
+	signal := c.namespacesChanged
 	if namespace == "" {
-		signal = c.urgent
+		signal = c.clusterChanged
 	}
 	select {
 	case signal <- struct{}{}:
@@ -310,7 +310,7 @@ func (c *Cache) mark(namespace string) {
 // policy.Set.Shadowed does.
 func (c *Cache) Shadowed(namespace string) map[string][]string {
 	c.mu.Lock()
-	cluster, namespaces := c.valid(""), map[string]policy.Namespace{}
+	cluster, namespaces := c.validRules(""), map[string]policy.Namespace{}
 	if n := c.namespace(namespace); n != nil {
 		namespaces[namespace] = *n
 	}

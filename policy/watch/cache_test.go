@@ -16,69 +16,69 @@ import (
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-const invalid = "action: Nothing"
+const invalidSpec = "action: Nothing"
 
-func TestAChangeOfAPolicyTakesEffect(t *testing.T) {
+func TestPolicyChangeTakesEffect(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.own.Add(object(t, "a", "first", 1, ""))
+	r.policies.Add(object(t, "a", "first", 1, ""))
 	r.namespaces.Add(namespace("b", map[string]string{"team": "b"}))
-	if r.HasSynced() || governs(r.Cache, "a") != "default@0" {
-		t.Errorf("before anything is known: synced %v, %s governs", r.HasSynced(), governs(r.Cache, "a"))
+	if r.HasSynced() || activePolicy(r.Cache, "a") != "default@0" {
+		t.Errorf("before anything is known: synced %v, %s governs", r.HasSynced(), activePolicy(r.Cache, "a"))
 	}
 	r.start(t)
-	r.wantGoverns(t, "a", "EventPolicy a/first@1")
+	r.wantActivePolicy(t, "a", "EventPolicy a/first@1")
 
-	r.own.Modify(object(t, "a", "first", 2, "precedence: 20"))
-	r.wantGoverns(t, "a", "EventPolicy a/first@2")
-	r.own.Add(object(t, "a", "second", 1, "precedence: 10"))
-	r.wantGoverns(t, "a", "EventPolicy a/second@1")
-	r.own.Delete(object(t, "a", "second", 1, ""))
-	r.wantGoverns(t, "a", "EventPolicy a/first@2")
+	r.policies.Modify(object(t, "a", "first", 2, "precedence: 20"))
+	r.wantActivePolicy(t, "a", "EventPolicy a/first@2")
+	r.policies.Add(object(t, "a", "second", 1, "precedence: 10"))
+	r.wantActivePolicy(t, "a", "EventPolicy a/second@1")
+	r.policies.Delete(object(t, "a", "second", 1, ""))
+	r.wantActivePolicy(t, "a", "EventPolicy a/first@2")
 
-	r.cluster.Add(object(t, "", "brake", 1, "tier: Admin, match: {namespaceSelector: {matchLabels: {team: b}}}"))
-	r.wantGoverns(t, "b", "ClusterEventPolicy brake@1")
+	r.clusterPolicies.Add(object(t, "", "brake", 1, "tier: Admin, match: {namespaceSelector: {matchLabels: {team: b}}}"))
+	r.wantActivePolicy(t, "b", "ClusterEventPolicy brake@1")
 	r.namespaces.Modify(namespace("b", map[string]string{"team": "c"}))
-	r.wantGoverns(t, "b", "default@0")
+	r.wantActivePolicy(t, "b", "default@0")
 	r.namespaces.Add(namespace("a", map[string]string{"team": "b"}))
-	r.wantGoverns(t, "a", "ClusterEventPolicy brake@1")
+	r.wantActivePolicy(t, "a", "ClusterEventPolicy brake@1")
 	r.namespaces.Modify(namespace("b", map[string]string{"team": "b"}))
-	r.wantGoverns(t, "b", "ClusterEventPolicy brake@1")
+	r.wantActivePolicy(t, "b", "ClusterEventPolicy brake@1")
 	r.namespaces.Delete(namespace("a", nil))
-	r.wantGoverns(t, "a", "EventPolicy a/first@2")
-	r.cluster.Modify(object(t, "", "brake", 2, "tier: Admin"))
-	r.wantGoverns(t, "a", "ClusterEventPolicy brake@2")
-	r.cluster.Delete(object(t, "", "brake", 2, ""))
-	r.own.Delete(object(t, "a", "first", 2, ""))
-	r.wantGoverns(t, "a", "default@0")
+	r.wantActivePolicy(t, "a", "EventPolicy a/first@2")
+	r.clusterPolicies.Modify(object(t, "", "brake", 2, "tier: Admin"))
+	r.wantActivePolicy(t, "a", "ClusterEventPolicy brake@2")
+	r.clusterPolicies.Delete(object(t, "", "brake", 2, ""))
+	r.policies.Delete(object(t, "a", "first", 2, ""))
+	r.wantActivePolicy(t, "a", "default@0")
 	if left := r.Reports(); len(left) != 0 {
 		t.Errorf("reports of policies that do not exist: %v", left)
 	}
 }
 
-func TestAPolicyThatIsNoLongerValidGoesOnGoverningAsItWas(t *testing.T) {
+func TestInvalidChangeKeepsLastValidGeneration(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.start(t)
-	r.own.Add(object(t, "a", "p", 1, "precedence: 20"))
-	r.wantGoverns(t, "a", "EventPolicy a/p@1")
-	r.own.Modify(object(t, "a", "p", 2, invalid))
+	r.policies.Add(object(t, "a", "p", 1, "precedence: 20"))
+	r.wantActivePolicy(t, "a", "EventPolicy a/p@1")
+	r.policies.Modify(object(t, "a", "p", 2, invalidSpec))
 	eventually(t, "reported", func() bool { return len(r.reports()) == 2 })
-	r.wantGoverns(t, "a", "EventPolicy a/p@1")
+	r.wantActivePolicy(t, "a", "EventPolicy a/p@1")
 	if err := r.Reports()[0].Err; err == nil || !strings.Contains(err.Error(), "spec.action") {
 		t.Errorf("the error does not name the field: %v", err)
 	}
-	r.own.Modify(object(t, "a", "p", 3, "mode: Nothing"))
+	r.policies.Modify(object(t, "a", "p", 3, "mode: Nothing"))
 	eventually(t, "reported", func() bool { return len(r.reports()) == 3 })
-	r.wantGoverns(t, "a", "EventPolicy a/p@1")
-	r.own.Modify(object(t, "a", "p", 4, tooLarge()))
+	r.wantActivePolicy(t, "a", "EventPolicy a/p@1")
+	r.policies.Modify(object(t, "a", "p", 4, tooLargeSpec()))
 	eventually(t, "reported", func() bool { return len(r.reports()) == 4 })
-	r.wantGoverns(t, "a", "EventPolicy a/p@1")
+	r.wantActivePolicy(t, "a", "EventPolicy a/p@1")
 	if err := r.Reports()[0].Err; err == nil || !strings.Contains(err.Error(), "spec.match: must have at most 8192 bytes") {
 		t.Errorf("the error does not name the field: %v", err)
 	}
-	r.own.Modify(object(t, "a", "p", 5, ""))
-	r.wantGoverns(t, "a", "EventPolicy a/p@5")
+	r.policies.Modify(object(t, "a", "p", 5, ""))
+	r.wantActivePolicy(t, "a", "EventPolicy a/p@5")
 	eventually(t, "reported", func() bool { return len(r.reports()) == 5 })
 	want := []string{
 		"EventPolicy a/p: 1 of 1 governs, valid true",
@@ -92,17 +92,17 @@ func TestAPolicyThatIsNoLongerValidGoesOnGoverningAsItWas(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatWasNeverValidDoesNotGovern(t *testing.T) {
+func TestInvalidPolicyDoesNotGovern(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	undecodable := object(t, "a", "odd", 1, "")
 	undecodable.Object["spec"] = map[string]any{"spamFilter": map[string]any{"interval": "soon"}}
-	r.own.Add(object(t, "a", "bad", 1, invalid))
-	r.own.Add(object(t, "a", "large", 1, tooLarge()))
-	r.own.Add(undecodable)
-	r.own.Add(object(t, "a", "good", 1, "precedence: 9"))
+	r.policies.Add(object(t, "a", "bad", 1, invalidSpec))
+	r.policies.Add(object(t, "a", "large", 1, tooLargeSpec()))
+	r.policies.Add(undecodable)
+	r.policies.Add(object(t, "a", "good", 1, "precedence: 9"))
 	r.start(t)
-	r.wantGoverns(t, "a", "EventPolicy a/good@1")
+	r.wantActivePolicy(t, "a", "EventPolicy a/good@1")
 	eventually(t, "reported", func() bool { return len(r.reports()) == 4 })
 	got := r.reports()
 	slices.Sort(got)
@@ -117,37 +117,37 @@ func TestAPolicyThatWasNeverValidDoesNotGovern(t *testing.T) {
 	}
 }
 
-func TestAPolicyWithTheNameOfADeletedOneInheritsNothing(t *testing.T) {
+func TestRecreatedPolicyInheritsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.start(t)
-	r.own.Add(object(t, "a", "p", 1, ""))
-	r.wantGoverns(t, "a", "EventPolicy a/p@1")
-	other := object(t, "a", "p", 1, invalid)
+	r.policies.Add(object(t, "a", "p", 1, ""))
+	r.wantActivePolicy(t, "a", "EventPolicy a/p@1")
+	other := object(t, "a", "p", 1, invalidSpec)
 	other.SetUID("another")
-	r.own.Modify(other) // as if the end of the first one had been missed
-	r.wantGoverns(t, "a", "default@0")
+	r.policies.Modify(other) // as if the end of the first one had been missed
+	r.wantActivePolicy(t, "a", "default@0")
 }
 
-func TestANamespaceThatIsKnownHasNoLabelsButItsOwn(t *testing.T) {
+func TestNamespaceHasOnlyItsLabels(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.cluster.Add(object(t, "", "brake", 1, "match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: a}}}"))
+	r.clusterPolicies.Add(object(t, "", "brake", 1, "match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: a}}}"))
 	r.start(t)
-	r.wantGoverns(t, "a", "ClusterEventPolicy brake@1") // by its name, as long as it is not known
+	r.wantActivePolicy(t, "a", "ClusterEventPolicy brake@1") // by its name, as long as it is not known
 	r.namespaces.Add(namespace("a", nil))
-	r.wantGoverns(t, "a", "default@0")
+	r.wantActivePolicy(t, "a", "default@0")
 }
 
-func TestAnnotationsOfANamespaceAreKeptWithinBounds(t *testing.T) {
+func TestNamespaceAnnotationsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	expression := "namespaceObject.metadata.annotations['a'] == 'b' && !('long' in namespaceObject.metadata.annotations)"
-	r.cluster.Add(object(t, "", "reads", 1, `match: {conditions: [{name: c, expression: "`+expression+`"}]}`))
+	r.clusterPolicies.Add(object(t, "", "reads", 1, `match: {conditions: [{name: c, expression: "`+expression+`"}]}`))
 	expression = "namespaceObject.metadata.annotations['n16'] != ''"
-	r.cluster.Add(object(t, "", "bounded", 1, `match: {conditions: [{name: c, expression: "`+expression+`"}]}`))
+	r.clusterPolicies.Add(object(t, "", "bounded", 1, `match: {conditions: [{name: c, expression: "`+expression+`"}]}`))
 	expression = "namespaceObject.metadata.annotations['n99'] != ''"
-	r.cluster.Add(object(t, "", "beyond", 1, `precedence: 1, match: {conditions: [{name: c, expression: "`+expression+`"}]}`))
+	r.clusterPolicies.Add(object(t, "", "beyond", 1, `precedence: 1, match: {conditions: [{name: c, expression: "`+expression+`"}]}`))
 	annotated := func(annotations map[string]string) *metav1.PartialObjectMetadata {
 		n := namespace("a", nil)
 		n.Annotations = annotations
@@ -155,25 +155,25 @@ func TestAnnotationsOfANamespaceAreKeptWithinBounds(t *testing.T) {
 	}
 	r.namespaces.Add(annotated(map[string]string{"a": "b"}))
 	r.start(t)
-	r.wantGoverns(t, "a", "ClusterEventPolicy reads@1")
+	r.wantActivePolicy(t, "a", "ClusterEventPolicy reads@1")
 	r.namespaces.Modify(annotated(map[string]string{"a": "b", "long": strings.Repeat("x", 1000)}))
-	r.wantGoverns(t, "a", "default@0") // as there are others
+	r.wantActivePolicy(t, "a", "default@0") // as there are others
 	r.namespaces.Modify(annotated(map[string]string{"a": "c"}))
-	r.wantGoverns(t, "a", "default@0")
+	r.wantActivePolicy(t, "a", "default@0")
 	many := map[string]string{"a": "b"}
 	for i := range 100 {
 		many[fmt.Sprint("n", i)] = strings.Repeat("x", 400)
 	}
 	r.namespaces.Modify(annotated(many))
-	r.wantGoverns(t, "a", "ClusterEventPolicy bounded@1")
+	r.wantActivePolicy(t, "a", "ClusterEventPolicy bounded@1")
 }
 
-func TestACacheHasSyncedOnceItsSetIsMadeOfAllThatThereWas(t *testing.T) {
+func TestHasSyncedAfterFirstSet(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.cluster.Add(object(t, "", "first", 1, ""))
+	r.clusterPolicies.Add(object(t, "", "first", 1, ""))
 	r.start(t)
-	r.cluster.Add(object(t, "", "second", 1, ""))
+	r.clusterPolicies.Add(object(t, "", "second", 1, ""))
 	eventually(t, "reported", func() bool { return len(r.reports()) == 2 })
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,7 +182,7 @@ func TestACacheHasSyncedOnceItsSetIsMadeOfAllThatThereWas(t *testing.T) {
 	}
 }
 
-func TestARuleIsGivenAsItWasLastReceived(t *testing.T) {
+func TestReportHasLastReceivedObject(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	u := object(t, "a", "p", 1, "mode: Audit")
@@ -191,8 +191,8 @@ func TestARuleIsGivenAsItWasLastReceived(t *testing.T) {
 	u.SetLabels(map[string]string{"a": "b"})
 	u.SetFinalizers([]string{"example.com/f"})
 	u.SetOwnerReferences([]metav1.OwnerReference{{Name: "o"}})
-	r.own.Add(u)
-	r.cluster.Add(object(t, "", "p", 1, "mode: Disabled"))
+	r.policies.Add(u)
+	r.clusterPolicies.Add(object(t, "", "p", 1, "mode: Disabled"))
 	r.start(t)
 	eventually(t, "compiled", func() bool { return len(r.reports()) == 2 })
 	modes := map[string]string{}
@@ -215,20 +215,20 @@ func TestARuleIsGivenAsItWasLastReceived(t *testing.T) {
 	}
 	counted := object(t, "a", "p", 1, "mode: Audit")
 	counted.Object["status"] = map[string]any{"observedGeneration": int64(1)}
-	r.own.Modify(counted)
+	r.policies.Modify(counted)
 	eventually(t, "given with its status", func() bool {
 		return slices.ContainsFunc(r.Reports(), func(report watch.Report) bool { return report.Object.Object["status"] != nil })
 	})
-	r.own.Add(object(t, "b", "next", 1, ""))
-	r.wantGoverns(t, "b", "EventPolicy b/next@1")
+	r.policies.Add(object(t, "b", "next", 1, ""))
+	r.wantActivePolicy(t, "b", "EventPolicy b/next@1")
 	eventually(t, "reported", func() bool { return len(r.reports()) >= 3 })
 	if reported, all := len(r.reports()), len(r.Reports()); reported != 3 || all != 3 {
 		t.Errorf("%d reports of %d rules, want one for each of three: a status is no change", reported, all)
 	}
 }
 
-// TestAStatusThatIsTooLargeIsNone holds it for rules of namespaces: so it is replaced, and takes no memory.
-func TestAStatusThatIsTooLargeIsNone(t *testing.T) {
+// TestTooLargeStatusIsIgnored holds it for rules of namespaces: so it is replaced, and takes no memory.
+func TestTooLargeStatusIsIgnored(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, name := range []string{"small", "large"} {
@@ -240,8 +240,8 @@ func TestAStatusThatIsTooLargeIsNone(t *testing.T) {
 			}
 			u.Object["status"] = map[string]any{"said": strings.Repeat("x", said)}
 		}
-		r.own.Add(u)
-		r.cluster.Add(admins)
+		r.policies.Add(u)
+		r.clusterPolicies.Add(admins)
 	}
 	r.start(t)
 	eventually(t, "known", func() bool { return len(r.Reports()) == 4 })
@@ -256,34 +256,34 @@ const limit = "limits: [{name: all, burst: 1, tokens: 1}]"
 
 // limits are the quotas that limit the Events of a namespace.
 func limits(c *watch.Cache, namespace string) (all []string) {
-	g := c.InForce().For(context.Background(), namespace, &corev1.Event{}, nil)
+	g := c.Current().Resolve(context.Background(), namespace, &corev1.Event{}, nil)
 	for q := range g.Limits() {
 		all = append(all, q.Name)
 	}
 	return all
 }
 
-func TestQuotasComeAndGo(t *testing.T) {
+func TestQuotasAreAddedAndRemoved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.ownQuotas.Add(quota(t, "a", "same", 1, limit))
+	r.quotas.Add(quota(t, "a", "same", 1, limit))
 	r.clusterQuotas.Add(quota(t, "", "same", 1, limit))
-	r.own.Add(object(t, "a", "same", 1, ""))
+	r.policies.Add(object(t, "a", "same", 1, ""))
 	r.start(t)
 	want := func(names ...string) {
 		t.Helper()
 		eventually(t, "as wanted", func() bool { return slices.Equal(limits(r.Cache, "a"), names) })
 	}
 	want("ClusterEventQuota same", "EventQuota a/same")
-	r.wantGoverns(t, "a", "EventPolicy a/same@1")
-	r.ownQuotas.Modify(quota(t, "a", "same", 2, "mode: Disabled, "+limit))
+	r.wantActivePolicy(t, "a", "EventPolicy a/same@1")
+	r.quotas.Modify(quota(t, "a", "same", 2, "mode: Disabled, "+limit))
 	want("ClusterEventQuota same")
 	r.clusterQuotas.Delete(quota(t, "", "same", 1, limit))
 	want()
 }
 
-// TestRulesThatAreLeftOutAreReportedAndComeBack has conditions of which each costs more than a quarter of what all may.
-func TestRulesThatAreLeftOutAreReportedAndComeBack(t *testing.T) {
+// TestExcludedRulesAreReportedAndReturn has conditions of which each costs more than a quarter of what all may.
+func TestExcludedRulesAreReportedAndReturn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	costly := func(i int) *unstructured.Unstructured {
@@ -291,12 +291,12 @@ func TestRulesThatAreLeftOutAreReportedAndComeBack(t *testing.T) {
 	}
 	const n = 8
 	for i := range n {
-		r.cluster.Add(costly(i))
+		r.clusterPolicies.Add(costly(i))
 	}
 	r.start(t)
 	left := func() (names []string) {
 		for _, report := range r.Reports() {
-			if report.Beyond != nil && report.Governing == 0 {
+			if report.Excluded != nil && report.ActiveGeneration == 0 {
 				names = append(names, report.Name)
 			}
 		}
@@ -310,6 +310,6 @@ func TestRulesThatAreLeftOutAreReportedAndComeBack(t *testing.T) {
 	eventually(t, "it is reported", func() bool {
 		return slices.Contains(r.reports(), "ClusterEventPolicy "+before[0]+": 0 of 1 governs, valid true")
 	})
-	r.cluster.Delete(costly(0))
+	r.clusterPolicies.Delete(costly(0))
 	eventually(t, "one comes back", func() bool { return slices.Equal(left(), before[1:]) })
 }

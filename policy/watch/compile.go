@@ -17,22 +17,22 @@ func (c *Cache) compileNext(_ context.Context, namespace string) time.Duration {
 	if e == nil {
 		return 0
 	}
-	source := e.source
+	source := e.uncompiled
 	c.mu.Unlock()
 	made, err := c.compiler.Compile(source)
 	c.mu.Lock()
-	if c.shelves[e.place()].get(e.Name) == e && e.pending() { // it has not changed meanwhile
-		e.settle(made, err)
-		c.news[ruleName{e.place(), e.Name}] = true
-		c.mark(namespace)
+	if c.rules[e.scope()].get(e.Name) == e && e.pending() { // it has not changed meanwhile
+		e.setCompiled(made, err)
+		c.toReport[ruleName{e.scope(), e.Name}] = true
+		c.markDirty(namespace)
 	}
 	return compilePause
 }
 
 // nextPending is the oldest rule of a namespace that is to be compiled; c.mu is held.
 func (c *Cache) nextPending(namespace string) *entry {
-	for _, kind := range ownKinds() {
-		if s := c.shelves[place{namespace, kind}]; s != nil {
+	for _, kind := range namespacedKinds() {
+		if s := c.rules[scope{namespace, kind}]; s != nil {
 			for _, e := range s.entries {
 				if e.pending() {
 					return e

@@ -15,13 +15,13 @@ const MaxStatusSize = 16 << 10
 type Report struct {
 	policy.Identity
 
-	// Governing is the generation that is in force: the last that was valid, or 0 for none. Mode is its mode.
-	Governing int64
-	Mode      policy.Mode
+	// ActiveGeneration is the generation that is in force: the last that was valid, or 0 for none. Mode is its mode.
+	ActiveGeneration int64
+	Mode             policy.Mode
 	// Err is why Generation is not valid, or nil. It names the fields that are wrong.
 	Err error
-	// Beyond is why the bounds of its namespace, or those of the cluster's conditions, let no generation be in force, or nil.
-	Beyond error
+	// Excluded is why the bounds of its namespace, or those of the cluster's conditions, let no generation be in force, or nil.
+	Excluded error
 	// Pending says that Generation is not compiled yet, so that nobody knows whether it is valid. New reports none of these.
 	Pending bool
 	// Object is the rule as last received from the API server, of which only what names it and its status are kept. It must
@@ -35,16 +35,16 @@ type entry struct {
 
 	// candidate is what it counts for in the bounds of its namespace, and received what the generation that was received
 	// does: as long as an older one is in force, they are the larger of both.
-	candidate, received policy.Candidate
+	candidate, receivedCandidate policy.Candidate
 
-	object *unstructured.Unstructured // without a spec
-	source *unstructured.Unstructured // with the spec, until that is compiled
-	// made is the last generation that was valid, which is that of governing, 0 for none, and has a mode.
-	made      policy.Rules
-	governing int64
-	mode      policy.Mode
-	invalid   error // why the generation that was received is not valid
-	beyond    error // why those bounds do not let it be in force
+	object     *unstructured.Unstructured // without a spec
+	uncompiled *unstructured.Unstructured // with the spec, until that is compiled
+	// compiled is the last generation that was valid, which is that of governing, 0 for none, and has a mode.
+	compiled         policy.Rules
+	activeGeneration int64
+	mode             policy.Mode
+	err              error // why the generation that was received is not valid
+	excluded         error // why those bounds do not let it be in force
 }
 
 // newEntry makes one of a rule of a kind, with no more of that than is read.
@@ -54,7 +54,7 @@ func newEntry(kind string, r *Rule) *entry {
 		candidate: policy.Candidate{Created: r.CreationTimestamp.Time, Name: r.Name, UID: r.UID},
 		object:    r.object(kind),
 	}
-	spec := r.value(r.Spec)
+	spec := r.decode(r.Spec)
 	if e.Namespace != "" {
 		e.candidate.Size = len(r.Spec) // unless it is read
 		if fields, ok := spec.(map[string]any); ok {
@@ -64,45 +64,45 @@ func newEntry(kind string, r *Rule) *entry {
 		}
 	}
 	if err := policy.CheckSize(kind, e.candidate.Size); err != nil {
-		e.candidate.Size, e.candidate.Limits, e.invalid = 0, 0, err
+		e.candidate.Size, e.candidate.Limits, e.err = 0, 0, err
 	} else {
-		e.source = e.object.DeepCopy()
+		e.uncompiled = e.object.DeepCopy()
 		if spec != nil {
-			e.source.Object["spec"] = spec
+			e.uncompiled.Object["spec"] = spec
 		}
 	}
-	e.received = e.candidate
+	e.receivedCandidate = e.candidate
 	return e
 }
 
-func (e *entry) place() place { return place{e.Namespace, e.Kind} }
+func (e *entry) scope() scope { return scope{e.Namespace, e.Kind} }
 
-func (e *entry) pending() bool { return e.source != nil }
+func (e *entry) pending() bool { return e.uncompiled != nil }
 
-// settle notes the result of compiling the source. What is in force stays if it is not valid.
-func (e *entry) settle(made policy.Rules, err error) {
-	e.source, e.invalid = nil, err
+// setCompiled notes the result of compiling the source. What is in force stays if it is not valid.
+func (e *entry) setCompiled(made policy.Rules, err error) {
+	e.uncompiled, e.err = nil, err
 	if err != nil {
 		return
 	}
-	e.made, e.governing, e.candidate = made, e.Generation, e.received
+	e.compiled, e.activeGeneration, e.candidate = made, e.Generation, e.receivedCandidate
 	for r := range made.All() {
 		e.mode = r.Mode
 	}
 }
 
-// after is what to keep of a rule of which before was known, and e is what was received since. A change of status or
+// carryOver is what to keep of a rule of which before was known, and e is what was received since. A change of status or
 // labels makes no generation.
-func (e *entry) after(before *entry) *entry {
+func (e *entry) carryOver(before *entry) *entry {
 	switch {
 	case before == nil || before.UID != e.UID: // not another rule that had the name
 	case before.Generation == e.Generation:
 		before.object = e.object
 		return before
 	default:
-		e.beyond = before.beyond
-		if e.governing == 0 {
-			e.made, e.governing, e.mode = before.made, before.governing, before.mode
+		e.excluded = before.excluded
+		if e.activeGeneration == 0 {
+			e.compiled, e.activeGeneration, e.mode = before.compiled, before.activeGeneration, before.mode
 			e.candidate.Limits = max(e.candidate.Limits, before.candidate.Limits)
 			e.candidate.Size = max(e.candidate.Size, before.candidate.Size)
 		}
@@ -111,9 +111,9 @@ func (e *entry) after(before *entry) *entry {
 }
 
 func (e *entry) report() Report {
-	r := Report{Identity: e.Identity, Governing: e.governing, Mode: e.mode, Err: e.invalid, Pending: e.pending(), Object: e.object}
-	if e.beyond != nil {
-		r.Governing, r.Mode, r.Beyond = 0, "", e.beyond
+	r := Report{Identity: e.Identity, ActiveGeneration: e.activeGeneration, Mode: e.mode, Err: e.err, Pending: e.pending(), Object: e.object}
+	if e.excluded != nil {
+		r.ActiveGeneration, r.Mode, r.Excluded = 0, "", e.excluded
 	}
 	return r
 }
@@ -123,7 +123,7 @@ func (c *Cache) Reports() []Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []Report
-	for _, s := range c.shelves {
+	for _, s := range c.rules {
 		for _, e := range s.entries {
 			all = append(all, e.report())
 		}
@@ -131,8 +131,8 @@ func (c *Cache) Reports() []Report {
 	return all
 }
 
-// keep takes in a rule of a kind that is new or changed.
-func (c *Cache) keep(kind string, object metav1.Object) {
+// putRule takes in a rule of a kind that is new or changed.
+func (c *Cache) putRule(kind string, object metav1.Object) {
 	r, ok := object.(*Rule)
 	if !ok {
 		return
@@ -141,11 +141,11 @@ func (c *Cache) keep(kind string, object metav1.Object) {
 	c.compileCluster(e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.scans[e.place()]; s != nil {
-		s.note(e.Name)
+	if s := c.scans[e.scope()]; s != nil {
+		s.addChanged(e.Name)
 		s.found.put(newEntry(kind, r))
 	}
-	c.put(e)
+	c.putEntry(e)
 }
 
 // compileCluster compiles a rule of the cluster, unless its generation is known. One goroutine handles all rules of a
@@ -155,68 +155,68 @@ func (c *Cache) compileCluster(e *entry) {
 		return
 	}
 	c.mu.Lock()
-	before := c.shelves[e.place()].get(e.Name)
+	before := c.rules[e.scope()].get(e.Name)
 	known := before != nil && before.UID == e.UID && before.Generation == e.Generation
 	c.mu.Unlock()
 	if !known {
-		e.settle(c.compiler.Compile(e.source))
+		e.setCompiled(c.compiler.Compile(e.uncompiled))
 	}
 }
 
-// put takes in an entry that is new or changed; c.mu is held.
-func (c *Cache) put(e *entry) {
-	s := c.shelves[e.place()]
+// putEntry takes in an entry that is new or changed; c.mu is held.
+func (c *Cache) putEntry(e *entry) {
+	s := c.rules[e.scope()]
 	if s == nil {
-		s = &shelf{}
-		c.shelves[e.place()] = s
+		s = &oldestRules{}
+		c.rules[e.scope()] = s
 	}
 	before := s.get(e.Name)
-	e = e.after(before)
+	e = e.carryOver(before)
 	switch {
 	case e == before:
 		return
 	case s.put(e):
-		c.arrived(e)
+		c.handleGeneration(e)
 	case before == nil:
 		return // nothing is new
 	}
-	c.mark(e.Namespace)
+	c.markDirty(e.Namespace)
 }
 
-// arrived has a new generation compiled, or reported if it is known to be valid or not; c.mu is held.
-func (c *Cache) arrived(e *entry) {
+// handleGeneration has a new generation compiled, or reported if it is known to be valid or not; c.mu is held.
+func (c *Cache) handleGeneration(e *entry) {
 	if e.pending() {
-		c.waiting.AddAfter(e.Namespace, compilePause)
+		c.compileQueue.AddAfter(e.Namespace, compilePause)
 		return
 	}
-	c.news[ruleName{e.place(), e.Name}] = true
+	c.toReport[ruleName{e.scope(), e.Name}] = true
 }
 
-func (c *Cache) drop(kind string, object metav1.Object) {
+func (c *Cache) deleteRule(kind string, object metav1.Object) {
 	r, ok := object.(*Rule)
 	if !ok {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, name := place{r.Namespace, kind}, r.Name
+	at, name := scope{r.Namespace, kind}, r.Name
 	if s := c.scans[at]; s != nil {
-		s.note(name)
+		s.addChanged(name)
 		s.found.remove(name)
 	}
-	c.remove(at, name)
+	c.removeEntry(at, name)
 }
 
-// remove takes a rule out; c.mu is held.
-func (c *Cache) remove(at place, name string) {
-	s := c.shelves[at]
+// removeEntry takes a rule out; c.mu is held.
+func (c *Cache) removeEntry(at scope, name string) {
+	s := c.rules[at]
 	if s == nil || !s.remove(name) {
 		return
 	}
-	if s.short() {
-		c.scanning.AddAfter(at, scanDelay)
+	if s.incomplete() {
+		c.scanQueue.AddAfter(at, scanDelay)
 	} else if len(s.entries) == 0 {
-		delete(c.shelves, at)
+		delete(c.rules, at)
 	}
-	c.mark(at.namespace)
+	c.markDirty(at.namespace)
 }

@@ -8,27 +8,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestLabelsThatRulesSelectByAreAlwaysKept holds that a namespace with many labels is selected by each of them all the same,
+// TestSelectedLabelsAreAlwaysKept holds that a namespace with many labels is selected by each of them all the same,
 // also by a rule that is new.
-func TestLabelsThatRulesSelectByAreAlwaysKept(t *testing.T) {
+func TestSelectedLabelsAreAlwaysKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	many := manyLabels("b")
 	r.namespaces.Add(namespace("b", many))
-	r.cluster.Add(object(t, "", "first", 1, "precedence: 9, match: {namespaceSelector: {matchLabels: {zone: x}}}"))
+	r.clusterPolicies.Add(object(t, "", "first", 1, "precedence: 9, match: {namespaceSelector: {matchLabels: {zone: x}}}"))
 	r.namespaces.during = func() { t.Error("a namespace is read again although the rule was there before it") }
 	r.start(t)
-	if got := governs(r.Cache, "b"); got != "ClusterEventPolicy first@1" {
+	if got := activePolicy(r.Cache, "b"); got != "ClusterEventPolicy first@1" {
 		t.Errorf("%s governs once synced", got)
 	}
 	r.namespaces.during = nil
-	r.cluster.Add(object(t, "", "name", 1, "precedence: 8, match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: b}}}"))
-	r.wantGoverns(t, "b", "ClusterEventPolicy name@1")
-	r.cluster.Add(object(t, "", "second", 1, "precedence: 7, match: {namespaceSelector: {matchExpressions: [{key: zzz, operator: Exists}]}}"))
-	r.wantGoverns(t, "b", "ClusterEventPolicy second@1")
+	r.clusterPolicies.Add(object(t, "", "name", 1, "precedence: 8, match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: b}}}"))
+	r.wantActivePolicy(t, "b", "ClusterEventPolicy name@1")
+	r.clusterPolicies.Add(object(t, "", "second", 1, "precedence: 7, match: {namespaceSelector: {matchExpressions: [{key: zzz, operator: Exists}]}}"))
+	r.wantActivePolicy(t, "b", "ClusterEventPolicy second@1")
 	delete(many, "zzz")
 	r.namespaces.Modify(namespace("b", many))
-	r.wantGoverns(t, "b", "ClusterEventPolicy name@1")
+	r.wantActivePolicy(t, "b", "ClusterEventPolicy name@1")
 }
 
 // manyLabels are those of a namespace that has more than are kept, zone and zzz among those that are not.
@@ -40,22 +40,22 @@ func manyLabels(name string) map[string]string {
 	return many
 }
 
-// TestWhatANewRuleSelectsByIsUnknownUntilItIsRead holds that a quota which selects by a label that was not kept limits, and that a
+// TestNewSelectorIsUnknownUntilLabelsAreRead holds that a quota which selects by a label that was not kept limits, and that a
 // policy does not govern, until the namespace has been read again; and both as they select from then on.
-func TestWhatANewRuleSelectsByIsUnknownUntilItIsRead(t *testing.T) {
+func TestNewSelectorIsUnknownUntilLabelsAreRead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	release := make(chan struct{})
 	r.namespaces.during = func() { <-release }
 	r.namespaces.Add(namespace("b", manyLabels("b")))
 	r.start(t)
-	r.cluster.Add(object(t, "", "none", 1, "match: {namespaceSelector: {matchExpressions: [{key: zzz, operator: DoesNotExist}]}}"))
-	r.cluster.Add(object(t, "", "same", 1, "precedence: 2000, match: {namespaceSelector: {matchLabels: {zzz: 'y'}}}"))
+	r.clusterPolicies.Add(object(t, "", "none", 1, "match: {namespaceSelector: {matchExpressions: [{key: zzz, operator: DoesNotExist}]}}"))
+	r.clusterPolicies.Add(object(t, "", "same", 1, "precedence: 2000, match: {namespaceSelector: {matchLabels: {zzz: 'y'}}}"))
 	r.clusterQuotas.Add(quota(t, "", "other", 1, limitsOf(1)+", match: {namespaceSelector: {matchLabels: {zzz: other}}}"))
 	limited := func() bool { return slices.Contains(limits(r.Cache, "b"), "ClusterEventQuota other") }
 	eventually(t, "limited by what may select it", limited)
-	eventually(t, "governed by no policy that may select it", func() bool { return len(r.reports()) == 3 && governs(r.Cache, "b") == "default@0" })
+	eventually(t, "governed by no policy that may select it", func() bool { return len(r.reports()) == 3 && activePolicy(r.Cache, "b") == "default@0" })
 	close(release)
-	r.wantGoverns(t, "b", "ClusterEventPolicy same@1")
+	r.wantActivePolicy(t, "b", "ClusterEventPolicy same@1")
 	eventually(t, "limited by none of others", func() bool { return !limited() })
 }

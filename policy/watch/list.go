@@ -10,11 +10,11 @@ import (
 type ruleListing struct {
 	cache *Cache
 	kind  string
-	found map[string]*shelf // by namespace
+	found map[string]*oldestRules // by namespace
 }
 
 func (c *Cache) listRules(kind string) feed.Listing {
-	return &ruleListing{c, kind, map[string]*shelf{}}
+	return &ruleListing{c, kind, map[string]*oldestRules{}}
 }
 
 // Add implements feed.Listing.
@@ -26,7 +26,7 @@ func (l *ruleListing) Add(object metav1.Object) {
 	e := newEntry(l.kind, r)
 	s := l.found[e.Namespace]
 	if s == nil {
-		s = &shelf{}
+		s = &oldestRules{}
 		l.found[e.Namespace] = s
 	}
 	s.put(e)
@@ -47,32 +47,32 @@ func (l *ruleListing) Done() {
 			delete(c.scans, at) // its pages are of another list
 		}
 	}
-	for at := range c.shelves {
+	for at := range c.rules {
 		if at.kind == l.kind && l.found[at.namespace] == nil {
-			delete(c.shelves, at)
-			c.mark(at.namespace)
+			delete(c.rules, at)
+			c.markDirty(at.namespace)
 		}
 	}
 	for namespace, s := range l.found {
-		c.exchange(place{namespace, l.kind}, s)
+		c.replaceList(scope{namespace, l.kind}, s)
 	}
 }
 
-// exchange takes in what a shelf is found to have; c.mu is held. What is known of a rule goes on.
-func (c *Cache) exchange(at place, found *shelf) {
-	before, next := c.shelves[at], &shelf{more: found.more}
+// replaceList takes in what a shelf is found to have; c.mu is held. What is known of a rule goes on.
+func (c *Cache) replaceList(at scope, found *oldestRules) {
+	before, next := c.rules[at], &oldestRules{truncated: found.truncated}
 	for _, e := range found.entries {
 		was := before.get(e.Name)
-		e = e.after(was)
+		e = e.carryOver(was)
 		next.entries = append(next.entries, e)
 		if e != was {
-			c.arrived(e)
+			c.handleGeneration(e)
 		}
 	}
-	if c.shelves[at] = next; next.short() { // some were deleted while it was looked through
-		c.scanning.AddAfter(at, scanDelay)
+	if c.rules[at] = next; next.incomplete() { // some were deleted while it was looked through
+		c.scanQueue.AddAfter(at, scanDelay)
 	} else if len(next.entries) == 0 {
-		delete(c.shelves, at)
+		delete(c.rules, at)
 	}
-	c.mark(at.namespace)
+	c.markDirty(at.namespace)
 }

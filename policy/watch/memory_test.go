@@ -20,9 +20,9 @@ import (
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// hoard is an API server whose EventPolicies are all in one namespace, and whose objects have large labels, annotations,
+// largeAPIServer is an API server whose EventPolicies are all in one namespace, and whose objects have large labels, annotations,
 // owners, finalizers, managed fields and statuses. It makes them as it writes them, and keeps none.
-type hoard struct {
+type largeAPIServer struct {
 	policies, namespaces int
 	bytes                int // of metadata and status that each object has
 
@@ -33,7 +33,7 @@ type hoard struct {
 }
 
 // ServeHTTP implements http.Handler.
-func (h *hoard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *largeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	of, n := func(io.Writer, int) {}, 0
 	switch {
@@ -75,7 +75,7 @@ func (h *hoard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // policy writes one of the policies, of which the last is the oldest.
-func (h *hoard) policy(w io.Writer, i int) {
+func (h *largeAPIServer) policy(w io.Writer, i int) {
 	fmt.Fprintf(w, `{"apiVersion":"eventquota.io/v1alpha1","kind":"EventPolicy","metadata":{"name":"p%06d","namespace":"a","uid":"u%[1]d","generation":1,`+
 		`"resourceVersion":"2","creationTimestamp":%[2]q,`, i, time.Unix(int64(2_000_000_000-i), 0).UTC().Format(time.RFC3339))
 	_, _ = io.WriteString(w, h.metadata)
@@ -84,14 +84,14 @@ func (h *hoard) policy(w io.Writer, i int) {
 	_, _ = io.WriteString(w, `"}]}}`)
 }
 
-func (h *hoard) namespace(w io.Writer, i int) {
+func (h *largeAPIServer) namespace(w io.Writer, i int) {
 	fmt.Fprintf(w, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"n%d","resourceVersion":"2",`, i)
 	_, _ = io.WriteString(w, h.metadata)
 	_, _ = io.WriteString(w, "}}")
 }
 
-// fill makes what each object has.
-func (h *hoard) fill() {
+// fillMetadata makes what each object has.
+func (h *largeAPIServer) fillMetadata() {
 	var b strings.Builder
 	h.text = strings.Repeat("x", h.bytes/4)
 	for _, of := range []string{"labels", "annotations"} {
@@ -105,33 +105,33 @@ func (h *hoard) fill() {
 	h.metadata = b.String()
 }
 
-// TestWhatObjectsHaveIsNotKept holds how much memory is used for objects of a namespace, and for namespaces, however many
+// TestCacheMemoryIsBounded holds how much memory is used for objects of a namespace, and for namespaces, however many
 // and however large they are: at the most, while they are listed and watched, and in the end. And that lists take few requests.
-func TestWhatObjectsHaveIsNotKept(t *testing.T) {
+func TestCacheMemoryIsBounded(t *testing.T) {
 	const buffers, keptEach, most = 8 << 20, 64 << 10, 96 << 20
-	for says, h := range map[string]*hoard{
+	for says, h := range map[string]*largeAPIServer{
 		"few that are as large as can be": {policies: 150, bytes: 1 << 20},
 		"2,000 of 100 KB":                 {policies: 2000, bytes: 100_000},
 		"very many small ones":            {policies: 20_000, bytes: 64},
 		"namespaces":                      {namespaces: 300, bytes: 512 << 10},
 	} {
 		t.Run(says, func(t *testing.T) {
-			h.fill()
+			h.fillMetadata()
 			c := h.cache(t)
 			before := heap()
-			h.listed(t, c, before+most)
+			h.runUntilRelisted(t, c, before+most)
 			if n, most := h.lists.Load(), int64(h.policies+h.namespaces)/100+5; n > most { // a page of each kind, and those that are full
 				t.Errorf("%d requests for lists, want at most %d", n, most)
 			}
-			if n := len(c.Reports()); n != min(watch.MaxKept, h.policies) {
+			if n := len(c.Reports()); n != min(watch.MaxKeptRules, h.policies) {
 				t.Errorf("%d rules are kept", n)
 			}
 			for _, report := range c.Reports() {
-				if i, err := strconv.Atoi(report.Name[1:]); err != nil || i < h.policies-watch.MaxKept || (report.Beyond != nil) != (i < h.policies-policy.MaxRules) {
-					t.Errorf("kept: %s, in force %v", report.Name, report.Beyond == nil)
+				if i, err := strconv.Atoi(report.Name[1:]); err != nil || i < h.policies-watch.MaxKeptRules || (report.Excluded != nil) != (i < h.policies-policy.MaxRules) {
+					t.Errorf("kept: %s, in force %v", report.Name, report.Excluded == nil)
 				}
 			}
-			kept := int64(buffers + keptEach*(watch.MaxKept+h.namespaces))
+			kept := int64(buffers + keptEach*(watch.MaxKeptRules+h.namespaces))
 			if used := heap() - before; used > kept {
 				t.Errorf("%d KiB are kept, want at most %d", used>>10, kept>>10)
 			}
@@ -141,7 +141,7 @@ func TestWhatObjectsHaveIsNotKept(t *testing.T) {
 }
 
 // cache is one of what h has, which does not run yet.
-func (h *hoard) cache(t *testing.T) *watch.Cache {
+func (h *largeAPIServer) cache(t *testing.T) *watch.Cache {
 	t.Helper()
 	api := httptest.NewServer(h)
 	t.Cleanup(api.Close)
@@ -152,9 +152,9 @@ func (h *hoard) cache(t *testing.T) *watch.Cache {
 	return c
 }
 
-// listed runs a Cache until it knows all that h has, and has been told of all of it again. It must never use more than so
+// runUntilRelisted runs a Cache until it knows all that h has, and has been told of all of it again. It must never use more than so
 // much memory.
-func (h *hoard) listed(t *testing.T, c *watch.Cache, most int64) {
+func (h *largeAPIServer) runUntilRelisted(t *testing.T, c *watch.Cache, most int64) {
 	t.Helper()
 	var peak int64
 	var measuring sync.WaitGroup

@@ -13,8 +13,8 @@ import (
 	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
-// keepNamespace takes in a namespace that is new or changed.
-func (c *Cache) keepNamespace(object metav1.Object) {
+// updateNamespace takes in a namespace that is new or changed.
+func (c *Cache) updateNamespace(object metav1.Object) {
 	o, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return
@@ -27,17 +27,17 @@ func (c *Cache) keepNamespace(object metav1.Object) {
 // putNamespace keeps what is kept of a namespace; c.mu is held.
 func (c *Cache) putNamespace(o *metav1.PartialObjectMetadata) {
 	n, before := &policy.Namespace{}, c.namespaces[o.Name]
-	n.Keep(o.Labels, o.Annotations, c.selected)
+	n.SetMetadata(o.Labels, o.Annotations, c.selectedLabels)
 	if c.namespaces[o.Name] = n; before == nil || !reflect.DeepEqual(before, n) {
-		c.mark(o.Name)
+		c.markDirty(o.Name)
 	}
 }
 
-func (c *Cache) dropNamespace(object metav1.Object) {
+func (c *Cache) deleteNamespace(object metav1.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.namespaces, object.GetName())
-	c.mark(object.GetName())
+	c.markDirty(object.GetName())
 }
 
 // namespaceListing takes in a list of all namespaces.
@@ -51,7 +51,7 @@ func (c *Cache) listNamespaces() feed.Listing { return &namespaceListing{c, map[
 // Add implements feed.Listing. What a list says is true before it is complete.
 func (l *namespaceListing) Add(object metav1.Object) {
 	l.found[object.GetName()] = true
-	l.cache.keepNamespace(object)
+	l.cache.updateNamespace(object)
 }
 
 // Done implements feed.Listing.
@@ -62,32 +62,32 @@ func (l *namespaceListing) Done() {
 	for name := range c.namespaces {
 		if !l.found[name] {
 			delete(c.namespaces, name)
-			c.mark(name)
+			c.markDirty(name)
 		}
 	}
 }
 
-// selectBy notes by which labels the cluster's rules select namespaces, and has namespaces read again of which one of
+// setSelectedLabels notes by which labels the cluster's rules select namespaces, and has namespaces read again of which one of
 // these may not be kept; c.mu is held.
-func (c *Cache) selectBy(rules policy.Rules) {
+func (c *Cache) setSelectedLabels(rules policy.Rules) {
 	selected, more := rules.SelectedLabels(), false
 	for name := range selected {
-		more = more || !c.selected[name]
+		more = more || !c.selectedLabels[name]
 	}
-	c.selected = selected
+	c.selectedLabels = selected
 	if !more {
 		return
 	}
 	for name, n := range c.namespaces {
 		if n.PartialLabels {
-			c.rereading.Add(name)
+			c.rereadQueue.Add(name)
 		}
 	}
 }
 
-// readAgain takes in a namespace anew, unless it has changed meanwhile. It says after which time it is to be tried once more; 0
+// rereadNamespace takes in a namespace anew, unless it has changed meanwhile. It says after which time it is to be tried once more; 0
 // for never.
-func (c *Cache) readAgain(ctx context.Context, name string) time.Duration {
+func (c *Cache) rereadNamespace(ctx context.Context, name string) time.Duration {
 	c.mu.Lock()
 	before := c.namespaces[name]
 	c.mu.Unlock()

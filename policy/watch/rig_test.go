@@ -30,7 +30,7 @@ import (
 type rig struct {
 	*watch.Cache
 
-	own, cluster, ownQuotas, clusterQuotas, namespaces *source
+	policies, clusterPolicies, quotas, clusterQuotas, namespaces *source
 
 	mu       sync.Mutex
 	reported []watch.Report
@@ -54,16 +54,16 @@ func newSource(t *testing.T) *source {
 }
 
 // Add adds an object.
-func (s *source) Add(o runtime.Object) { s.FakeControllerSource.Add(read(o)) }
+func (s *source) Add(o runtime.Object) { s.FakeControllerSource.Add(asRead(o)) }
 
 // Modify changes an object.
-func (s *source) Modify(o runtime.Object) { s.FakeControllerSource.Modify(read(o)) }
+func (s *source) Modify(o runtime.Object) { s.FakeControllerSource.Modify(asRead(o)) }
 
 // Delete takes an object away.
-func (s *source) Delete(o runtime.Object) { s.FakeControllerSource.Delete(read(o)) }
+func (s *source) Delete(o runtime.Object) { s.FakeControllerSource.Delete(asRead(o)) }
 
-// read is an object as it is read from an API server.
-func read(o runtime.Object) runtime.Object {
+// asRead is an object as it is read from an API server.
+func asRead(o runtime.Object) runtime.Object {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
 		return o
@@ -123,10 +123,10 @@ func (s *source) Watch(_ context.Context, o metav1.ListOptions) (apiwatch.Interf
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{own: newSource(t), cluster: newSource(t), ownQuotas: newSource(t), clusterQuotas: newSource(t), namespaces: newSource(t)}
+	r := &rig{policies: newSource(t), clusterPolicies: newSource(t), quotas: newSource(t), clusterQuotas: newSource(t), namespaces: newSource(t)}
 	rules := map[string]watch.Source{
-		v1alpha1.KindEventPolicy: r.own, v1alpha1.KindClusterEventPolicy: r.cluster,
-		v1alpha1.KindEventQuota: r.ownQuotas, v1alpha1.KindClusterEventQuota: r.clusterQuotas,
+		v1alpha1.KindEventPolicy: r.policies, v1alpha1.KindClusterEventPolicy: r.clusterPolicies,
+		v1alpha1.KindEventQuota: r.quotas, v1alpha1.KindClusterEventQuota: r.clusterQuotas,
 	}
 	c, err := watch.New(watch.Sources{Rules: rules, Namespaces: r.namespaces}, policy.Default(), func(report watch.Report) {
 		r.mu.Lock()
@@ -165,7 +165,7 @@ func (r *rig) reports() []string {
 	defer r.mu.Unlock()
 	var all []string
 	for _, t := range r.reported {
-		all = append(all, fmt.Sprintf("%s: %d of %d governs, valid %v", t.Identity, t.Governing, t.Generation, t.Err == nil))
+		all = append(all, fmt.Sprintf("%s: %d of %d governs, valid %v", t.Identity, t.ActiveGeneration, t.Generation, t.Err == nil))
 	}
 	return all
 }
@@ -180,17 +180,17 @@ func (r *rig) pending() (n int) {
 	return n
 }
 
-// governs says which generation of which policy governs a namespace.
-func governs(c *watch.Cache, namespace string) string {
-	p := c.InForce().For(context.Background(), namespace, &corev1.Event{}, nil).Policy
+// activePolicy says which generation of which policy governs a namespace.
+func activePolicy(c *watch.Cache, namespace string) string {
+	p := c.Current().Resolve(context.Background(), namespace, &corev1.Event{}, nil).Policy
 	return fmt.Sprintf("%s@%d", p.Name, p.Identity.Generation)
 }
 
-func (r *rig) wantGoverns(t *testing.T, namespace, want string) {
+func (r *rig) wantActivePolicy(t *testing.T, namespace, want string) {
 	t.Helper()
 	got := ""
 	err := poll(t, func() bool {
-		got = governs(r.Cache, namespace)
+		got = activePolicy(r.Cache, namespace)
 		return got == want
 	})
 	if err != nil {

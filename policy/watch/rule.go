@@ -69,19 +69,19 @@ func (r *Rule) object(kind string) *unstructured.Unstructured {
 	u.SetGeneration(r.Generation)
 	u.SetResourceVersion(r.ResourceVersion)
 	u.SetCreationTimestamp(r.CreationTimestamp)
-	if status := r.value(r.Status); status != nil && (r.Namespace == "" || policy.SizeOf(status) <= MaxStatusSize) {
+	if status := r.decode(r.Status); status != nil && (r.Namespace == "" || policy.SizeOf(status) <= MaxStatusSize) {
 		u.Object["status"] = status
 	}
 	return u
 }
 
-// maxRaw is the longest spec or status of a namespace's rule, as JSON, that is decoded. What is longer has more in it than it may
+// maxRawSize is the longest spec or status of a namespace's rule, as JSON, that is decoded. What is longer has more in it than it may
 // have: a byte takes up to six in JSON, and beside spec.match a spec has less than two times its bound.
-const maxRaw = 8 * max(policy.MaxRuleSize, MaxStatusSize)
+const maxRawSize = 8 * max(policy.MaxRuleSize, MaxStatusSize)
 
-// value is a part of r, decoded, or nil if there is none or it is too long.
-func (r *Rule) value(part json.RawMessage) (value any) {
-	if r.Namespace != "" && len(part) > maxRaw || kjson.UnmarshalCaseSensitivePreserveInts(part, &value) != nil {
+// decode is a part of r, decoded, or nil if there is none or it is too long.
+func (r *Rule) decode(part json.RawMessage) (value any) {
+	if r.Namespace != "" && len(part) > maxRawSize || kjson.UnmarshalCaseSensitivePreserveInts(part, &value) != nil {
 		return nil
 	}
 	return value

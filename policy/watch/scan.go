@@ -14,9 +14,9 @@ const (
 	// scanDelay is how long after it is short of rules a namespace is looked through for others, and scanRetry how long
 	// after that has failed.
 	scanDelay, scanRetry = time.Second, 5 * time.Second
-	// scanRest is how much longer than reading a page the wait before the next one is, so that a namespace whose rules come and go
+	// scanPauseFactor is how much longer than reading a page the wait before the next one is, so that a namespace whose rules come and go
 	// costs a tenth of a processor at most.
-	scanRest = 9
+	scanPauseFactor = 9
 	// maxChanged is how many rules of a namespace may change while it is looked through; with more it is begun anew.
 	maxChanged = 1024
 )
@@ -24,17 +24,17 @@ const (
 // scan looks through a place for its oldest rules. It reads a page at a time, so that no namespace delays another one for
 // long. What the watch says meanwhile holds, whatever a page says of the same rule.
 type scan struct {
-	found *shelf
-	next  string // the continue token
-	// changed are the names of rules that have changed since the scan began, and tooMany says that they are not all.
-	changed map[string]bool
-	tooMany bool
+	found         *oldestRules
+	continueToken string // the continue token
+	// changed are the names of rules that have changed since the scan began, and changedTooMany says that they are not all.
+	changed        map[string]bool
+	changedTooMany bool
 }
 
-// note notes that a rule has changed.
-func (s *scan) note(name string) {
+// addChanged notes that a rule has changed.
+func (s *scan) addChanged(name string) {
 	if len(s.changed) >= maxChanged {
-		s.tooMany = true
+		s.changedTooMany = true
 		return
 	}
 	s.changed[name] = true
@@ -42,7 +42,7 @@ func (s *scan) note(name string) {
 
 // scanPage reads the next page of a place that is short of rules, and says after which time the one after it is to be read; 0 for
 // never.
-func (c *Cache) scanPage(ctx context.Context, at place) time.Duration {
+func (c *Cache) scanPage(ctx context.Context, at scope) time.Duration {
 	began := time.Now()
 	again, err := c.scanNext(ctx, at)
 	switch {
@@ -51,24 +51,24 @@ func (c *Cache) scanPage(ctx context.Context, at place) time.Duration {
 			"kind", at.kind, "reason", err.Error())
 		return scanRetry
 	case again:
-		return max(scanRest*time.Since(began), time.Millisecond)
+		return max(scanPauseFactor*time.Since(began), time.Millisecond)
 	}
 	return 0
 }
 
 // scanNext reads a page, and reports whether there is another one to read.
-func (c *Cache) scanNext(ctx context.Context, at place) (again bool, err error) {
+func (c *Cache) scanNext(ctx context.Context, at scope) (again bool, err error) {
 	c.mu.Lock()
 	s := c.scans[at]
 	if s == nil {
-		if shelf := c.shelves[at]; shelf == nil || !shelf.short() {
+		if shelf := c.rules[at]; shelf == nil || !shelf.incomplete() {
 			c.mu.Unlock()
 			return false, nil
 		}
-		s = &scan{found: &shelf{}, changed: map[string]bool{}}
+		s = &scan{found: &oldestRules{}, changed: map[string]bool{}}
 		c.scans[at] = s
 	}
-	next := s.next
+	next := s.continueToken
 	c.mu.Unlock()
 
 	var found []*entry
@@ -82,23 +82,23 @@ func (c *Cache) scanNext(ctx context.Context, at place) (again bool, err error) 
 	if c.scans[at] != s {
 		return false, nil // a list of all has said more
 	}
-	if err != nil || s.tooMany {
+	if err != nil || s.changedTooMany {
 		delete(c.scans, at)
 		if err == nil {
-			c.scanning.AddAfter(at, scanRetry)
+			c.scanQueue.AddAfter(at, scanRetry)
 		}
 		return false, err
 	}
-	s.take(found)
-	if s.next = read.Continue; s.next != "" {
+	s.add(found)
+	if s.continueToken = read.Continue; s.continueToken != "" {
 		return true, nil
 	}
 	delete(c.scans, at)
-	c.exchange(at, s.found)
+	c.replaceList(at, s.found)
 	return false, nil
 }
 
-func (s *scan) take(found []*entry) {
+func (s *scan) add(found []*entry) {
 	for _, e := range found {
 		if !s.changed[e.Name] {
 			s.found.put(e)

@@ -29,9 +29,9 @@ func sourcesOf(t *testing.T, config *rest.Config) watch.Sources {
 	return sources
 }
 
-// TestKindsThatAreNotServedHaveNoObjects holds that an API server that does not know the definitions keeps no replica from
+// TestUnservedKindsAreEmpty holds that an API server that does not know the definitions keeps no replica from
 // being ready, and that each kind is asked for again and again, and logged once.
-func TestKindsThatAreNotServedHaveNoObjects(t *testing.T) {
+func TestUnservedKindsAreEmpty(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	asked, lines := map[string]int{}, []string{}
@@ -77,11 +77,11 @@ func TestKindsThatAreNotServedHaveNoObjects(t *testing.T) {
 	}
 }
 
-// TestWhatIsGoneIsListedAnew has an API server that forgets: the rest of a list while it is read, and then the version
+// TestExpiredListsAreRestarted has an API server that forgets: the rest of a list while it is read, and then the version
 // that is watched. What is deleted meanwhile does not stay, and what is new is found.
-func TestWhatIsGoneIsListedAnew(t *testing.T) {
+func TestExpiredListsAreRestarted(t *testing.T) {
 	t.Parallel()
-	a := &forgetful{}
+	a := &expiringAPIServer{}
 	api := httptest.NewServer(a)
 	t.Cleanup(api.Close)
 	c, err := watch.New(sourcesOf(t, &rest.Config{Host: api.URL, QPS: -1}), policy.Default(), nil)
@@ -89,7 +89,7 @@ func TestWhatIsGoneIsListedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, c)
-	eventually(t, "the third list is in force", func() bool { return governs(c, "a") == "ClusterEventPolicy third@1" })
+	eventually(t, "the third list is in force", func() bool { return activePolicy(c, "a") == "ClusterEventPolicy third@1" })
 	var kept []string
 	for _, r := range c.Reports() {
 		kept = append(kept, r.Name)
@@ -100,14 +100,14 @@ func TestWhatIsGoneIsListedAnew(t *testing.T) {
 	}
 }
 
-// forgetful is an API server that has policies of the cluster only. Each of its lists has two pages.
-type forgetful struct {
+// expiringAPIServer is an API server that has policies of the cluster only. Each of its lists has two pages.
+type expiringAPIServer struct {
 	mu    sync.Mutex
 	lists int
 }
 
 // ServeHTTP implements http.Handler.
-func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *expiringAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	w.Header().Set("Content-Type", "application/json")
 	const gone = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`

@@ -11,8 +11,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Shared is a store that can decide locally for a while, and reports those decisions when it can.
-type Shared interface {
+// LocalDecider is a store that can decide locally for a while, and reports those decisions when it can.
+type LocalDecider interface {
 	// DecideLocally decides a write by the state of this replica, without waiting.
 	DecideLocally(w store.Write, l store.Limits) store.Decision
 }
@@ -20,8 +20,8 @@ type Shared interface {
 // Store is a store.Store that is always available. While the shared store is not, each bucket's OnFailure says
 // what it does.
 type Store struct {
-	asked   store.Store
-	shared  Shared
+	primary store.Store
+	local   LocalDecider
 	options Options
 }
 
@@ -31,23 +31,23 @@ type Options struct {
 	Deadline time.Duration
 	// Available reports whether the shared store is asked at all.
 	Available func() bool
-	// Decided is called for every write that was decided without the shared store, and how. Nothing else
+	// OnFallback is called for every write that was decided without the shared store, and how. Nothing else
 	// reports what is denied.
-	Decided func(ctx context.Context, how store.Failure)
+	OnFallback func(ctx context.Context, how store.FailureMode)
 }
 
 // Defaults are for a shared store on the same network, which normally answers within milliseconds.
 func Defaults() Options {
 	return Options{
-		Deadline:  50 * time.Millisecond,
-		Available: func() bool { return true },
-		Decided:   func(context.Context, store.Failure) {},
+		Deadline:   50 * time.Millisecond,
+		Available:  func() bool { return true },
+		OnFallback: func(context.Context, store.FailureMode) {},
 	}
 }
 
 // New makes a Store that asks one that replicas share, and lets shared decide locally while that does not answer.
-func New(asked store.Store, shared Shared, o Options) *Store {
-	return &Store{asked: asked, shared: shared, options: o}
+func New(asked store.Store, shared LocalDecider, o Options) *Store {
+	return &Store{primary: asked, local: shared, options: o}
 }
 
 // Decide implements store.Store. It fails only when the caller's context ends.
@@ -55,7 +55,7 @@ func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l stor
 	if s.options.Available() {
 		within, cancel := context.WithTimeout(ctx, s.options.Deadline)
 		defer cancel()
-		d, err := s.asked.Decide(within, now, w, l)
+		d, err := s.primary.Decide(within, now, w, l)
 		if err == nil || errors.Is(err, store.ErrUnconfirmed) {
 			return d, nil // it stands
 		}
@@ -65,10 +65,10 @@ func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l stor
 	}
 	denies := slices.IndexFunc(l.Quotas, func(b store.Bucket) bool { return b.OnFailure == store.DenyAll })
 	if denies >= 0 {
-		s.options.Decided(ctx, store.DenyAll)
-		return store.Decision{Verdict: store.Deny, Empty: &l.Quotas[denies]}, nil
+		s.options.OnFallback(ctx, store.DenyAll)
+		return store.Decision{Verdict: store.Deny, RefusedBy: &l.Quotas[denies]}, nil
 	}
-	s.options.Decided(ctx, store.Local)
+	s.options.OnFallback(ctx, store.Local)
 	l.Quotas = slices.DeleteFunc(slices.Clone(l.Quotas), func(b store.Bucket) bool { return b.OnFailure == store.AdmitAll })
-	return s.shared.DecideLocally(w, l), nil
+	return s.local.DecideLocally(w, l), nil
 }

@@ -23,7 +23,7 @@ type shared struct {
 	quotas int // in all that was decided locally
 }
 
-var errAway = errors.New("connection refused")
+var errUnavailable = errors.New("connection refused")
 
 func (s *shared) Decide(ctx context.Context, _ time.Time, _ store.Write, _ store.Limits) (store.Decision, error) {
 	return s.decide(ctx)
@@ -43,24 +43,24 @@ func newStore(s *shared, change func(*fallback.Options)) *fallback.Store {
 	return fallback.New(s, s, o)
 }
 
-func TestWhatDecidesWithoutTheSharedStore(t *testing.T) {
+func TestFallbackByFailureMode(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		how   []store.Failure // of each quota
+		how   []store.FailureMode // of each quota
 		want  store.Verdict
 		local int
 		asked int // quotas, by the replica itself
 	}{
-		"the replica itself":                 {[]store.Failure{store.Local}, store.Drop, 1, 1},
-		"the replica, without a quota":       {[]store.Failure{store.AdmitAll, store.Local}, store.Drop, 1, 1},
-		"a quota that denies, it is refused": {[]store.Failure{store.Local, store.DenyAll}, store.Deny, 0, 0},
+		"the replica itself":                 {[]store.FailureMode{store.Local}, store.Drop, 1, 1},
+		"the replica, without a quota":       {[]store.FailureMode{store.AdmitAll, store.Local}, store.Drop, 1, 1},
+		"a quota that denies, it is refused": {[]store.FailureMode{store.Local, store.DenyAll}, store.Deny, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &shared{decide: func(context.Context) (store.Decision, error) { return store.Decision{}, errAway }}
-			var counted []store.Failure
+			s := &shared{decide: func(context.Context) (store.Decision, error) { return store.Decision{}, errUnavailable }}
+			var counted []store.FailureMode
 			f := newStore(s, func(o *fallback.Options) {
-				o.Decided = func(_ context.Context, how store.Failure) { counted = append(counted, how) }
+				o.OnFallback = func(_ context.Context, how store.FailureMode) { counted = append(counted, how) }
 			})
 			var l store.Limits
 			for _, how := range tt.how {
@@ -74,15 +74,15 @@ func TestWhatDecidesWithoutTheSharedStore(t *testing.T) {
 			if tt.want == store.Deny {
 				want = store.DenyAll
 			}
-			if len(counted) != 1 || counted[0] != want || tt.want == store.Deny && d.Empty != &l.Quotas[1] {
-				t.Errorf("counted %v, want one %v; refused by %v", counted, want, d.Empty)
+			if len(counted) != 1 || counted[0] != want || tt.want == store.Deny && d.RefusedBy != &l.Quotas[1] {
+				t.Errorf("counted %v, want one %v; refused by %v", counted, want, d.RefusedBy)
 			}
 		})
 	}
 }
 
 // What is not confirmed stands. A caller that has gone gets no decision, and nobody decides for it.
-func TestWhatStands(t *testing.T) {
+func TestUnconfirmedDecisionStands(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -94,8 +94,8 @@ func TestWhatStands(t *testing.T) {
 	}{
 		"an answer":           {t.Context(), nil, true, 0},
 		"not confirmed":       {t.Context(), errors.Join(store.ErrUnconfirmed, context.DeadlineExceeded), true, 0},
-		"no answer":           {t.Context(), errAway, false, 1},
-		"no turn in time":     {t.Context(), store.ErrCrowded, false, 1},
+		"no answer":           {t.Context(), errUnavailable, false, 1},
+		"no turn in time":     {t.Context(), store.ErrBusy, false, 1},
 		"the caller has left": {gone, context.Canceled, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestWhatStands(t *testing.T) {
 	}
 }
 
-func TestAHangingStoreHoldsNobodyUpForLongerThanTheDeadline(t *testing.T) {
+func TestDeadlineBoundsHangingStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &shared{decide: func(ctx context.Context) (store.Decision, error) {
@@ -127,7 +127,7 @@ func TestAHangingStoreHoldsNobodyUpForLongerThanTheDeadline(t *testing.T) {
 	})
 }
 
-func TestAStoreThatIsNotAvailableIsNotAsked(t *testing.T) {
+func TestUnavailableStoreIsNotCalled(t *testing.T) {
 	t.Parallel()
 	s := &shared{decide: func(context.Context) (store.Decision, error) {
 		t.Error("it was asked")

@@ -13,8 +13,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-func TestTheBooksAreKept(t *testing.T) {
-	h := newHostile(t, MinBytes)
+func TestAccountingMatchesContents(t *testing.T) {
+	h := newAttacker(t, MinBytes)
 	rng, full := h.rng, 0
 	for i := range 30_000 {
 		a := attack{group: rng.IntN(5) == 0, namespace: rng.IntN(9) == 0, name: true, message: rng.IntN(3) == 0, reason: rng.IntN(2) == 0, spam: rng.IntN(9) == 0}
@@ -26,7 +26,7 @@ func TestTheBooksAreKept(t *testing.T) {
 			h.settle(rng.IntN(500), 0, h.anyResult)
 		}
 		if i%500 == 0 {
-			h.check()
+			h.checkAccounting()
 		}
 		if h.groups.Size() > MinBytes {
 			t.Fatalf("%d bytes are kept, want %d at most", h.groups.Size(), MinBytes)
@@ -37,8 +37,8 @@ func TestTheBooksAreKept(t *testing.T) {
 	}
 }
 
-func TestTheStoreIsFullOnlyOfWhatIsPending(t *testing.T) {
-	h := newHostile(t, MinBytes)
+func TestStoreIsFullOnlyOfPendingWrites(t *testing.T) {
+	h := newAttacker(t, MinBytes)
 	for range 5000 {
 		if !h.create(attack{group: true}) {
 			t.Fatal("full although nothing is pending")
@@ -52,28 +52,28 @@ func TestTheStoreIsFullOnlyOfWhatIsPending(t *testing.T) {
 		}
 	}
 	known, l := h.write(attack{group: true})
-	known.Group = h.claim(1, time.Hour)[0].Ref.Group
+	known.GroupKey = h.claim(1, time.Hour)[0].Ref.Group
 	for i := 0; i < 200 && h.send(known, l); i++ { // takes the place of the last one, if nothing of that is pending
 		known.Name = fmt.Sprint("more-", i)
 	}
-	if h.groups.Fits("production", 2*stepBytes) || h.groups.Size() > MinBytes {
-		t.Errorf("full although %d groups are pending of %d, in %d bytes", h.pending.groups, h.groups.Len(), h.groups.Size())
+	if h.groups.CanPin("production", 2*stepBytes) || h.groups.Size() > MinBytes {
+		t.Errorf("full although %d groups are pending of %d, in %d bytes", h.pending.count, h.groups.Len(), h.groups.Size())
 	}
 	update := known
 	update.Update = &store.Update{Stored: store.Stored{Count: 1}}
 	if h.send(known, l) || h.send(update, l) {
 		t.Error("a write of a known group has a place although none is left")
 	}
-	h.check()
+	h.checkAccounting()
 	h.settle(50, time.Hour, written)
 	if !h.create(attack{group: true}) {
 		t.Error("still full although nothing is pending of some groups any more")
 	}
-	h.check()
+	h.checkAccounting()
 }
 
 // The heap may hold a quarter more than the bound: maps and slices grow ahead.
-func TestTheStoreIsAsLargeAsItSeems(t *testing.T) {
+func TestSizeEstimateMatchesHeap(t *testing.T) {
 	tests := []struct {
 		says string
 		attack
@@ -93,14 +93,14 @@ func TestTheStoreIsAsLargeAsItSeems(t *testing.T) {
 		t.Run(test.says, func(t *testing.T) {
 			const bound = 2 << 20
 			before := heapInUse()
-			h := newHostile(t, bound)
+			h := newAttacker(t, bound)
 			for i := range 20_000 {
 				w, l := h.write(test.attack)
 				if l.Quotas = nil; test.text != "" {
 					w.Text = (fmt.Sprint(h.n) + test.text)[:100]
 				}
 				if test.drop {
-					l.Spam.Burst, l.ReservePerReason = 0, 0
+					l.SpamFilter.Burst, l.ReservePerReason = 0, 0
 				}
 				h.send(w, l) // full or not: the bound is what counts
 				if w.Name += "-"; h.n%2 == 0 {
@@ -118,31 +118,31 @@ func TestTheStoreIsAsLargeAsItSeems(t *testing.T) {
 			if h.groups.Size() < bound*3/4 {
 				t.Errorf("%d bytes are estimated: the store was not filled", h.groups.Size())
 			}
-			h.check()
+			h.checkAccounting()
 		})
 	}
 }
 
 // A quota that refuses takes no place from others that are drained, nor do quotas of another namespace: writes
 // elsewhere refill no bucket.
-func TestWritesElsewhereRefillNoQuota(t *testing.T) {
+func TestEvictionRefillsNoDrainedQuota(t *testing.T) {
 	for says, other := range map[string]func(w *store.Write, l *store.Limits){
 		"refused":              func(_ *store.Write, l *store.Limits) { l.Quotas[0].Burst = 0 },
 		"of another namespace": func(w *store.Write, _ *store.Limits) { w.Namespace = "noisy" },
 	} {
 		t.Run(says, func(t *testing.T) {
-			h := newHostile(t, MinBytes)
+			h := newAttacker(t, MinBytes)
 			drained := store.Bucket{Key: store.KeyOf("drained"), Name: "drained", Limit: store.Limit{Burst: 1, Every: 1000 * time.Hour}}
 			w, l := h.write(attack{group: true})
 			l.Quotas = []store.Bucket{drained}
 			h.send(w, l)
-			for range maxLevels * 9 / 8 {
+			for range maxBucketStates * 9 / 8 {
 				w, l := h.write(attack{group: true, name: true, quota: true})
 				other(&w, &l)
 				h.send(w, l)
 			}
-			if n := h.levels.Len(); n > maxLevels {
-				t.Errorf("%d quotas are kept, want %d at most", n, maxLevels)
+			if n := h.bucketStates.Len(); n > maxBucketStates {
+				t.Errorf("%d quotas are kept, want %d at most", n, maxBucketStates)
 			}
 			w, l = h.write(attack{group: true})
 			l.Quotas = []store.Bucket{drained}
@@ -155,12 +155,12 @@ func TestWritesElsewhereRefillNoQuota(t *testing.T) {
 }
 
 // Only the namespace whose pending writes fill its share is refused, and the error names it.
-func TestFullIsANamespaceNotTheStore(t *testing.T) {
-	h := newHostile(t, MinBytes)
+func TestErrFullNamesTheNamespace(t *testing.T) {
+	h := newAttacker(t, MinBytes)
 	var err error
 	for i := 0; err == nil && i < MinBytes; i++ {
 		w, l := h.write(attack{group: true})
-		l.Spam.Burst, l.ReservePerReason = 0, 0
+		l.SpamFilter.Burst, l.ReservePerReason = 0, 0
 		_, err = h.Decide(t.Context(), h.now, w, l)
 	}
 	if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), `namespace "production"`) {
@@ -168,17 +168,17 @@ func TestFullIsANamespaceNotTheStore(t *testing.T) {
 	}
 	for range 100 {
 		w, l := h.write(attack{group: true})
-		w.Namespace, l.Spam.Burst, l.ReservePerReason = "shop", 0, 0
+		w.Namespace, l.SpamFilter.Burst, l.ReservePerReason = "shop", 0, 0
 		if d, err := h.Decide(t.Context(), h.now, w, l); err != nil || d.Verdict != store.Drop {
 			t.Fatalf("%v, %v for another namespace, want a drop", d.Verdict, err)
 		}
 	}
-	h.check()
+	h.checkAccounting()
 }
 
 // A CREATE that a quota refuses at its first try costs the notice of that, whatever the number of objects.
-func TestAWideStormUnderAQuotaCostsOneNotice(t *testing.T) {
-	h := newHostile(t, MinBytes)
+func TestWideStormUnderQuotaMakesOneNotice(t *testing.T) {
+	h := newAttacker(t, MinBytes)
 	for range 20_000 {
 		w, l := h.write(attack{group: true, name: true, message: true, reason: true})
 		l.Quotas = []store.Bucket{{Key: store.KeyOf("quota"), Name: "quota"}}
@@ -192,7 +192,7 @@ func TestAWideStormUnderAQuotaCostsOneNotice(t *testing.T) {
 	if writes := h.claim(10, time.Hour); len(writes) != 1 || writes[0].Total != 20_000 || h.groups.Size() > 16<<10 {
 		t.Errorf("%+v in %d bytes, want a notice of 20,000", writes, h.groups.Size())
 	}
-	h.check()
+	h.checkAccounting()
 }
 
 // heapInUse is the heap after a garbage collection.
@@ -204,13 +204,13 @@ func heapInUse() int64 {
 	return int64(s.HeapAlloc)
 }
 
-func TestNothingIsPendingWhereNobodySettles(t *testing.T) {
-	s := New(Options{Bytes: MinBytes, Unsettled: true})
-	h := newHostile(t, MinBytes)
+func TestNoSettlerMeansNothingPending(t *testing.T) {
+	s := New(Options{Bytes: MinBytes, NoSettler: true})
+	h := newAttacker(t, MinBytes)
 	h.Store = s
 	for range 5000 {
 		w, l := h.write(attack{group: true, name: true})
-		l.MaxEvents = 1
+		l.SimilarThreshold = 1
 		for range 2 {
 			if w.Name += "-"; !h.send(w, l) {
 				t.Fatal("full although nothing is pending")
@@ -222,16 +222,16 @@ func TestNothingIsPendingWhereNobodySettles(t *testing.T) {
 	}
 }
 
-// TestWhatAQuotaRefusesMakesNoStateWhateverItsCount has each refused Event be about another object.
-func TestWhatAQuotaRefusesMakesNoStateWhateverItsCount(t *testing.T) {
+// TestQuotaRefusalsLeaveNoState has each refused Event be about another object.
+func TestQuotaRefusalsLeaveNoState(t *testing.T) {
 	for _, count := range []int64{1, 2, 3, math.MaxInt32} {
 		for _, first := range []time.Duration{0, -time.Hour, -24 * time.Hour} {
 			t.Run(fmt.Sprint("count ", count, ", began ", first), func(t *testing.T) {
-				h := newHostile(t, DefaultBytes)
+				h := newAttacker(t, DefaultBytes)
 				for range 2000 {
 					w, l := h.write(attack{group: true, name: true})
 					l.Quotas[0].Limit = store.Limit{Every: time.Hour}
-					w.Count, w.First = count, h.now.Add(first)
+					w.Count, w.FirstSeen = count, h.now.Add(first)
 					h.send(w, l)
 				}
 				if n := h.groups.Len(); n != 1 { // the notice
@@ -245,22 +245,22 @@ func TestWhatAQuotaRefusesMakesNoStateWhateverItsCount(t *testing.T) {
 	}
 }
 
-// TestNamesThatAQuotaRefusedCountOnce has a recorder count by one, under a name that a quota refuses at first. In the end
+// TestNamesRefusedByQuotaCountOnce has a recorder count by one, under a name that a quota refuses at first. In the end
 // notices and the stored Event report what it has counted, whenever the register of its object came to be.
-func TestNamesThatAQuotaRefusedCountOnce(t *testing.T) {
+func TestNamesRefusedByQuotaCountOnce(t *testing.T) {
 	const last = 9
 	for known := range int64(last + 1) { // before which count another Event of the object is stored
 		for passes := int64(1); passes <= last+1; passes++ { // the first count that is not refused
-			h := newHostile(t, DefaultBytes)
+			h := newAttacker(t, DefaultBytes)
 			w, l := h.write(attack{})
-			w.Name, w.First = "a", h.now
+			w.Name, w.FirstSeen = "a", h.now
 			empty := l
 			empty.Quotas = slices.Clone(l.Quotas)
 			empty.Quotas[0].Limit, empty.Quotas[0].Key = store.Limit{Every: time.Hour}, store.KeyOf("empty")
 			stored := map[string]int64{}
 			send := func(w store.Write, l store.Limits) {
 				h.now = h.now.Add(time.Second)
-				w.At = h.now
+				w.LastSeen = h.now
 				d, err := h.Decide(t.Context(), h.now, w, l)
 				if err != nil {
 					t.Fatal(err)
@@ -272,7 +272,7 @@ func TestNamesThatAQuotaRefusedCountOnce(t *testing.T) {
 			for w.Count = 1; w.Count <= last; w.Count++ {
 				if w.Count == known+1 {
 					other := w
-					other.Name, other.Exact, other.Count, other.First = "other", store.KeyOf("other"), 1, h.now
+					other.Name, other.ExactKey, other.Count, other.FirstSeen = "other", store.KeyOf("other"), 1, h.now
 					send(other, l)
 				}
 				limits := empty
@@ -281,7 +281,7 @@ func TestNamesThatAQuotaRefusedCountOnce(t *testing.T) {
 				}
 				again := w
 				if stored["a"] > 0 {
-					again.Update = &store.Update{Recorder: true, Stored: store.Stored{Count: stored["a"]}}
+					again.Update = &store.Update{ByRecorder: true, Stored: store.Stored{Count: stored["a"]}}
 				}
 				send(again, limits)
 			}
@@ -297,15 +297,15 @@ func TestNamesThatAQuotaRefusedCountOnce(t *testing.T) {
 }
 
 // The names of refused Events are part of a register, 256 at most, so the bound of registers is one of names.
-func TestRefusedNamesAreBoundedInANamespace(t *testing.T) {
+func TestRefusedNamesAreBoundedPerNamespace(t *testing.T) {
 	const registers, objects, names = 3, 10, 400
 	s := New(Options{Bytes: DefaultBytes, Bounds: store.Bounds{Buckets: 1, Registers: registers}})
 	now, refused := time.Unix(1_900_000_000, 0), int64(0)
 	for i := range objects * names {
 		object := fmt.Sprint(i % objects)
-		w := store.Write{Group: store.KeyOf(object), Namespace: "shop", Name: fmt.Sprint("e", i), Count: 1, About: store.Object{Name: object}}
-		l := store.Limits{Window: time.Hour, RepeatWindow: time.Hour, Spam: store.Bucket{
-			Key: store.KeyOf("spam", object), Of: "spam", Name: "spam filter", Limit: store.Limit{Burst: 1, Every: 1000 * time.Hour},
+		w := store.Write{GroupKey: store.KeyOf(object), Namespace: "shop", Name: fmt.Sprint("e", i), Count: 1, InvolvedObject: store.Object{Name: object}}
+		l := store.Limits{Window: time.Hour, IdenticalWindow: time.Hour, SpamFilter: store.Bucket{
+			Key: store.KeyOf("spam", object), LimitID: "spam", Name: "spam filter", Limit: store.Limit{Burst: 1, Every: 1000 * time.Hour},
 		}}
 		d, err := s.Decide(t.Context(), now, w, l)
 		if err != nil {
@@ -315,7 +315,7 @@ func TestRefusedNamesAreBoundedInANamespace(t *testing.T) {
 	}
 	known := 0
 	for _, e := range s.groups.All() {
-		known += len(e.Value.Names)
+		known += len(e.Value.RefusedNames)
 	}
 	// One notice more, of the overflow bucket.
 	if known != registers*256 || s.groups.Len() != registers+1 || refused != objects*names-registers-1 {

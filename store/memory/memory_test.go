@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
-// TestOrderIsThatOfTheSteps has many writers merge into one Event at the same time: its total says in
+// TestOrderFollowsSteps has many writers merge into one Event at the same time: its total says in
 // which order they came.
-func TestOrderIsThatOfTheSteps(t *testing.T) {
+func TestOrderFollowsSteps(t *testing.T) {
 	const writers, each = 8, 200
-	h := newHostile(t, MinBytes)
+	h := newAttacker(t, MinBytes)
 	write, l := h.write(attack{group: true})
 	decisions := make([][]store.Decision, writers)
 	var together sync.WaitGroup
@@ -26,7 +26,7 @@ func TestOrderIsThatOfTheSteps(t *testing.T) {
 		together.Go(func() {
 			for n := range each {
 				w := write
-				w.Name, w.At = fmt.Sprint(i, "-", n), time.Now()
+				w.Name, w.LastSeen = fmt.Sprint(i, "-", n), time.Now()
 				d, err := h.Decide(t.Context(), time.Now(), w, l)
 				if err != nil {
 					t.Error(err)
@@ -48,17 +48,17 @@ func TestOrderIsThatOfTheSteps(t *testing.T) {
 }
 
 // What is decided on a copy is what the store itself decides, and the store does not notice.
-func TestAForecastIsWhatHappens(t *testing.T) {
+func TestForecastMatchesDecisions(t *testing.T) {
 	for seed := range uint64(20) {
-		h := newHostile(t, DefaultBytes)
+		h := newAttacker(t, DefaultBytes)
 		h.rng = rand.New(rand.NewPCG(seed, 0))
 		var groups []store.Key
 		next := func() (store.Write, store.Limits) {
 			w, l := h.write(attack{name: h.rng.IntN(4) > 0, message: h.rng.IntN(3) == 0})
-			w.Group = store.KeyOf(fmt.Sprint("group", h.rng.IntN(5)))
-			l.MaxEvents, l.Spam.Burst = 3, 6
+			w.GroupKey = store.KeyOf(fmt.Sprint("group", h.rng.IntN(5)))
+			l.SimilarThreshold, l.SpamFilter.Burst = 3, 6
 			l.Quotas = []store.Bucket{{Key: store.KeyOf("quota"), Name: "quota", Limit: store.Limit{Burst: 15, Every: time.Minute}}}
-			groups = append(groups, w.Group, rules.NoticeKey(&l.Quotas[0]))
+			groups = append(groups, w.GroupKey, engine.NoticeKey(&l.Quotas[0]))
 			return w, l
 		}
 		for range 100 {
@@ -67,10 +67,10 @@ func TestAForecastIsWhatHappens(t *testing.T) {
 			h.send(w, l)
 		}
 		st, err := h.Peek(t.Context(), groups, []store.Key{store.KeyOf("quota"), store.KeyOf("never used")})
-		if err != nil || !st.At.Equal(h.now.Truncate(time.Microsecond)) || len(st.Levels) != 1 {
-			t.Fatalf("%d levels at %v, %v; want one at the time of the last step", len(st.Levels), st.At, err)
+		if err != nil || !st.At.Equal(h.now.Truncate(time.Microsecond)) || len(st.Buckets) != 1 {
+			t.Fatalf("%d levels at %v, %v; want one at the time of the last step", len(st.Buckets), st.At, err)
 		}
-		forecast, another := from(st), from(st)
+		forecast, another := storeFromSnapshot(st), storeFromSnapshot(st)
 		copied := map[store.Key]string{}
 		for key, g := range st.Groups {
 			copied[key] = encoded(t, g)
@@ -79,13 +79,13 @@ func TestAForecastIsWhatHappens(t *testing.T) {
 			w, l := next()
 			got, gotErr := forecast.Decide(t.Context(), h.now, w, l)
 			want, wantErr := h.Decide(t.Context(), h.now, w, l)
-			if gotErr != nil || wantErr != nil || alike(got) != alike(want) {
-				t.Fatalf("seed %d, write %d: %v, %v, want %v, %v", seed, i, alike(got), gotErr, alike(want), wantErr)
+			if gotErr != nil || wantErr != nil || describeDecision(got) != describeDecision(want) {
+				t.Fatalf("seed %d, write %d: %v, %v, want %v, %v", seed, i, describeDecision(got), gotErr, describeDecision(want), wantErr)
 			}
 		}
 		before, err := another.Peek(t.Context(), groups, []store.Key{store.KeyOf("quota")})
-		if err != nil || fmt.Sprint(before.Levels) != fmt.Sprint(st.Levels) {
-			t.Errorf("seed %d: %v, %v, want another forecast to be where it was", seed, before.Levels, err)
+		if err != nil || fmt.Sprint(before.Buckets) != fmt.Sprint(st.Buckets) {
+			t.Errorf("seed %d: %v, %v, want another forecast to be where it was", seed, before.Buckets, err)
 		}
 		for key, g := range before.Groups {
 			if encoded(t, g) != copied[key] {
@@ -95,41 +95,41 @@ func TestAForecastIsWhatHappens(t *testing.T) {
 	}
 }
 
-// from makes a store that goes on from a copy of what another holds.
-func from(st rules.State) *Store {
+// storeFromSnapshot makes a store that goes on from a copy of what another holds.
+func storeFromSnapshot(st engine.Snapshot) *Store {
 	s := New(Options{Bytes: DefaultBytes})
-	for key, v := range st.Levels {
-		s.setLevel("", &store.Bucket{Key: key}, v)
+	for key, v := range st.Buckets {
+		s.setBucketState("", &store.Bucket{Key: key}, v)
 	}
 	for key, g := range st.Groups {
-		e := s.make(g.Namespace, key)
+		e := s.create(g.Namespace, key)
 		e.Group = *g.Clone()
-		s.measure(e)
+		s.updateAccounting(e)
 	}
-	s.last = st.At
+	s.lastStep = st.At
 	return s
 }
 
-func encoded(t *testing.T, g *rules.Group) string {
+func encoded(t *testing.T, g *engine.Group) string {
 	t.Helper()
 	return string(g.Append(nil))
 }
 
-func alike(d store.Decision) string {
+func describeDecision(d store.Decision) string {
 	bucket := ""
-	if d.Empty != nil {
-		bucket = d.Empty.Name
+	if d.RefusedBy != nil {
+		bucket = d.RefusedBy.Name
 	}
-	return fmt.Sprint(d.Verdict, " into ", d.Into, " ", d.Total, " ", bucket, " ", d.Next, " ", d.Occurrences)
+	return fmt.Sprint(d.Verdict, " into ", d.MergedInto, " ", d.Total, " ", bucket, " ", d.NextToken, " ", d.Occurrences)
 }
 
-func TestPeekLeavesOutWhatIsPast(t *testing.T) {
-	h := newHostile(t, MinBytes)
+func TestPeekOmitsExpiredGroups(t *testing.T) {
+	h := newAttacker(t, MinBytes)
 	groups := []store.Key{store.KeyOf("never seen")}
 	send := func() {
 		w, l := h.write(attack{group: true})
 		h.send(w, l)
-		groups = append(groups, w.Group)
+		groups = append(groups, w.GroupKey)
 	}
 	for range 50 {
 		send()
@@ -143,23 +143,23 @@ func TestPeekLeavesOutWhatIsPast(t *testing.T) {
 }
 
 // Drops that were not reported elsewhere are in a notice, and a full store says that it has no place for them.
-func TestReports(t *testing.T) {
-	h := newHostile(t, MinBytes)
+func TestReportDrops(t *testing.T) {
+	h := newAttacker(t, MinBytes)
 	w, l := h.write(attack{group: true})
-	quota := store.Bucket{Key: store.KeyOf("quota"), Name: "quota", About: w.About}
-	drops := rules.Dropped(h.now, w, &l, &quota, 7)
+	quota := store.Bucket{Key: store.KeyOf("quota"), Name: "quota", NoticeObject: w.InvolvedObject}
+	drops := engine.NewDrops(h.now, w, &l, &quota, 7)
 	for range 2 {
-		if err := h.ReportDrops(h.now, "production", rules.NoticeKey(&quota), &drops); err != nil {
+		if err := h.ReportDrops(h.now, "production", engine.NoticeKey(&quota), &drops); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := h.ReportDrops(h.now, "production", store.KeyOf("nothing"), &rules.Drops{}); err != nil || h.groups.Len() != 1 {
+	if err := h.ReportDrops(h.now, "production", store.KeyOf("nothing"), &engine.Drops{}); err != nil || h.groups.Len() != 1 {
 		t.Errorf("%d groups, %v, after a report of nothing, want 1", h.groups.Len(), err)
 	}
 	if writes := h.claim(10, time.Hour); len(writes) != 1 || writes[0].Total != 14 {
 		t.Errorf("%+v, want a notice of 14", writes)
 	}
-	h.check()
+	h.checkAccounting()
 	var err error
 	for i := 0; err == nil && i < MinBytes; i++ {
 		err = h.ReportDrops(h.now, "production", store.KeyOf(fmt.Sprint(i)), &drops)
@@ -167,12 +167,12 @@ func TestReports(t *testing.T) {
 	if !errors.Is(err, store.ErrFull) || h.groups.Size() > MinBytes {
 		t.Errorf("%v in %d bytes, want that there is no place for more", err, h.groups.Size())
 	}
-	h.check()
+	h.checkAccounting()
 }
 
-// TestAClockThatWasAheadDelaysNoWrite has the clock be a day ahead, and then be put right. What is pending is due when it
+// TestClockSteppedBackDelaysNoWrite has the clock be a day ahead, and then be put right. What is pending is due when it
 // would be if it had happened then, whether anything more comes or not.
-func TestAClockThatWasAheadDelaysNoWrite(t *testing.T) {
+func TestClockSteppedBackDelaysNoWrite(t *testing.T) {
 	for says, tt := range map[string]struct {
 		then  func(*testing.T, *Store, store.Write, store.Limits, time.Time)
 		drops bool
@@ -184,7 +184,7 @@ func TestAClockThatWasAheadDelaysNoWrite(t *testing.T) {
 		},
 	} {
 		t.Run(says, func(t *testing.T) {
-			h := newHostile(t, DefaultBytes)
+			h := newAttacker(t, DefaultBytes)
 			h.now = epoch().Add(24 * time.Hour)
 			w, l := h.write(attack{})
 			if tt.drops {
@@ -201,7 +201,7 @@ func TestAClockThatWasAheadDelaysNoWrite(t *testing.T) {
 			if n := len(h.claim(10, 0)); n != 1 {
 				t.Errorf("%d writes are due a write interval after the clock was put right, want 1", n)
 			}
-			h.check()
+			h.checkAccounting()
 		})
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"container/heap"
 	"time"
 
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
-// pending are the groups of which something is pending, so that a claim looks at no more of them than it takes, and once
+// pendingQueues are the groups of which something is pending, so that a claim looks at no more of them than it takes, and once
 // at each turn.
-type pending struct {
-	turns  map[string]*turn
-	groups int
+type pendingQueues struct {
+	turns map[string]*turn
+	count int
 }
 
 // turn is a heap of the groups that share a turn, those that have been due for longest first. It is never empty.
@@ -22,8 +22,8 @@ type turn struct {
 	groups []*entry
 }
 
-// keep brings the place of e up to date with when something of it is due; never if at is zero.
-func (p *pending) keep(e *entry, at time.Time) {
+// update brings the place of e up to date with when something of it is due; never if at is zero.
+func (p *pendingQueues) update(e *entry, at time.Time) {
 	due := at.UnixMicro()
 	if t := e.turn; t != nil {
 		switch same := !at.IsZero() && t.name == e.Turn(); {
@@ -31,11 +31,11 @@ func (p *pending) keep(e *entry, at time.Time) {
 			return
 		case same:
 			e.due = due
-			heap.Fix(t, e.at)
+			heap.Fix(t, e.heapIndex)
 			return
 		}
-		heap.Remove(t, e.at)
-		if p.groups--; len(t.groups) == 0 {
+		heap.Remove(t, e.heapIndex)
+		if p.count--; len(t.groups) == 0 {
 			delete(p.turns, t.name)
 		}
 	}
@@ -50,26 +50,26 @@ func (p *pending) keep(e *entry, at time.Time) {
 		p.turns[name] = t
 	}
 	heap.Push(t, e)
-	p.groups++
+	p.count++
 }
 
 // all are all groups, in any order.
-func (p *pending) all() []*entry {
-	all := make([]*entry, 0, p.groups)
+func (p *pendingQueues) all() []*entry {
+	all := make([]*entry, 0, p.count)
 	for _, t := range p.turns {
 		all = append(all, t.groups...)
 	}
 	return all
 }
 
-// due is what falls due by a moment, in microseconds of Unix time. What was taken of it is pending again once putBack is
+// takeDue is what falls due by a moment, in microseconds of Unix time. What was taken of it is pending again once putBack is
 // called.
-func (p *pending) due(by int64) (due map[string]rules.Overdue, putBack func()) {
-	due = map[string]rules.Overdue{}
-	var all []*overdue
+func (p *pendingQueues) takeDue(by int64) (due map[string]engine.DueQueue, putBack func()) {
+	due = map[string]engine.DueQueue{}
+	var all []*dueIterator
 	for name, t := range p.turns {
 		if t.groups[0].due <= by {
-			o := &overdue{turn: t, by: by}
+			o := &dueIterator{turn: t, by: by}
 			due[name], all = o, append(all, o)
 		}
 	}
@@ -80,25 +80,25 @@ func (p *pending) due(by int64) (due map[string]rules.Overdue, putBack func()) {
 	}
 }
 
-// overdue takes what falls due of a turn.
-type overdue struct {
+// dueIterator takes what falls due of a turn.
+type dueIterator struct {
 	*turn
-	by    int64
-	taken []*entry
+	by     int64
+	popped []*entry
 }
 
-// Next implements rules.Overdue.
-func (o *overdue) Next() (rules.DueGroup, bool) {
+// Next implements rules.DueQueue.
+func (o *dueIterator) Next() (engine.DueGroup, bool) {
 	if len(o.groups) == 0 || o.groups[0].due > o.by {
-		return rules.DueGroup{}, false
+		return engine.DueGroup{}, false
 	}
 	e := heap.Pop(o.turn).(*entry)
-	o.taken = append(o.taken, e)
-	return rules.DueGroup{Group: e.place.Key, Turn: o.name, Due: e.due}, true
+	o.popped = append(o.popped, e)
+	return engine.DueGroup{Group: e.cacheEntry.Key, Turn: o.name, Due: e.due}, true
 }
 
-func (o *overdue) putBack() {
-	for _, e := range o.taken {
+func (o *dueIterator) putBack() {
+	for _, e := range o.popped {
 		heap.Push(o.turn, e)
 	}
 }
@@ -109,19 +109,19 @@ func (t *turn) Len() int { return len(t.groups) }
 // Less has a fixed order.
 func (t *turn) Less(i, j int) bool {
 	a, b := t.groups[i], t.groups[j]
-	return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.place.Key[:], b.place.Key[:])) < 0
+	return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.cacheEntry.Key[:], b.cacheEntry.Key[:])) < 0
 }
 
 // Swap is container/heap's.
 func (t *turn) Swap(i, j int) {
 	t.groups[i], t.groups[j] = t.groups[j], t.groups[i]
-	t.groups[i].at, t.groups[j].at = i, j
+	t.groups[i].heapIndex, t.groups[j].heapIndex = i, j
 }
 
 // Push is container/heap's.
 func (t *turn) Push(x any) {
 	e := x.(*entry)
-	e.turn, e.at = t, len(t.groups)
+	e.turn, e.heapIndex = t, len(t.groups)
 	t.groups = append(t.groups, e)
 }
 

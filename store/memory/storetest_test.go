@@ -15,11 +15,11 @@ func newMemory(t *testing.T) storetest.Subject {
 
 var seeds = storetest.SeedFlags(10, 500)
 
-func TestMemoryKeepsTheRules(t *testing.T) {
+func TestMemoryConformance(t *testing.T) {
 	storetest.Run(t, newMemory)
 }
 
-func TestMemoryKeepsItsBounds(t *testing.T) {
+func TestMemoryEnforcesBounds(t *testing.T) {
 	storetest.RunBounded(t, func(t *testing.T, b store.Bounds) storetest.Subject {
 		t.Helper()
 		return memory.New(memory.Options{Bytes: memory.DefaultBytes, Bounds: b})
@@ -27,11 +27,11 @@ func TestMemoryKeepsItsBounds(t *testing.T) {
 }
 
 // What a comparison finds must not come from chance in one of the stores.
-func TestMemoryEqualsMemory(t *testing.T) {
+func TestMemoryComparesEqualToItself(t *testing.T) {
 	storetest.Compare(t, *seeds, newMemory, newMemory)
 }
 
-func TestMemoryLosesNothing(t *testing.T) {
+func TestMemoryKeepsCountsExact(t *testing.T) {
 	for says, faults := range storetest.FaultMixes() {
 		t.Run(says, func(t *testing.T) {
 			storetest.Simulate(t, faults, *seeds, newMemory)
@@ -39,16 +39,16 @@ func TestMemoryLosesNothing(t *testing.T) {
 	}
 }
 
-func TestMemoryProtectsEtcd(t *testing.T) {
+func TestMemoryBoundsWritesInStorms(t *testing.T) {
 	storetest.Simulate(t, storetest.Faults{Storm: true}, *seeds, newMemory)
 }
 
 // Whatever another namespace writes, however small the store is, nothing changes for the others.
-func TestNoNamespaceChangesWhatAnotherGets(t *testing.T) {
+func TestNoisyNamespaceChangesNoOther(t *testing.T) {
 	small := func(t *testing.T) storetest.Subject {
 		t.Helper()
 		return memory.New(memory.Options{Bytes: memory.MinBytes})
 	}
 	few := storetest.Seeds{First: seeds.First, Runs: max(1, seeds.Runs/10), Steps: seeds.Steps}
-	storetest.Compare(t, few, newMemory, storetest.Besieged(small))
+	storetest.Compare(t, few, newMemory, storetest.WithNoisyNeighbor(small))
 }

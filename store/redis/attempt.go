@@ -9,20 +9,20 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/engine"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/rules"
 )
 
 const (
-	// losses is the number of attempts that others may get ahead of before the register is reserved for this
+	// maxConflicts is the number of attempts that others may get ahead of before the register is reserved for this
 	// replica, so that one that is farther from Redis than others has its turn.
-	losses = 4
-	// reserveMin and reserveMax bound how long it is reserved: for two round trips to Redis.
-	reserveMin, reserveMax = 3 * time.Millisecond, 20 * time.Millisecond
-	// heldPause is how long a replica waits when the register is reserved for another.
-	heldPause = time.Millisecond
-	// maxAge is how old an attempt may be when Redis carries it out, by the clock of Redis, in microseconds.
-	maxAge = int64(10 * time.Second / time.Microsecond)
+	maxConflicts = 4
+	// minReservation and maxReservation bound how long it is reserved: for two round trips to Redis.
+	minReservation, maxReservation = 3 * time.Millisecond, 20 * time.Millisecond
+	// reservedPause is how long a replica waits when the register is reserved for another.
+	reservedPause = time.Millisecond
+	// maxAttemptAge is how old an attempt may be when Redis carries it out, by the clock of Redis, in microseconds.
+	maxAttemptAge = int64(10 * time.Second / time.Microsecond)
 )
 
 var (
@@ -30,244 +30,244 @@ var (
 	errPanic   = errors.New("panic")
 )
 
-// serve makes attempts for the calls of a line, of which t is the first, until none wait. It ends them with an error if it panics.
-func (s *Store) serve(ln *line, t *attempt) {
+// runAttempts makes attempts for the calls of a line, of which t is the first, until none wait. It ends them with an error if it panics.
+func (s *Store) runAttempts(ln *cachedRegister, t *attempt) {
 	defer s.serving.Done()
 	defer func() {
 		v := recover()
 		if v != nil {
-			s.panicked(v)
+			s.reportPanic(v)
 		}
 		ln.mu.Lock()
 		if v != nil {
-			s.crashed(ln, fmt.Errorf("%w: %v", errPanic, v))
+			s.failCalls(ln, fmt.Errorf("%w: %v", errPanic, v))
 		}
-		size := ln.show()
+		size := ln.publish()
 		ln.mu.Unlock()
-		s.lines.leave(ln, size)
+		s.cache.release(ln, size)
 	}()
 	behind, took := 0, time.Duration(0) // attempts in a row that others got ahead of, and how long the last one took
-	for ; t != nil; t = s.next(ln) {
-		if behind >= losses {
-			t.reserve = min(max(2*took, reserveMin), reserveMax).Microseconds()
+	for ; t != nil; t = s.nextAttempt(ln) {
+		if behind >= maxConflicts {
+			t.reserveFor = min(max(2*took, minReservation), maxReservation).Microseconds()
 		}
 		ctx := context.Background()
 		if s.stopping.Load() {
-			ctx = redisclient.Insist(ctx)
+			ctx = redisclient.BypassBreaker(ctx)
 		}
 		within, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
-		answer, err := s.send(within, t)
+		answer, err := s.sendAttempt(within, t)
 		cancel()
 		if err != nil {
-			s.fail(t, err)
+			s.failAttempt(t, err)
 			continue
 		}
-		late, held := s.conclude(t, answer)
+		late, held := s.handleAnswer(t, answer)
 		if behind, took = behind+1, s.opts.Now().Sub(t.sent); !late {
 			behind = 0
 		}
 		if held {
-			<-time.After(heldPause)
+			<-time.After(reservedPause)
 		}
 	}
 }
 
-// panicked says of the first panic where it was.
-func (s *Store) panicked(v any) {
-	s.once.Do(func() { s.opts.Problem(fmt.Errorf("%w in the Redis store: %v\n%s", errPanic, v, debug.Stack())) })
+// reportPanic says of the first panic where it was.
+func (s *Store) reportPanic(v any) {
+	s.panicOnce.Do(func() { s.opts.OnError(fmt.Errorf("%w in the Redis store: %v\n%s", errPanic, v, debug.Stack())) })
 }
 
-// survive is deferred where a panic ends nothing but the function.
-func (s *Store) survive() {
+// recoverPanic is deferred where a panic ends nothing but the function.
+func (s *Store) recoverPanic() {
 	if v := recover(); v != nil {
-		s.panicked(v)
+		s.reportPanic(v)
 	}
 }
 
-// crashed ends what a line was at. The caller holds its lock.
-func (s *Store) crashed(ln *line, err error) {
+// failCalls ends what a line was at. The caller holds its lock.
+func (s *Store) failCalls(ln *cachedRegister, err error) {
 	if t := ln.attempt; t != nil {
-		ln.waiting = append(s.putBack(t), ln.waiting...)
+		ln.calls = append(s.requeue(t), ln.calls...)
 	}
-	finish(ln.waiting, err)
-	ln.waiting, ln.attempt, ln.local, ln.busy = nil, nil, nil, false
+	finishCalls(ln.calls, err)
+	ln.calls, ln.attempt, ln.local, ln.busy = nil, nil, nil, false
 }
 
 // attempt is what is sent to Redis to change a register.
 type attempt struct {
-	line  *line
-	since time.Time // when the oldest of items was decided
-	items []item
-	calls []*call
-	uses  uses
+	cached *cachedRegister
+	since  time.Time // when the oldest of items was decided
+	items  []item
+	calls  []*call
+	tokens tokenRequests
 	// What the register is to become, and when.
-	to      register
-	at      time.Time
-	sent    time.Time
-	lost    bool  // nobody knows whether it was carried out
-	place   int64 // until when the place of the register is kept, in seconds; 0 for as long as before
-	bounded bool  // the register is not made where the namespace has as many as it may
-	reserve int64 // for how long the register is reserved if others are ahead, in microseconds
+	next         register
+	at           time.Time
+	sent         time.Time
+	uncertain    bool  // nobody knows whether it was carried out
+	countedUntil int64 // until when the place of the register is kept, in seconds; 0 for as long as before
+	counted      bool  // the register is not made where the namespace has as many as it may
+	reserveFor   int64 // for how long the register is reserved if others are ahead, in microseconds
 
 	message
 }
 
-// next is prepare with the lock of the line.
-func (s *Store) next(ln *line) *attempt {
+// nextAttempt is prepare with the lock of the line.
+func (s *Store) nextAttempt(ln *cachedRegister) *attempt {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	return s.prepare(ln)
+	return s.prepareAttempt(ln)
 }
 
-// prepare applies what waits for a register to a copy of it. It returns nil when there is nothing to send; all calls
+// prepareAttempt applies what waits for a register to a copy of it. It returns nil when there is nothing to send; all calls
 // are then finished, and the line is no longer busy. The caller holds the lock of the line.
-func (s *Store) prepare(ln *line) (t *attempt) {
+func (s *Store) prepareAttempt(ln *cachedRegister) (t *attempt) {
 	if s.stopped.Load() {
-		finish(ln.waiting, errStopped)
-		ln.waiting = nil
+		finishCalls(ln.calls, errStopped)
+		ln.calls = nil
 	}
-	if len(ln.waiting) == 0 {
+	if len(ln.calls) == 0 {
 		ln.busy = false
 		return nil
 	}
-	with := s.wallet(ln.namespace)
-	t = &attempt{line: ln, at: with.now, calls: ln.waiting, to: register{version: s.steps.Next()}}
-	ln.attempt, ln.waiting = t, nil
+	with := s.newReservation(ln.namespace)
+	t = &attempt{cached: ln, at: with.redisTime, calls: ln.calls, next: register{version: s.steps.Next()}}
+	ln.attempt, ln.calls = t, nil
 	if wt := s.backlog.take(ln.key); wt != nil {
 		t.items, t.since = wt.all(), wt.since
 	}
-	if s.build(t, &with) {
+	if s.buildAttempt(t, &with) {
 		t.sent = s.opts.Now()
 		ln.local = nil
-		ln.show()
+		ln.publish()
 		return t
 	}
 	ln.attempt, ln.busy = nil, false
-	finish(t.calls, nil) // nothing to write, nor to wait for
+	finishCalls(t.calls, nil) // nothing to write, nor to wait for
 	return nil
 }
 
-// build makes what the register is to become, and reports whether that changes anything.
-func (s *Store) build(t *attempt, with *wallet) (changed bool) {
-	ln, group := t.line, &rules.Group{}
-	if !ln.copy.group.Expired(t.at) {
-		group = ln.copy.group.Clone()
+// buildAttempt makes what the register is to become, and reports whether that changes anything.
+func (s *Store) buildAttempt(t *attempt, with *reservation) (changed bool) {
+	ln, group := t.cached, &engine.Group{}
+	if !ln.confirmed.group.Expired(t.at) {
+		group = ln.confirmed.group.Clone()
 	}
 	for i := range t.items {
 		it := &t.items[i]
-		it.apply(group, t.at, t.to.version)
-		given := it.given.placed(ln.namespace, s.over, with.here)
-		t.uses.force(given)
-		t.bounded = t.bounded || it.op != nil || it.drops.Counted()
-		with.force(given)
+		it.apply(group, t.at, t.next.version)
+		given := it.tokens.withOverflow(ln.namespace, s.overBounds, with.localTime)
+		t.tokens.addForced(given)
+		t.counted = t.counted || it.decision != nil || it.drops.IsCounted()
+		with.forceTake(given)
 		changed = true
 	}
 	for _, c := range t.calls {
-		changed = c.step(group, t, with) || changed
-		t.bounded = t.bounded || c.Limits != nil
+		changed = c.apply(group, t, with) || changed
+		t.counted = t.counted || c.Limits != nil
 		c.attempts++
 	}
-	if !changed && len(t.uses) == 0 {
+	if !changed && len(t.tokens) == 0 {
 		return false
 	}
-	if s.opts.Unsettled {
-		group.Discard()
+	if s.opts.NoSettler {
+		group.DiscardPending()
 	}
-	group.Seen = ln.copy.seen(t.to.version, t.at.Unix())
-	t.to.group = group
-	t.place = t.to.hold(t.at)
-	s.write(t)
+	group.LastSteps = ln.confirmed.lastSteps(t.next.version, t.at.Unix())
+	t.next.group = group
+	t.countedUntil = t.next.extendCounted(t.at)
+	s.encodeAttempt(t)
 	return true
 }
 
 // Outcomes of an attempt, see step.lua.
 const (
-	unchanged  = 0
-	carriedOut = 1
-	overtaken  = 2
+	outcomeUnchanged = 0
+	outcomeApplied   = 1
+	outcomeConflict  = 2
 )
 
 // What keeps an attempt from a register, see step.lua.
 const (
-	isReserved = 1
-	hasNoPlace = 2
+	heldByReservation = 1
+	heldByBounds      = 2
 )
 
-// conclude handles the answer to an attempt. The calls are over if it was carried out, or if the register cannot be read.
-func (s *Store) conclude(t *attempt, answer []any) (behind, reserved bool) {
-	ln := t.line
+// handleAnswer handles the answer to an attempt. The calls are over if it was carried out, or if the register cannot be read.
+func (s *Store) handleAnswer(t *attempt, answer []any) (behind, reserved bool) {
+	ln := t.cached
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	var now, outcome, held int64
 	var value string
 	err := scan(answer, &now, &outcome, &held, &value)
 	if err == nil {
-		err = s.learn(ln.namespace, t.uses, answer[4:])
+		err = s.updateBuckets(ln.namespace, t.tokens, answer[4:])
 	}
-	current := t.to
-	if err == nil && outcome == overtaken {
+	current := t.next
+	if err == nil && outcome == outcomeConflict {
 		current, err = decode(value)
 	}
 	ln.attempt, ln.local = nil, nil
-	s.unreadable(ln, err)
+	s.noteUnreadable(ln, err)
 	if err != nil {
-		finish(s.putBack(t), err)
+		finishCalls(s.requeue(t), err)
 		return false, false
 	}
-	if outcome == unchanged && held == hasNoPlace {
-		s.noPlace(t)
+	if outcome == outcomeUnchanged && held == heldByBounds {
+		s.handleOverBounds(t)
 		return false, false
 	}
-	if outcome == unchanged {
-		ln.waiting = append(s.putBack(t), ln.waiting...)
-		return true, held == isReserved
+	if outcome == outcomeUnchanged {
+		ln.calls = append(s.requeue(t), ln.calls...)
+		return true, held == heldByReservation
 	}
-	ln.copy = current
-	ln.show() // before a caller goes on
-	last := current.last(s.steps.Writer)
-	if last >= number(t.to.version) { // it was, when it was sent for the first time
-		finish(t.calls, nil)
+	ln.confirmed = current
+	ln.publish() // before a caller goes on
+	last := current.lastSequence(s.steps.Process)
+	if last >= sequenceOf(t.next.version) { // it was, when it was sent for the first time
+		finishCalls(t.calls, nil)
 		return false, false
 	}
-	t.items = slices.DeleteFunc(t.items, func(it item) bool { return it.number != 0 && it.number <= last })
-	ln.waiting = append(s.putBack(t), ln.waiting...)
-	return true, held == isReserved
+	t.items = slices.DeleteFunc(t.items, func(it item) bool { return it.attempt != 0 && it.attempt <= last })
+	ln.calls = append(s.requeue(t), ln.calls...)
+	return true, held == heldByReservation
 }
 
-// unreadable says once that a register cannot be read.
-func (s *Store) unreadable(ln *line, err error) {
+// noteUnreadable says once that a register cannot be read.
+func (s *Store) noteUnreadable(ln *cachedRegister, err error) {
 	was := ln.unreadable
 	if ln.unreadable = errors.Is(err, errUnreadable); ln.unreadable && !was {
-		s.opts.Problem(fmt.Errorf("register %s of namespace %q is decided without Redis: %w", s.groupKey(ln.key), ln.namespace, err))
+		s.opts.OnError(fmt.Errorf("register %s of namespace %q is decided without Redis: %w", s.groupKey(ln.key), ln.namespace, err))
 	}
 }
 
-// fail ends calls whose attempt failed. Where nobody knows whether it was carried out, each caller gets the
+// failAttempt ends calls whose attempt failed. Where nobody knows whether it was carried out, each caller gets the
 // decision that it carried, which waits in the backlog until the register says.
-func (s *Store) fail(t *attempt, err error) {
-	ln := t.line
+func (s *Store) failAttempt(t *attempt, err error) {
+	ln := t.cached
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	ln.attempt, ln.local = nil, nil
-	ln.show()
+	ln.publish()
 	if redisclient.NotRun(err) {
-		finish(s.putBack(t), err)
+		finishCalls(s.requeue(t), err)
 		return
 	}
 	for _, c := range t.calls {
-		c.answered = true
+		c.returned = true
 	}
-	t.lost = true
-	s.putBack(t)
-	finish(t.calls, errors.Join(store.ErrUnconfirmed, err))
+	t.uncertain = true
+	s.requeue(t)
+	finishCalls(t.calls, errors.Join(store.ErrUnconfirmed, err))
 }
 
-// putBack puts what an attempt did not carry into the backlog, and returns the calls whose callers wait.
-func (s *Store) putBack(t *attempt) (waiting []*call) {
+// requeue puts what an attempt did not carry into the backlog, and returns the calls whose callers wait.
+func (s *Store) requeue(t *attempt) (waiting []*call) {
 	since, items := t.since, t.items
 	for _, c := range t.calls {
 		switch {
-		case !c.answered:
+		case !c.returned:
 			waiting = append(waiting, c)
 			continue
 		case c.Limits == nil && c.change == nil:
@@ -276,19 +276,19 @@ func (s *Store) putBack(t *attempt) (waiting []*call) {
 		if len(items) == 0 {
 			since = c.since
 		}
-		items = append(items, c.item())
+		items = append(items, c.toItem())
 	}
-	if t.lost {
+	if t.uncertain {
 		for i := range items {
-			items[i].carried(number(t.to.version))
+			items[i].markSent(sequenceOf(t.next.version))
 		}
 	}
-	s.backlog.putBack(since, t.line.namespace, t.line.key, items)
+	s.backlog.prepend(since, t.cached.namespace, t.cached.key, items)
 	return waiting
 }
 
-// finish ends calls. The caller holds the lock of their line.
-func finish(calls []*call, err error) {
+// finishCalls ends calls. The caller holds the lock of their line.
+func finishCalls(calls []*call, err error) {
 	for _, c := range calls {
 		if err != nil {
 			c.err = err

@@ -9,35 +9,35 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 // item is one change of a register that Redis does not surely know: a decision with the tokens that it took, drops for
 // its notice, or what change does.
 type item struct {
-	op     *rules.Op
-	given  uses
-	drops  rules.DropList
-	change func(g *rules.Group, now time.Time, fresh store.Key)
-	// number is that of the first attempt that carried it and whose answer was lost; 0 for none. The register has taken
+	decision *engine.DeferredDecision
+	tokens   tokenRequests
+	drops    engine.DropList
+	change   func(g *engine.Group, now time.Time, fresh store.Key)
+	// attempt is that of the first attempt that carried it and whose answer was lost; 0 for none. The register has taken
 	// it if it has taken an attempt of that number or a higher one.
-	number uint64
+	attempt uint64
 }
 
-// decided is the item of a decision. It keeps nothing of the request but what it needs, clipped.
-func decided(o *rules.Op) item {
-	it := item{op: o.Compact()}
-	if pays(o.Decision) {
-		it.given.pay(o.Limits.Quotas)
+// newDecisionItem is the item of a decision. It keeps nothing of the request but what it needs, clipped.
+func newDecisionItem(o *engine.DeferredDecision) item {
+	it := item{decision: o.Compact()}
+	if takesTokens(o.Decision) {
+		it.tokens.add(o.Limits.Quotas)
 	}
 	return it
 }
 
 // apply adds an item to a copy of its register.
-func (it *item) apply(g *rules.Group, now time.Time, fresh store.Key) {
+func (it *item) apply(g *engine.Group, now time.Time, fresh store.Key) {
 	switch {
-	case it.op != nil:
-		g.Report(now, fresh, it.op)
+	case it.decision != nil:
+		g.Apply(now, fresh, it.decision)
 	case it.change != nil:
 		it.change(g, now, fresh)
 	default:
@@ -47,88 +47,88 @@ func (it *item) apply(g *rules.Group, now time.Time, fresh store.Key) {
 	}
 }
 
-// itemBytes are those of an item without its texts; useBytes those of one bucket in it.
-const itemBytes, useBytes = 256, 48
+// itemBytes are those of an item without its texts; requestBytes those of one bucket in it.
+const itemBytes, requestBytes = 256, 48
 
 func (it *item) size() int64 {
-	n := itemBytes + int64(len(it.given))*useBytes + it.drops.Size()
-	if it.op != nil {
-		n += it.op.Size()
+	n := itemBytes + int64(len(it.tokens))*requestBytes + it.drops.Size()
+	if it.decision != nil {
+		n += it.decision.Size()
 	}
 	return n
 }
 
-// waiting is what waits for one register, in the order in which it was decided. Drops come last, in any order.
-type waiting struct {
+// registerBacklog is what waits for one register, in the order in which it was decided. Drops come last, in any order.
+type registerBacklog struct {
 	namespace string
 	since     time.Time
 	items     []item
-	joined    map[store.Key]int // of the items that others like them join, by what they have in common
-	drops     rules.DropList
+	byJoinKey map[store.Key]int // of the items that others like them join, by what they have in common
+	drops     engine.DropList
 	bytes     int64 // of items
 }
 
 // add adds an item. First occurrences are joined that were merged into one Event, or refused by one bucket for one
 // reason; others by the name of their Event.
-func (wt *waiting) add(it item) {
-	if it.op == nil && it.change == nil && it.number == 0 {
+func (wt *registerBacklog) add(it item) {
+	if it.decision == nil && it.change == nil && it.attempt == 0 {
 		for i := range it.drops {
 			wt.drops.Merge(&it.drops[i])
 		}
 		return
 	}
-	if it.op == nil || it.op.Decision.Verdict.Admits() || it.number != 0 {
+	if it.decision == nil || it.decision.Decision.Verdict.Admits() || it.attempt != 0 {
 		wt.append(it)
 		return
 	}
-	key := alike(it.op)
-	i, known := wt.joined[key]
+	key := joinKey(it.decision)
+	i, known := wt.byJoinKey[key]
 	if !known {
-		if wt.joined == nil {
-			wt.joined = map[store.Key]int{}
+		if wt.byJoinKey == nil {
+			wt.byJoinKey = map[store.Key]int{}
 		}
-		wt.joined[key] = len(wt.items)
+		wt.byJoinKey[key] = len(wt.items)
 		wt.append(it)
 		return
 	}
-	was, o := wt.items[i].op, it.op
+	was, o := wt.items[i].decision, it.decision
 	wt.bytes -= was.Size()
 	occurrences := was.Decision.Occurrences + o.Decision.Occurrences
 	switch {
-	case first(o):
+	case isFirst(o):
 		was.Join(o)
 	case o.Write.Count >= was.Write.Count:
-		more, at := was.More, was.At
+		more, at := was.Others, was.DecidedAt
 		*was = *o
-		was.More, was.At = was.More+more, at
+		was.Others, was.DecidedAt = was.Others+more, at
 	}
 	was.Decision.Occurrences = occurrences
 	wt.bytes += was.Size()
 }
 
-func (wt *waiting) append(it item) {
+func (wt *registerBacklog) append(it item) {
 	wt.items = append(wt.items, it)
 	wt.bytes += it.size()
 }
 
 // all are all its items.
-func (wt *waiting) all() []item {
+func (wt *registerBacklog) all() []item {
 	if len(wt.drops) == 0 {
 		return wt.items
 	}
 	return append(wt.items, item{drops: wt.drops})
 }
 
-// first reports whether a decision is about the first occurrence under its name.
-func first(o *rules.Op) bool { return o.Write.Count <= 1 && o.Write.Update == nil }
+// isFirst reports whether a decision is about the first occurrence under its name.
+func isFirst(o *engine.DeferredDecision) bool { return o.Write.Count <= 1 && o.Write.Update == nil }
 
-// alike is what decisions have in common that are joined.
-func alike(o *rules.Op) store.Key {
-	h := new(store.Hasher).Add(o.Decision.Verdict.String(), o.Decision.Into, o.Write.Reason, strconv.FormatBool(o.Write.Warning))
-	if o.Decision.Empty != nil {
-		h.AddKey(o.Decision.Empty.Key)
+// joinKey is what decisions have in common that are joined.
+func joinKey(o *engine.DeferredDecision) store.Key {
+	h := new(store.Hasher).Add(o.Decision.Verdict.String(), o.Decision.MergedInto, o.Write.Reason, strconv.FormatBool(o.Write.Warning))
+	if o.Decision.RefusedBy != nil {
+		h.AddKey(o.Decision.RefusedBy.Key)
 	}
-	if !first(o) {
+	if !isFirst(o) {
 		h.Add(o.Write.Name, strconv.FormatBool(o.Write.Update != nil))
 	}
 	return h.Sum()
@@ -137,63 +137,65 @@ func alike(o *rules.Op) store.Key {
 // backlog is what waits in a replica, by register, within a bound of bytes that namespaces share.
 type backlog struct {
 	mu  sync.Mutex
-	all *store.Table[*waiting]
+	lru *store.FairLRU[*registerBacklog]
 }
 
 const (
-	// backlogBytes bounds the backlog, and waitingBytes are those of a register in it without its items.
-	backlogBytes = 64 << 20
-	waitingBytes = 512
+	// backlogBytes bounds the backlog, and registerBacklogBytes are those of a register in it without its items.
+	backlogBytes         = 64 << 20
+	registerBacklogBytes = 512
 )
 
-func newBacklog(bytes int64) *backlog { return &backlog{all: store.NewTable[*waiting](bytes)} }
+func newBacklog(bytes int64) *backlog {
+	return &backlog{lru: store.NewFairLRU[*registerBacklog](bytes)}
+}
 
-// change finds or makes what waits for a register since then, and calls f to change it.
-func (b *backlog) change(since time.Time, namespace string, register store.Key, f func(*waiting)) {
+// update finds or makes what waits for a register since then, and calls f to change it.
+func (b *backlog) update(since time.Time, namespace string, register store.Key, f func(*registerBacklog)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e := b.all.Get(register)
+	e := b.lru.Get(register)
 	if e == nil {
-		e = b.all.Add(register, namespace, &waiting{namespace: namespace, since: since})
+		e = b.lru.Add(register, namespace, &registerBacklog{namespace: namespace, since: since})
 	}
 	wt := e.Value
 	f(wt)
 	if since.Before(wt.since) {
 		wt.since = since
 	}
-	b.all.Set(e, waitingBytes+wt.bytes+wt.drops.Size(), false)
+	b.lru.Update(e, registerBacklogBytes+wt.bytes+wt.drops.Size(), false)
 }
 
 // add adds an item after all others of a register.
 func (b *backlog) add(now time.Time, namespace string, register store.Key, it item) {
-	b.change(now, namespace, register, func(wt *waiting) { wt.add(it) })
+	b.update(now, namespace, register, func(wt *registerBacklog) { wt.add(it) })
 }
 
-// drop adds drops to those for the notice of a register.
-func (b *backlog) drop(now time.Time, namespace string, register store.Key, d *rules.Drops) {
-	b.change(now, namespace, register, func(wt *waiting) { wt.drops.Merge(d) })
+// addDrops adds drops to those for the notice of a register.
+func (b *backlog) addDrops(now time.Time, namespace string, register store.Key, d *engine.Drops) {
+	b.update(now, namespace, register, func(wt *registerBacklog) { wt.drops.Merge(d) })
 }
 
 // take removes and returns what waits for a register; nil for nothing.
-func (b *backlog) take(register store.Key) *waiting {
+func (b *backlog) take(register store.Key) *registerBacklog {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e := b.all.Get(register)
+	e := b.lru.Get(register)
 	if e == nil {
 		return nil
 	}
-	b.all.Remove(e)
+	b.lru.Remove(e)
 	return e.Value
 }
 
-// putBack adds items that have waited since then before all others of a register.
-func (b *backlog) putBack(since time.Time, namespace string, register store.Key, items []item) {
+// prepend adds items that have waited since then before all others of a register.
+func (b *backlog) prepend(since time.Time, namespace string, register store.Key, items []item) {
 	if len(items) == 0 {
 		return
 	}
-	b.change(since, namespace, register, func(wt *waiting) {
+	b.update(since, namespace, register, func(wt *registerBacklog) {
 		newer := *wt
-		*wt = waiting{namespace: newer.namespace, since: newer.since, drops: newer.drops}
+		*wt = registerBacklog{namespace: newer.namespace, since: newer.since, drops: newer.drops}
 		for _, it := range items {
 			wt.add(it)
 		}
@@ -203,19 +205,19 @@ func (b *backlog) putBack(since time.Time, namespace string, register store.Key,
 	})
 }
 
-// copyOf are the items that wait for a register, which are not to be changed.
-func (b *backlog) copyOf(register store.Key) []item {
+// copyItems are the items that wait for a register, which are not to be changed.
+func (b *backlog) copyItems(register store.Key) []item {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e := b.all.Get(register)
+	e := b.lru.Get(register)
 	if e == nil {
 		return nil
 	}
 	items := make([]item, 0, len(e.Value.items)+1)
 	for _, it := range e.Value.items {
-		if it.op != nil { // others may join it
-			o := *it.op
-			it.op = &o
+		if it.decision != nil { // others may join it
+			o := *it.decision
+			it.decision = &o
 		}
 		items = append(items, it)
 	}
@@ -225,33 +227,33 @@ func (b *backlog) copyOf(register store.Key) []item {
 	return items
 }
 
-// registers are those for which something has waited since then or longer, in the order of their keys. What an attempt takes
+// waitingSince are those for which something has waited since then or longer, in the order of their keys. What an attempt takes
 // to Redis waits no more.
-func (b *backlog) registers(since time.Time) []waitingRegister {
+func (b *backlog) waitingSince(since time.Time) []backlogKey {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var found []waitingRegister
-	for key, e := range b.all.All() {
+	var found []backlogKey
+	for key, e := range b.lru.All() {
 		if !e.Value.since.After(since) {
-			found = append(found, waitingRegister{key, e.Value.namespace})
+			found = append(found, backlogKey{key, e.Value.namespace})
 		}
 	}
-	slices.SortFunc(found, func(a, b waitingRegister) int { return bytes.Compare(a.key[:], b.key[:]) })
+	slices.SortFunc(found, func(a, b backlogKey) int { return bytes.Compare(a.key[:], b.key[:]) })
 	return found
 }
 
-// waitingRegister is a register for which something waits.
-type waitingRegister struct {
+// backlogKey is a register for which something waits.
+type backlogKey struct {
 	key       store.Key
 	namespace string
 }
 
 // evict removes and returns what waits for a register if it is too much; nil if not.
-func (b *backlog) evict() *store.Entry[*waiting] {
+func (b *backlog) evict() *store.Entry[*registerBacklog] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.all.Evict(0)
+	return b.lru.Evict(0)
 }
 
-// carried marks an item with the number of an attempt whose answer was lost.
-func (it *item) carried(n uint64) { it.number = cmp.Or(it.number, n) }
+// markSent marks an item with the number of an attempt whose answer was lost.
+func (it *item) markSent(n uint64) { it.attempt = cmp.Or(it.attempt, n) }

@@ -12,13 +12,13 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/engine"
 	"github.com/eventquota/eventquota/store/redis"
-	"github.com/eventquota/eventquota/store/rules"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 // A replica that stops while Redis is silent waits for what is under way, which it then hands over: nothing vanishes.
-func TestWhatIsUnderWayWhenAReplicaStopsIsHandedOver(t *testing.T) {
+func TestStopHandsOverAttemptsInFlight(t *testing.T) {
 	const merged = 5
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	var silent atomic.Bool
@@ -29,12 +29,12 @@ func TestWhatIsUnderWayWhenAReplicaStopsIsHandedOver(t *testing.T) {
 			return ctx.Err()
 		}
 		return client.Call(ctx, cmds...)
-	}), redis.Options{Prefix: "test:", Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) { unreported += d.Total }})
+	}), redis.Options{Prefix: "test:", OnUnreported: func(_ time.Time, _ string, _ store.Key, d *engine.Drops) { unreported += d.Total }})
 	l := limits(10)
-	decide(t, s, event("pod", "m", 0), l)
+	decide(t, s, eventWrite("pod", "m", 0), l)
 	silent.Store(true)
 	for n := range merged {
-		s.DecideLocally(event("pod", "m", 1+n), l)
+		s.DecideLocally(eventWrite("pod", "m", 1+n), l)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -44,8 +44,8 @@ func TestWhatIsUnderWayWhenAReplicaStopsIsHandedOver(t *testing.T) {
 	}
 }
 
-// newInterrupted makes a replica that Redis refuses while it is away, and which adds up what it cannot report.
-func newInterrupted(t *testing.T, away *atomic.Bool, unreported *int64) *redis.Store {
+// newInterruptibleStore makes a replica that Redis refuses while it is away, and which adds up what it cannot report.
+func newInterruptibleStore(t *testing.T, away *atomic.Bool, unreported *int64) *redis.Store {
 	t.Helper()
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	return redis.New(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
@@ -54,27 +54,27 @@ func newInterrupted(t *testing.T, away *atomic.Bool, unreported *int64) *redis.S
 		}
 		return client.Call(ctx, cmds...)
 	}), redis.Options{
-		Prefix: "test:", StepTimeout: patient,
-		Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) { *unreported += d.Total },
+		Prefix: "test:", StepTimeout: longTimeout,
+		OnUnreported: func(_ time.Time, _ string, _ store.Key, d *engine.Drops) { *unreported += d.Total },
 	})
 }
 
 // What is decided without Redis stays within the bound, however long the texts are, and none of it is lost.
-func TestDecisionsWithoutRedisAreBoundedInBytes(t *testing.T) {
+func TestBacklogIsBoundedInBytes(t *testing.T) {
 	const objects, each, long, most = 64, 64, 128 << 10, 160 << 20
 	var away atomic.Bool
 	var unreported int64
-	s := newInterrupted(t, &away, &unreported)
+	s := newInterruptibleStore(t, &away, &unreported)
 	text := strings.Repeat("x", long)
 	l, wanted := limits(1<<20), int64(0)
-	l.MaxEvents = 1 << 20
+	l.SimilarThreshold = 1 << 20
 	away.Store(true)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for n := range objects * each {
-		w := event(fmt.Sprint("pod-", n%objects), fmt.Sprint(n/objects/16), n)
-		w.Text, w.Reason, w.About.UID = text, text, text
+		w := eventWrite(fmt.Sprint("pod-", n%objects), fmt.Sprint(n/objects/16), n)
+		w.Text, w.Reason, w.InvolvedObject.UID = text, text, text
 		if n%2 == 1 { // which no other joins
 			w.Name, w.Count = w.Name+text[:200], 2
 		}
@@ -105,16 +105,16 @@ func TestDecisionsWithoutRedisAreBoundedInBytes(t *testing.T) {
 }
 
 // What does not fit into the backlog is handed over, of the namespace that has most.
-func TestABacklogThatIsFullIsHandedOver(t *testing.T) {
+func TestFullBacklogGoesToUnreported(t *testing.T) {
 	const bytes, decisions = 256 << 10, 2000
 	handed := map[string]int64{}
 	s := redis.New(caller(func(context.Context, ...goredis.Cmder) error { return errRefused }), redis.Options{
-		Prefix:     "test:",
-		Unreported: func(_ time.Time, namespace string, _ store.Key, d *rules.Drops) { handed[namespace] += d.Total },
-	}).Small(64<<20, bytes)
+		Prefix:       "test:",
+		OnUnreported: func(_ time.Time, namespace string, _ store.Key, d *engine.Drops) { handed[namespace] += d.Total },
+	}).SetCacheBytes(64<<20, bytes)
 	l := limits(0)
 	for n := range decisions {
-		w := event(fmt.Sprint("pod-", n), "m", n)
+		w := eventWrite(fmt.Sprint("pod-", n), "m", n)
 		if w.Namespace = "busy"; n%100 == 0 {
 			w.Namespace = "quiet"
 		}

@@ -8,90 +8,90 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
-// errNoPlace says that a register does not exist, and that its namespace has as many as it may.
-var errNoPlace = errors.New("the namespace has as many registers as it may")
+// errTooManyRegisters says that a register does not exist, and that its namespace has as many as it may.
+var errTooManyRegisters = errors.New("the namespace has as many registers as it may")
 
 const (
-	// overFor is how long a replica goes by it that there was no place for a bucket or register.
-	overFor = 5 * time.Second
-	// maxOver is of how many it knows that.
-	maxOver = 1 << 16
+	// overBoundsTTL is how long a replica goes by it that there was no place for a bucket or register.
+	overBoundsTTL = 5 * time.Second
+	// maxOverBounds is of how many it knows that.
+	maxOverBounds = 1 << 16
 )
 
-// over are the buckets and registers for which Redis had no place.
-type over struct {
+// overBounds are the buckets and registers for which Redis had no place.
+type overBounds struct {
 	mu   sync.Mutex
-	all  *store.Table[time.Time] // since when
-	last atomic.Int64            // when one was added, in microseconds
+	lru  *store.FairLRU[time.Time] // since when
+	last atomic.Int64              // when one was added, in microseconds
 }
 
-func newOver() *over { return &over{all: store.NewTable[time.Time](maxOver)} }
+func newOverBounds() *overBounds { return &overBounds{lru: store.NewFairLRU[time.Time](maxOverBounds)} }
 
-func (o *over) add(namespace string, key store.Key, here time.Time) {
+func (o *overBounds) add(namespace string, key store.Key, here time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.all.Get(key)
+	e := o.lru.Get(key)
 	if e == nil {
-		e = o.all.Add(key, namespace, here)
+		e = o.lru.Add(key, namespace, here)
 	}
 	e.Value = here
-	o.all.Set(e, 1, false)
-	o.all.Shrink(0)
+	o.lru.Update(e, 1, false)
+	o.lru.Shrink(0)
 	o.last.Store(here.UnixMicro())
 }
 
 // has reports whether there was no place for a key a short time ago.
-func (o *over) has(key store.Key, here time.Time) bool {
-	if here.UnixMicro()-o.last.Load() >= overFor.Microseconds() {
+func (o *overBounds) has(key store.Key, here time.Time) bool {
+	if here.UnixMicro()-o.last.Load() >= overBoundsTTL.Microseconds() {
 		return false
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.all.Get(key)
+	e := o.lru.Get(key)
 	switch {
 	case e == nil:
 		return false
-	case here.Sub(e.Value) < overFor:
+	case here.Sub(e.Value) < overBoundsTTL:
 		return true
 	}
-	o.all.Remove(e)
+	o.lru.Remove(e)
 	return false
 }
 
 // forget forgets that there was no place for a key.
-func (o *over) forget(key store.Key) {
+func (o *overBounds) forget(key store.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e := o.all.Get(key); e != nil {
-		o.all.Remove(e)
+	if e := o.lru.Get(key); e != nil {
+		o.lru.Remove(e)
 	}
 }
 
 // Kinds of the keys of what is counted for a namespace.
-const registersOf, bucketsOf = "ng:", "nq:"
+const registersPrefix, bucketsPrefix = "ng:", "nq:"
 
 func (s *Store) registersKey(namespace string) string {
-	return string(s.appendName(nil, registersOf, namespace))
+	return string(s.appendName(nil, registersPrefix, namespace))
 }
 
 func (s *Store) bucketsKey(namespace string) string {
-	return string(s.appendName(nil, bucketsOf, namespace))
+	return string(s.appendName(nil, bucketsPrefix, namespace))
 }
 
 func (s *Store) appendName(b []byte, kind, namespace string) []byte {
 	return append(append(append(b, s.prefix...), kind...), namespace...)
 }
 
-// overflow puts overflow buckets in the place of those for which Redis had no place.
-func (s *Store) overflow(namespace string, l *store.Limits, here time.Time) {
-	l.Overflow(namespace, func(b *store.Bucket) bool { return !s.over.has(b.Key, here) })
+// useOverflow puts overflow buckets in the place of those for which Redis had no place.
+func (s *Store) useOverflow(namespace string, l *store.Limits, here time.Time) {
+	l.UseOverflow(namespace, func(b *store.Bucket) bool { return !s.overBounds.has(b.Key, here) })
 }
 
-// overflown is the first of quotas in whose place an overflow bucket has come.
-func overflown(before, after []store.Bucket) *store.Bucket {
+// firstOverflowed is the first of quotas in whose place an overflow bucket has come.
+func firstOverflowed(before, after []store.Bucket) *store.Bucket {
 	if len(before) == 0 || len(after) > 0 && &before[0] == &after[0] {
 		return nil
 	}
@@ -103,31 +103,31 @@ func overflown(before, after []store.Bucket) *store.Bucket {
 	return nil
 }
 
-// noPlace ends an attempt for whose register there is no place. Its callers decide without one. What was decided before goes
-// where it is reported without one: drops of a bucket to the notice of its overflow bucket, all else to Options.Unreported. The
+// handleOverBounds ends an attempt for whose register there is no place. Its callers decide without one. What was decided before goes
+// where it is reported without one: drops of a bucket to the notice of its overflow bucket, all else to Options.OnUnreported. The
 // caller holds the lock of the line.
-func (s *Store) noPlace(t *attempt) {
-	ln := t.line
-	s.over.add(ln.namespace, ln.key, s.opts.Now())
-	waiting := s.putBack(t)
-	defer finish(waiting, errNoPlace)
+func (s *Store) handleOverBounds(t *attempt) {
+	ln := t.cached
+	s.overBounds.add(ln.namespace, ln.key, s.opts.Now())
+	waiting := s.requeue(t)
+	defer finishCalls(waiting, errTooManyRegisters)
 	wt := s.backlog.take(ln.key)
 	if wt == nil {
 		return
 	}
-	wt.drops = slices.DeleteFunc(wt.drops, func(d rules.Drops) bool {
+	wt.drops = slices.DeleteFunc(wt.drops, func(d engine.Drops) bool {
 		register, ok := d.Overflow()
 		if ok {
-			s.backlog.drop(wt.since, wt.namespace, register, &d)
+			s.backlog.addDrops(wt.since, wt.namespace, register, &d)
 		}
 		return ok
 	})
 	s.spill(ln.key, wt)
 }
 
-// full reports whether there is no place here for what was decided about one more register of a namespace.
-func (b *backlog) full(namespace string, register store.Key, most int) bool {
+// isFull reports whether there is no place here for what was decided about one more register of a namespace.
+func (b *backlog) isFull(namespace string, register store.Key, most int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.all.Get(register) == nil && b.all.Held(namespace) >= most
+	return b.lru.Get(register) == nil && b.lru.LenOf(namespace) >= most
 }

@@ -11,46 +11,46 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/engine"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/rules"
 	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
 // newBounded makes a replica whose namespaces may have few buckets and registers. It hands over what it cannot report.
-func newBounded(t *testing.T, client redisclient.Caller, b store.Bounds, unreported func(d *rules.Drops)) *redis.Store {
+func newBounded(t *testing.T, client redisclient.Caller, b store.Bounds, unreported func(d *engine.Drops)) *redis.Store {
 	t.Helper()
 	return redis.New(client, redis.Options{
-		Prefix: "test:", StepTimeout: patient, Bounds: b,
-		Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) { unreported(d) },
+		Prefix: "test:", StepTimeout: longTimeout, Bounds: b,
+		OnUnreported: func(_ time.Time, _ string, _ store.Key, d *engine.Drops) { unreported(d) },
 	})
 }
 
-// none fails a test in which all can be reported.
-func none(t *testing.T) func(d *rules.Drops) {
+// failOnUnreported fails a test in which all can be reported.
+func failOnUnreported(t *testing.T) func(d *engine.Drops) {
 	t.Helper()
-	return func(d *rules.Drops) { t.Errorf("%d occurrences are not reported", d.Total) }
+	return func(d *engine.Drops) { t.Errorf("%d occurrences are not reported", d.Total) }
 }
 
 // within puts an Event into a namespace.
 func within(namespace string, w store.Write) store.Write {
-	w.Namespace, w.About.Namespace = namespace, namespace
-	w.Group, w.Object = store.KeyOf("group", namespace, w.About.Name), store.KeyOf("object", namespace, w.About.Name)
-	w.Exact = store.KeyOf("exact", namespace, w.About.Name, w.Text)
+	w.Namespace, w.InvolvedObject.Namespace = namespace, namespace
+	w.GroupKey, w.ObjectKey = store.KeyOf("group", namespace, w.InvolvedObject.Name), store.KeyOf("object", namespace, w.InvolvedObject.Name)
+	w.ExactKey = store.KeyOf("exact", namespace, w.InvolvedObject.Name, w.Text)
 	return w
 }
 
 // eachObject adds a quota that is keyed by object to limits whose spam filter has an overflow bucket.
 func eachObject(l store.Limits, w *store.Write, burst int) store.Limits {
 	b := quota(burst)
-	b.Name, b.Key, b.Of, b.About = "each", store.KeyOf("each", w.Namespace, w.About.Name), "each", w.About
-	l.Spam.Of, l.Spam.About = "spam filter", w.About
+	b.Name, b.Key, b.LimitID, b.NoticeObject = "each", store.KeyOf("each", w.Namespace, w.InvolvedObject.Name), "each", w.InvolvedObject
+	l.SpamFilter.LimitID, l.SpamFilter.NoticeObject = "spam filter", w.InvolvedObject
 	return withQuota(l, b)
 }
 
-// keys counts the keys of a Redis, and those of each kind.
-func keys(t *testing.T, client goredis.UniversalClient) (n int64, kinds map[string]int) {
+// countKeys counts the keys of a Redis, and those of each kind.
+func countKeys(t *testing.T, client goredis.UniversalClient) (n int64, kinds map[string]int) {
 	t.Helper()
 	n, err := client.DBSize(t.Context()).Result()
 	if err != nil {
@@ -67,14 +67,14 @@ func keys(t *testing.T, client goredis.UniversalClient) (n int64, kinds map[stri
 
 // One account makes Events about any number of objects, at several replicas at once. What Redis keeps is bounded, each
 // refusal is reported, and to another namespace nothing happens.
-func TestANamespaceMakesNoMoreThanItsBounds(t *testing.T) {
+func TestNamespaceBounds(t *testing.T) {
 	const objects, buckets, registers = 1500, 40, 60
 	server := redistest.Start(t, redistest.Options{})
 	var replicas []*redis.Store
 	for range 2 {
-		replicas = append(replicas, newBounded(t, connect(t, server.Addr()), store.Bounds{Buckets: buckets, Registers: registers}, none(t)))
+		replicas = append(replicas, newBounded(t, connect(t, server.Addr()), store.Bounds{Buckets: buckets, Registers: registers}, failOnUnreported(t)))
 	}
-	good := within("good", event("web", "m", 0))
+	good := within("good", eventWrite("web", "m", 0))
 	decide(t, replicas[0], good, eachObject(limits(10), &good, 9))
 	level := func() string {
 		return server.Client().Get(t.Context(), replicas[0].QuotaKey(store.KeyOf("each", "good", "web"))).Val()
@@ -83,7 +83,7 @@ func TestANamespaceMakesNoMoreThanItsBounds(t *testing.T) {
 	var admitted, reported, refused atomic.Int64
 	storetest.AtOnce(objects, func(i int) {
 		for n := range 2 {
-			w := within("evil", event(fmt.Sprint("pod-", i), fmt.Sprint(n), n))
+			w := within("evil", eventWrite(fmt.Sprint("pod-", i), fmt.Sprint(n), n))
 			d := decide(t, replicas[i%2], w, eachObject(limits(10), &w, 1))
 			if d.Verdict.Admits() {
 				admitted.Add(1)
@@ -98,7 +98,7 @@ func TestANamespaceMakesNoMoreThanItsBounds(t *testing.T) {
 		}
 	}
 	// The overflow bucket of each of the two limits; that of the spam filter admits ten. Notices of buckets are registers too.
-	n, kinds := keys(t, server.Client())
+	n, kinds := countKeys(t, server.Client())
 	if kinds["q"] > buckets+2+1 || kinds["g"] > registers+2+1 || n > int64(buckets+registers+2+2+2+4+1) {
 		t.Errorf("%d keys: %v; want %d buckets and %d registers at most, and few others", n, kinds, buckets, registers)
 	}
@@ -112,8 +112,8 @@ func TestANamespaceMakesNoMoreThanItsBounds(t *testing.T) {
 		t.Errorf("the bucket of another namespace is %q, want %q as before", after, before)
 	}
 	for i := range 20 {
-		w := within("good", event(fmt.Sprint("web-", i), "m", 0))
-		if d := decide(t, replicas[1], w, eachObject(limits(10), &w, 9)); d.Verdict != store.Admit || d.NoPlace != nil || d.Unrecorded {
+		w := within("good", eventWrite(fmt.Sprint("web-", i), "m", 0))
+		if d := decide(t, replicas[1], w, eachObject(limits(10), &w, 9)); d.Verdict != store.Admit || d.Overflowed != nil || d.Untracked {
 			t.Fatalf("an Event of another namespace: %+v", d)
 		}
 	}
@@ -121,13 +121,13 @@ func TestANamespaceMakesNoMoreThanItsBounds(t *testing.T) {
 
 // Events about the cluster's objects come from any namespace, and notices about these are in default. They count where the
 // Events are.
-func TestNobodyMovesAnotherNamespaceOverItsBounds(t *testing.T) {
+func TestBoundsCountTheEventsNamespace(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
-	s := newBounded(t, client, store.Bounds{Buckets: 100, Registers: 10}, none(t))
+	s := newBounded(t, client, store.Bounds{Buckets: 100, Registers: 10}, failOnUnreported(t))
 	for i := range 30 {
 		for n := range 2 {
-			w := within("evil", event(fmt.Sprint("node-", i), fmt.Sprint(n), n))
-			w.About = store.Object{Kind: "Node", Name: w.About.Name}
+			w := within("evil", eventWrite(fmt.Sprint("node-", i), fmt.Sprint(n), n))
+			w.InvolvedObject = store.Object{Kind: "Node", Name: w.InvolvedObject.Name}
 			decide(t, s, w, eachObject(limits(10), &w, 1))
 		}
 	}
@@ -153,26 +153,26 @@ func TestNobodyMovesAnotherNamespaceOverItsBounds(t *testing.T) {
 }
 
 // A bucket or register that has no place costs a trip once in a while, and no trip where the overflow bucket is empty.
-func TestWhatIsBeyondTheBoundsIsRefusedWithoutATrip(t *testing.T) {
+func TestOverBoundsIsCached(t *testing.T) {
 	var calls atomic.Int64
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s := newBounded(t, caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
 		calls.Add(1)
 		return client.Call(ctx, cmds...)
-	}), store.Bounds{Buckets: 1, Registers: 2}, none(t))
+	}), store.Bounds{Buckets: 1, Registers: 2}, failOnUnreported(t))
 	send := func(object string, n int) store.Decision {
-		w := within("evil", event(object, fmt.Sprint(n), n))
+		w := within("evil", eventWrite(object, fmt.Sprint(n), n))
 		return decide(t, s, w, eachObject(limits(2), &w, 1))
 	}
 	send("0", 0) // has its bucket
 	send("1", 1) // takes the overflow bucket's
 	d := send("2", 2)
-	if d.Verdict != store.Drop || d.Empty.Name != "each (overflow)" || d.NoPlace == nil {
+	if d.Verdict != store.Drop || d.RefusedBy.Name != "each (overflow)" || d.Overflowed == nil {
 		t.Fatalf("%+v, want a refusal by the overflow bucket", d)
 	}
 	before := calls.Load()
 	for n := range 50 {
-		if d := send("2", n); d.Verdict != store.Drop || !d.Unasked {
+		if d := send("2", n); d.Verdict != store.Drop || !d.FromCache {
 			t.Fatalf("%+v, want a refusal without a trip", d)
 		}
 	}
@@ -182,18 +182,18 @@ func TestWhatIsBeyondTheBoundsIsRefusedWithoutATrip(t *testing.T) {
 }
 
 // The sets of a namespace live as long as what they count, and no longer for ever. One that was lost is made again.
-func TestTheSetsOfANamespaceExpireAndComeBack(t *testing.T) {
+func TestBoundsSetsExpire(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
-	s := newBounded(t, client, store.Bounds{Buckets: 2, Registers: 2}, none(t))
-	w := within("shop", event("pod", "m", 0))
+	s := newBounded(t, client, store.Bounds{Buckets: 2, Registers: 2}, failOnUnreported(t))
+	w := within("shop", eventWrite("pod", "m", 0))
 	l := eachObject(limits(10), &w, 5)
 	send := func(n int) store.Decision {
-		w := within("shop", event("pod", fmt.Sprint(n), n))
+		w := within("shop", eventWrite("pod", fmt.Sprint(n), n))
 		return decide(t, s, w, l)
 	}
 	for n := range 3 {
 		send(n)
-		for set, counted := range map[string]string{s.RegistersKey("shop"): s.GroupKey(w.Group), s.BucketsKey("shop"): s.QuotaKey(l.Quotas[0].Key)} {
+		for set, counted := range map[string]string{s.RegistersKey("shop"): s.GroupKey(w.GroupKey), s.BucketsKey("shop"): s.QuotaKey(l.Quotas[0].Key)} {
 			lives, longer := client.PTTL(t.Context(), counted).Val(), client.PTTL(t.Context(), set).Val()
 			if lives <= 0 || longer < lives-time.Second {
 				t.Errorf("%s lives for %v, want at least %v", set, longer, lives)
@@ -212,19 +212,19 @@ func TestTheSetsOfANamespaceExpireAndComeBack(t *testing.T) {
 
 // What replicas have decided without Redis, and for which Redis has no place then, is reported all the same, and its tokens
 // are those of the overflow bucket.
-func TestWhatWasDecidedWithoutRedisBeyondTheBoundsIsReported(t *testing.T) {
+func TestLocalDecisionsOverBoundsAreReported(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	bounds := store.Bounds{Buckets: 2, Registers: 2}
-	other := newBounded(t, client, bounds, none(t))
+	other := newBounded(t, client, bounds, failOnUnreported(t))
 	for i := range 2 {
-		w := within("shop", event(fmt.Sprint("known-", i), "m", 0))
+		w := within("shop", eventWrite(fmt.Sprint("known-", i), "m", 0))
 		decide(t, other, w, eachObject(limits(10), &w, 5))
 	}
 	handed := int64(0)
-	s := newBounded(t, client, bounds, func(d *rules.Drops) { handed += d.Total })
+	s := newBounded(t, client, bounds, func(d *engine.Drops) { handed += d.Total })
 	for n := range 5 { // one is admitted, and four are merged
-		w := within("shop", event("new", "m", n))
-		if d := s.DecideLocally(w, eachObject(limits(10), &w, 3)); d.Unrecorded || d.NoPlace != nil {
+		w := within("shop", eventWrite("new", "m", n))
+		if d := s.DecideLocally(w, eachObject(limits(10), &w, 3)); d.Untracked || d.Overflowed != nil {
 			t.Fatalf("%+v, want a decision by what the replica knows", d)
 		}
 	}
@@ -234,26 +234,26 @@ func TestWhatWasDecidedWithoutRedisBeyondTheBoundsIsReported(t *testing.T) {
 	if handed != 4 || s.Waiting() != 0 {
 		t.Errorf("%d occurrences are handed over and %d registers wait, want the 4 that were merged and none", handed, s.Waiting())
 	}
-	if n, kinds := keys(t, client); kinds["g"] != 2 || kinds["q"] > 3 {
+	if n, kinds := countKeys(t, client); kinds["g"] != 2 || kinds["q"] > 3 {
 		t.Errorf("%d keys: %v", n, kinds)
 	}
 }
 
 // Without Redis, a replica keeps to the same bounds.
-func TestAReplicaAloneKeepsToTheBounds(t *testing.T) {
+func TestLocalDecisionsRespectBounds(t *testing.T) {
 	s := newBounded(t, caller(func(context.Context, ...goredis.Cmder) error { return errRefused }),
-		store.Bounds{Buckets: 3, Registers: 5}, none(t))
+		store.Bounds{Buckets: 3, Registers: 5}, failOnUnreported(t))
 	var admitted, unrecorded, noPlace int
 	for i := range 20 {
-		w := within("evil", event(fmt.Sprint(i), "m", 0))
+		w := within("evil", eventWrite(fmt.Sprint(i), "m", 0))
 		d := s.DecideLocally(w, eachObject(limits(100), &w, 1))
 		if d.Verdict.Admits() {
 			admitted++
 		}
-		if d.Unrecorded {
+		if d.Untracked {
 			unrecorded++
 		}
-		if d.NoPlace != nil {
+		if d.Overflowed != nil {
 			noPlace++
 		}
 	}
@@ -261,29 +261,29 @@ func TestAReplicaAloneKeepsToTheBounds(t *testing.T) {
 		t.Errorf("%d admitted, %d without a bucket, %d without a register; want 4 and 17", admitted, noPlace, unrecorded)
 	}
 	for i := range 20 {
-		w := within("wide", event(fmt.Sprint(i), "m", 0))
+		w := within("wide", eventWrite(fmt.Sprint(i), "m", 0))
 		l := limits(2)
-		l.Spam.Of = "spam filter"
-		if d := s.DecideLocally(w, l); d.Unrecorded != (i >= 5) || d.Verdict.Admits() != (i < 5+2) {
+		l.SpamFilter.LimitID = "spam filter"
+		if d := s.DecideLocally(w, l); d.Untracked != (i >= 5) || d.Verdict.Admits() != (i < 5+2) {
 			t.Errorf("Event %d: %+v", i, d)
 		}
 	}
-	w := within("good", event("web", "m", 0))
-	if d := s.DecideLocally(w, eachObject(limits(10), &w, 1)); d.Verdict != store.Admit || d.NoPlace != nil || d.Unrecorded {
+	w := within("good", eventWrite("web", "m", 0))
+	if d := s.DecideLocally(w, eachObject(limits(10), &w, 1)); d.Verdict != store.Admit || d.Overflowed != nil || d.Untracked {
 		t.Errorf("an Event of another namespace: %+v", d)
 	}
 }
 
 // Tokens that a replica has given without Redis, of a bucket for which Redis has no place then, are the overflow bucket's.
-func TestTokensGivenWithoutRedisAreTheOverflowBuckets(t *testing.T) {
+func TestLocalTokensCountInOverflowBucket(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	bounds := store.Bounds{Buckets: 1, Registers: 10}
-	w := within("shop", event("known", "m", 0))
-	decide(t, newBounded(t, client, bounds, none(t)), w, eachObject(limits(10), &w, 5))
-	s := newBounded(t, client, bounds, none(t))
+	w := within("shop", eventWrite("known", "m", 0))
+	decide(t, newBounded(t, client, bounds, failOnUnreported(t)), w, eachObject(limits(10), &w, 5))
+	s := newBounded(t, client, bounds, failOnUnreported(t))
 	var l store.Limits
 	for n := range 2 {
-		w := within("shop", event("new", fmt.Sprint(n), n))
+		w := within("shop", eventWrite("new", fmt.Sprint(n), n))
 		l = eachObject(limits(10), &w, 3)
 		if d := s.DecideLocally(w, l); d.Verdict != store.Admit {
 			t.Fatalf("%+v, want it admitted", d)
@@ -295,7 +295,7 @@ func TestTokensGivenWithoutRedisAreTheOverflowBuckets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := state.Levels[overflow.Key].Tokens(overflow.Limit, state.At); got != 1 || len(state.Levels) != 1 {
-		t.Errorf("the overflow bucket has %d tokens, of %d buckets; want 1 of 3, and no other", got, len(state.Levels))
+	if got := state.Buckets[overflow.Key].Tokens(overflow.Limit, state.At); got != 1 || len(state.Buckets) != 1 {
+		t.Errorf("the overflow bucket has %d tokens, of %d buckets; want 1 of 3, and no other", got, len(state.Buckets))
 	}
 }

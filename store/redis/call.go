@@ -7,67 +7,67 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 // call is one change of a register that waits for an attempt: a write to decide or what change does. One without
 // either makes the attempt for what waits for the register.
 type call struct {
-	namespace string
-	rules.Op  // a write to decide, with what was decided
-	change    func(g *rules.Group, now time.Time, fresh store.Key)
+	namespace               string
+	engine.DeferredDecision // a write to decide, with what was decided
+	change                  func(g *engine.Group, now time.Time, fresh store.Key)
 
 	since time.Time
 	done  chan struct{} // closed when it is over
 	// Under the lock of the line:
 	attempts int  // that carried the decision; with one or more it may stand
-	answered bool // the caller has returned with that decision
+	returned bool // the caller has returned with that decision
 	err      error
 
-	alone [1]*call // what waits for a line, where it is only this
+	buffer [1]*call // what waits for a line, where it is only this
 }
 
-// step applies c to a copy of its register, and reports whether that changed anything.
-func (c *call) step(g *rules.Group, t *attempt, with *wallet) (changed bool) {
+// apply applies c to a copy of its register, and reports whether that changed anything.
+func (c *call) apply(g *engine.Group, t *attempt, with *reservation) (changed bool) {
 	switch {
 	case c.change != nil:
-		c.change(g, t.at, t.to.version)
+		c.change(g, t.at, t.next.version)
 		return true
 	case c.Limits == nil:
 		return false
 	}
-	c.At = t.at
-	with.store.overflow(c.namespace, c.Limits, with.here)
-	c.Decision, changed = g.Decide(t.at, t.to.version, c.Write, c.Limits, with.ask(c.Limits.Quotas))
-	if pays(c.Decision) {
-		with.pay(c.Limits.Quotas)
-		t.uses.pay(c.Limits.Quotas)
+	c.DecidedAt = t.at
+	with.store.useOverflow(c.namespace, c.Limits, with.localTime)
+	c.Decision, changed = g.Decide(t.at, t.next.version, c.Write, c.Limits, with.check(c.Limits.Quotas))
+	if takesTokens(c.Decision) {
+		with.take(c.Limits.Quotas)
+		t.tokens.add(c.Limits.Quotas)
 	}
 	return changed
 }
 
-// item is c, once its caller has returned with what was decided.
-func (c *call) item() item {
+// toItem is c, once its caller has returned with what was decided.
+func (c *call) toItem() item {
 	if c.Limits != nil {
-		return decided(&c.Op)
+		return newDecisionItem(&c.DeferredDecision)
 	}
 	return item{change: c.change}
 }
 
-// do makes a call and waits for it. A caller whose time is up gets the decision that the last attempt carried, and the
+// submit makes a call and waits for it. A caller whose time is up gets the decision that the last attempt carried, and the
 // call goes on without it. If Redis has not answered any attempt, the error is store.ErrUnconfirmed. If no attempt has
-// carried it, the error is store.ErrCrowded, unless Redis was silent all the time.
-func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision, error) {
+// carried it, the error is store.ErrBusy, unless Redis was silent all the time.
+func (s *Store) submit(ctx context.Context, key store.Key, c *call) (store.Decision, error) {
 	c.done = make(chan struct{})
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	c.since = s.opts.Now()
-	s.use(c.namespace, key, func(ln *line) {
-		if ln.waiting == nil {
-			ln.waiting = c.alone[:0]
+	s.withRegister(c.namespace, key, func(ln *cachedRegister) {
+		if ln.calls == nil {
+			ln.calls = c.buffer[:0]
 		}
-		ln.waiting = append(ln.waiting, c)
-		s.begin(ln)
+		ln.calls = append(ln.calls, c)
+		s.startServing(ln)
 	})
 	select {
 	case <-c.done:
@@ -76,32 +76,32 @@ func (s *Store) do(ctx context.Context, key store.Key, c *call) (store.Decision,
 	}
 	var d store.Decision
 	var err error
-	s.use(c.namespace, key, func(ln *line) { d, err = s.abandon(ctx, ln, c) })
+	s.withRegister(c.namespace, key, func(ln *cachedRegister) { d, err = s.abandon(ctx, ln, c) })
 	return d, err
 }
 
 // abandon is what a caller gets whose time is up.
-func (s *Store) abandon(ctx context.Context, ln *line, c *call) (store.Decision, error) {
+func (s *Store) abandon(ctx context.Context, ln *cachedRegister, c *call) (store.Decision, error) {
 	select {
 	case <-c.done:
 		return c.Decision, c.err
 	default:
 	}
-	waits := slices.Contains(ln.waiting, c)
-	ln.waiting = slices.DeleteFunc(ln.waiting, func(other *call) bool { return other == c })
-	c.answered = c.attempts > 0 && (c.Limits != nil || !waits)
-	if c.answered && waits { // it is not decided again
-		s.backlog.add(c.since, ln.namespace, ln.key, c.item())
+	waits := slices.Contains(ln.calls, c)
+	ln.calls = slices.DeleteFunc(ln.calls, func(other *call) bool { return other == c })
+	c.returned = c.attempts > 0 && (c.Limits != nil || !waits)
+	if c.returned && waits { // it is not decided again
+		s.backlog.add(c.since, ln.namespace, ln.key, c.toItem())
 		ln.local = nil
 	}
 	switch {
-	case c.answered && c.attempts > 1 && c.Limits != nil:
+	case c.returned && c.attempts > 1 && c.Limits != nil:
 		return c.Decision, nil // others got ahead
-	case c.answered:
+	case c.returned:
 		return c.Decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
 	}
 	if ln.attempt != nil && !ln.attempt.sent.After(c.since) {
 		return store.Decision{}, fmt.Errorf("no answer to the attempt before: %w", ctx.Err())
 	}
-	return store.Decision{}, fmt.Errorf("%w: %w", store.ErrCrowded, ctx.Err())
+	return store.Decision{}, fmt.Errorf("%w: %w", store.ErrBusy, ctx.Err())
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 // correctAfter is how far ahead a write may be due before it is looked at whether a clock of Redis that was ahead has said so.
@@ -16,14 +16,14 @@ const correctAfter = time.Minute
 // correct looks at a part of what is due much later, the next one each time, and corrects what a clock that was ahead has left
 // in it. So once the clock of Redis is right, also on another server, it delays nothing for longer than that takes.
 func (s *Store) correct(ctx context.Context) error {
-	from := s.corrected.Load()
-	later, err := s.page(ctx, correctAfter, math.MaxInt64, from, readAtOnce)
+	from := s.correctOffset.Load()
+	later, err := s.page(ctx, correctAfter, math.MaxInt64, from, registersPerRead)
 	if err != nil {
 		return err
 	}
-	s.corrected.Store(from + readAtOnce)
+	s.correctOffset.Store(from + registersPerRead)
 	if !later.full {
-		s.corrected.Store(0)
+		s.correctOffset.Store(0)
 	}
 	if len(later.due) == 0 {
 		return nil
@@ -42,10 +42,10 @@ func (s *Store) correct(ctx context.Context) error {
 			continue // as whoever decides on it says
 		}
 		due := r.group.Due()
-		if r.group.Correct(now); r.group.Due().Equal(due) {
+		if r.group.CorrectTimes(now); r.group.Due().Equal(due) {
 			continue
 		}
-		correct := func(g *rules.Group, now time.Time, _ store.Key) { g.Correct(now) }
+		correct := func(g *engine.Group, now time.Time, _ store.Key) { g.CorrectTimes(now) }
 		if err := s.change(ctx, d.Namespace(), d.Group, correct); err != nil && !errors.Is(err, store.ErrUnconfirmed) {
 			return err
 		}

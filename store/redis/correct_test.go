@@ -14,21 +14,21 @@ import (
 
 // The clock of Redis was a day ahead, and another replica settles once it is right. What nobody writes to any more is due soon, however
 // many others are due later, and whoever overwrote one of them.
-func TestAClockOfRedisThatWasAheadDelaysNothing(t *testing.T) {
+func TestRedisClockSteppedBackDelaysNothing(t *testing.T) {
 	const objects = 150
 	epoch, now := time.Now().Truncate(time.Second), new(clock)
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	replica := func() *redis.Store {
-		return redis.New(newClocked(t, client, now), redis.Options{Prefix: "test:", Now: now.now, StepTimeout: patient})
+		return redis.New(newClocked(t, client, now), redis.Options{Prefix: "test:", Now: now.now, StepTimeout: longTimeout})
 	}
 	s, l := replica(), limits(10)
 	now.set(epoch.Add(24 * time.Hour))
 	for n := range objects {
 		for i := range 2 {
-			decide(t, s, event(fmt.Sprint("pod-", n), "m", i), l)
+			decide(t, s, eventWrite(fmt.Sprint("pod-", n), "m", i), l)
 		}
 	}
-	junk := event("pod-1", "m", 0).Group
+	junk := eventWrite("pod-1", "m", 0).GroupKey
 	if err := client.Call(t.Context(), goredis.NewStatusCmd(t.Context(), "set", s.GroupKey(junk), "junk")); err != nil {
 		t.Fatal(err)
 	}

@@ -19,23 +19,23 @@ func (s *Store) RegistersKey(namespace string) string { return s.registersKey(na
 // BucketsKey is that of the buckets.
 func (s *Store) BucketsKey(namespace string) string { return s.bucketsKey(namespace) }
 
-// Indexed is how much of the index a claim looks at, and ReadAtOnce how many registers one script reads.
-const Indexed, ReadAtOnce = indexPage * indexPages, readAtOnce
+// IndexPerClaim is how much of the index a claim looks at, and RegistersPerRead how many registers one script reads.
+const IndexPerClaim, RegistersPerRead = indexPage * indexPages, registersPerRead
 
 // QuotaKey is the key of a quota.
 func (s *Store) QuotaKey(quota store.Key) string { return s.quotaKey(quota) }
 
-// Small bounds the copies and the backlog of a replica, in bytes.
-func (s *Store) Small(copies, backlog int64) *Store {
-	s.lines, s.backlog = newLines(copies), newBacklog(backlog)
+// SetCacheBytes bounds the copies and the backlog of a replica, in bytes.
+func (s *Store) SetCacheBytes(copies, backlog int64) *Store {
+	s.cache, s.backlog = newRegisterCache(copies), newBacklog(backlog)
 	return s
 }
 
 // SpillExcess spills what Run does.
 func (s *Store) SpillExcess() { s.spillExcess() }
 
-// Waiting is what Run tells Options.Waiting.
-func (s *Store) Waiting() int { return len(s.backlog.registers(s.opts.Now())) }
+// Waiting is what Run tells Options.OnBacklog.
+func (s *Store) Waiting() int { return len(s.backlog.waitingSince(s.opts.Now())) }
 
 // Idle reports whether no attempt is under way.
-func (s *Store) Idle() bool { return s.lines.busy() == 0 }
+func (s *Store) Idle() bool { return s.cache.inUse() == 0 }

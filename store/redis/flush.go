@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/engine"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/rules"
 )
 
 const (
 	// flushEvery is how long the backlog of a register waits for an attempt of a caller before it gets one of its own.
 	flushEvery = 200 * time.Millisecond
-	// unreportedFor is how long it may wait before it goes to Options.Unreported.
-	unreportedFor = 10 * time.Minute
-	// attemptsAtOnce is the number of attempts that a flush makes at the same time.
-	attemptsAtOnce = 32
+	// maxBacklogAge is how long it may wait before it goes to Options.OnUnreported.
+	maxBacklogAge = 10 * time.Minute
+	// flushConcurrency is the number of attempts that a flush makes at the same time.
+	flushConcurrency = 32
 	// flushPause is the pause between the flushes of a store that stops.
 	flushPause = 20 * time.Millisecond
 )
 
-// Run reports until ctx ends, and then what is left. What Redis does not take soon after goes to Options.Unreported.
+// Run reports until ctx ends, and then what is left. What Redis does not take soon after goes to Options.OnUnreported.
 func (s *Store) Run(ctx context.Context) {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
@@ -33,7 +33,7 @@ func (s *Store) Run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-tick.C:
 			s.Flush(ctx)
-			s.opts.Waiting(len(s.backlog.registers(s.opts.Now())))
+			s.opts.OnBacklog(len(s.backlog.waitingSince(s.opts.Now())))
 			s.spillExcess()
 		}
 	}
@@ -41,7 +41,7 @@ func (s *Store) Run(ctx context.Context) {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.opts.StepTimeout)
 	defer cancel()
 	// An attempt under way may leave something, and one whose answer is lost is repeated.
-	for s.lines.busy() > 0 || len(s.backlog.registers(s.opts.Now())) > 0 {
+	for s.cache.inUse() > 0 || len(s.backlog.waitingSince(s.opts.Now())) > 0 {
 		s.Flush(last)
 		select {
 		case <-last.Done():
@@ -58,17 +58,17 @@ func (s *Store) Run(ctx context.Context) {
 func (s *Store) Flush(ctx context.Context) {
 	var failed atomic.Bool
 	var attempts errgroup.Group
-	attempts.SetLimit(attemptsAtOnce)
-	for _, r := range s.backlog.registers(s.opts.Now()) {
+	attempts.SetLimit(flushConcurrency)
+	for _, r := range s.backlog.waitingSince(s.opts.Now()) {
 		attempts.Go(func() error {
-			defer s.survive()
+			defer s.recoverPanic()
 			if failed.Load() {
 				return nil
 			}
 			ctx, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
 			defer cancel()
 			err := s.change(ctx, r.namespace, r.key, nil)
-			if redisclient.Unavailable(err) && !errors.Is(err, errUnreadable) && !errors.Is(err, errPanic) && !errors.Is(err, errNoPlace) {
+			if redisclient.Unavailable(err) && !errors.Is(err, errUnreadable) && !errors.Is(err, errPanic) && !errors.Is(err, errTooManyRegisters) {
 				failed.Store(true)
 			}
 			return nil
@@ -80,7 +80,7 @@ func (s *Store) Flush(ctx context.Context) {
 // spillExcess spills what has waited too long and, where that is too much, what was changed longest ago of the namespace
 // that has most.
 func (s *Store) spillExcess() {
-	s.spillSince(s.opts.Now().Add(-unreportedFor))
+	s.spillSince(s.opts.Now().Add(-maxBacklogAge))
 	for e := s.backlog.evict(); e != nil; e = s.backlog.evict() {
 		s.spill(e.Key, e.Value)
 	}
@@ -88,26 +88,26 @@ func (s *Store) spillExcess() {
 
 // spillSince spills what has waited since then or longer.
 func (s *Store) spillSince(since time.Time) {
-	for _, r := range s.backlog.registers(since) {
+	for _, r := range s.backlog.waitingSince(since) {
 		if wt := s.backlog.take(r.key); wt != nil {
 			s.spill(r.key, wt)
 		}
 	}
 }
 
-// spill hands what waits for a register to Options.Unreported, as drops: the notices of replicas add up, and conflict
+// spill hands what waits for a register to Options.OnUnreported, as drops: the notices of replicas add up, and conflict
 // with nothing. Of what was admitted there is nothing to report.
-func (s *Store) spill(register store.Key, wt *waiting) {
-	defer s.survive()
+func (s *Store) spill(register store.Key, wt *registerBacklog) {
+	defer s.recoverPanic()
 	now := s.opts.Now()
 	for _, it := range wt.all() {
 		drops := it.drops
-		if o := it.op; o != nil && o.Refused() {
-			d := rules.Dropped(now, o.Write, o.Limits, &store.Bucket{About: o.Write.About}, o.Decision.Occurrences)
+		if o := it.decision; o != nil && o.Refused() {
+			d := engine.NewDrops(now, o.Write, o.Limits, &store.Bucket{NoticeObject: o.Write.InvolvedObject}, o.Decision.Occurrences)
 			drops.Merge(&d)
 		}
 		for i := range drops {
-			s.opts.Unreported(now, wt.namespace, register, &drops[i])
+			s.opts.OnUnreported(now, wt.namespace, register, &drops[i])
 		}
 	}
 }

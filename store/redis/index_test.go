@@ -15,12 +15,12 @@ import (
 
 // What becomes pending while a claim is under way is in the index, although the claim has found the register without
 // anything due.
-func TestAClaimHidesNothingThatBecomesPending(t *testing.T) {
+func TestClaimHidesNoNewPendingWrites(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	other, l, n := newStore(t, client), limits(10), 0
 	merge := func() {
 		n++
-		decide(t, other, event("pod", "m", n), l)
+		decide(t, other, eventWrite("pod", "m", n), l)
 	}
 	merge()
 	settling := newStore(t, caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
@@ -35,7 +35,7 @@ func TestAClaimHidesNothingThatBecomesPending(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		group := event("pod", "m", 0).Group
+		group := eventWrite("pod", "m", 0).GroupKey
 		stale := goredis.Z{Score: 1, Member: string(group[:]) + "default"}
 		if err := client.ZAdd(t.Context(), other.IndexKey(), stale).Err(); err != nil {
 			t.Fatal(err)
@@ -49,12 +49,12 @@ func TestAClaimHidesNothingThatBecomesPending(t *testing.T) {
 
 // An index entry without a register, or of one without anything due, goes with the next claim. One that was lost comes back
 // with the next step.
-func TestTheIndexFollowsTheRegisters(t *testing.T) {
+func TestIndexMatchesRegisters(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(10)
-	decide(t, s, event("settled", "m", 0), l)
+	decide(t, s, eventWrite("settled", "m", 0), l)
 	for _, object := range []string{"settled", "missing"} {
-		group := event(object, "m", 0).Group
+		group := eventWrite(object, "m", 0).GroupKey
 		if err := client.ZAdd(t.Context(), s.IndexKey(), goredis.Z{Score: 1, Member: string(group[:]) + "default"}).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestTheIndexFollowsTheRegisters(t *testing.T) {
 	if n, err := s.Pending(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d pending (%v), want none", n, err)
 	}
-	decide(t, s, event("settled", "m", 1), l)
+	decide(t, s, eventWrite("settled", "m", 1), l)
 	for _, p := range claimAll(t, s) {
 		if err := s.Complete(t.Context(), time.Now(), p, store.Outcome{UID: "u", ResourceVersion: "1"}); err != nil {
 			t.Fatal(err)
@@ -72,22 +72,22 @@ func TestTheIndexFollowsTheRegisters(t *testing.T) {
 	if n, err := s.Pending(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d pending (%v) once all is settled, want none", n, err)
 	}
-	decide(t, s, event("settled", "m", 2), l)
+	decide(t, s, eventWrite("settled", "m", 2), l)
 	if err := client.Del(t.Context(), s.IndexKey()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	decide(t, s, event("settled", "m", 3), l)
+	decide(t, s, eventWrite("settled", "m", 3), l)
 	if n := pendingTotal(t, s); n != 2 {
 		t.Errorf("%d occurrences are pending, want 2", n)
 	}
 }
 
 // A register that is reserved is changed by the writer that it is reserved for only, until that time, and its value is kept.
-func TestAReservationKeepsTheValue(t *testing.T) {
+func TestReservationKeepsValue(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(10)
-	decide(t, s, event("pod", "m", 0), l)
-	key := s.GroupKey(event("pod", "m", 0).Group)
+	decide(t, s, eventWrite("pod", "m", 0), l)
+	key := s.GroupKey(eventWrite("pod", "m", 0).GroupKey)
 	before := client.Get(t.Context(), key).Val()
 	// attempt sends an attempt of a writer, with how long to reserve the register, and returns the outcome and whether it is held.
 	attempt := func(writer, expected string, reserve time.Duration) (outcome, held any) {
@@ -117,31 +117,31 @@ func TestAReservationKeepsTheValue(t *testing.T) {
 }
 
 // A register lives longer than an attempt is repeated that has written it, also once all is settled.
-func TestARegisterOutlivesADoubt(t *testing.T) {
+func TestRegisterOutlivesUncertainAttempt(t *testing.T) {
 	const doubt = 10 * time.Minute
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(10)
-	l.Window, l.RepeatWindow, l.Spam.Limit = time.Second, time.Second, store.Limit{Burst: 10, Every: time.Second}
-	decide(t, s, event("pod", "m", 0), l)
-	decide(t, s, event("pod", "m", 1), l)
+	l.Window, l.IdenticalWindow, l.SpamFilter.Limit = time.Second, time.Second, store.Limit{Burst: 10, Every: time.Second}
+	decide(t, s, eventWrite("pod", "m", 0), l)
+	decide(t, s, eventWrite("pod", "m", 1), l)
 	for _, p := range claimAll(t, s) {
 		if err := s.Complete(t.Context(), time.Now(), p, store.Outcome{UID: "u", ResourceVersion: "1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if left := client.PTTL(t.Context(), s.GroupKey(event("pod", "m", 0).Group)).Val(); left <= doubt {
+	if left := client.PTTL(t.Context(), s.GroupKey(eventWrite("pod", "m", 0).GroupKey)).Val(); left <= doubt {
 		t.Errorf("the register expires after %v, want more than %v", left, doubt)
 	}
 }
 
 // The first attempt of a process whose clock is wrong is made again by the clock of Redis: nothing is due hours late, or early.
-func TestTheFirstAttemptGoesByTheClockOfRedis(t *testing.T) {
+func TestFirstAttemptUsesRedisClock(t *testing.T) {
 	for _, by := range []time.Duration{-7 * time.Hour, 7 * time.Hour, time.Minute} {
 		client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 		s := redis.New(client, redis.Options{
-			Prefix: "test:", StepTimeout: patient, Now: func() time.Time { return time.Now().Add(by) },
+			Prefix: "test:", StepTimeout: longTimeout, Now: func() time.Time { return time.Now().Add(by) },
 		})
-		if d := decide(t, s, event("pod", "m", 0), limits(0)); d.Verdict != store.Drop {
+		if d := decide(t, s, eventWrite("pod", "m", 0), limits(0)); d.Verdict != store.Drop {
 			t.Fatalf("%v, want a drop", d.Verdict)
 		}
 		for _, p := range claimAll(t, s) {
@@ -163,23 +163,23 @@ func pendingTotal(t *testing.T, s *redis.Store) (n int64) {
 
 // Another program has put another kind of value under a key that a decision writes beside the register. Then nothing of the decision is
 // carried out, and once the key is gone it is made as usual.
-func TestAKeyOfAnotherKindLeavesTheRegisterAlone(t *testing.T) {
+func TestForeignKeyTypeLeavesRegisterUnchanged(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), withQuota(limits(10), quota(10))
 	for _, key := range []string{s.IndexKey(), s.RegistersKey("default"), s.QuotaKey(quota(10).Key)} {
-		w := event("pod of "+key, "m", 0)
+		w := eventWrite("pod of "+key, "m", 0)
 		if err := errors.Join(client.Del(t.Context(), key).Err(), client.RPush(t.Context(), key, "a").Err()); err != nil {
 			t.Fatal(err)
 		}
 		_, err := s.Decide(t.Context(), time.Now(), w, l)
 		quotas := key == s.QuotaKey(quota(10).Key)
-		if exists := client.Exists(t.Context(), s.GroupKey(w.Group)).Val() == 1; exists != quotas || (err == nil) != quotas {
+		if exists := client.Exists(t.Context(), s.GroupKey(w.GroupKey)).Val() == 1; exists != quotas || (err == nil) != quotas {
 			t.Errorf("%s: the register exists: %t, error %v", key, exists, err)
 		}
 		if err := client.Del(t.Context(), key).Err(); err != nil {
 			t.Fatal(err)
 		}
-		d := decide(t, s, event("pod of "+key, "m", 1), l)
+		d := decide(t, s, eventWrite("pod of "+key, "m", 1), l)
 		if want := map[bool]store.Verdict{false: store.Admit, true: store.Merge}[quotas]; d.Verdict != want {
 			t.Errorf("%s: %v once it is gone, want %v", key, d.Verdict, want)
 		}

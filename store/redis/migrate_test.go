@@ -13,10 +13,10 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/engine"
 	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/rules"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
@@ -69,7 +69,7 @@ func (m *migrating) Call(_ context.Context, cmds ...goredis.Cmder) error {
 
 // While a slot of a Cluster is on its way to another server the breaker stays open, although scripts that name its keys at
 // one place are answered, and it closes once all are there.
-func TestTheBreakerDoesNotFlapWhileASlotIsOnItsWay(t *testing.T) {
+func TestBreakerDoesNotFlapDuringSlotMigration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 40
 		m := &migrating{known: map[string]bool{}, moved: map[string]bool{}}
@@ -84,10 +84,10 @@ func TestTheBreakerDoesNotFlapWhileASlotIsOnItsWay(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { s.Run(ctx) })
-		running.Go(func() { breaker.Run(ctx, s.Reach) })
+		running.Go(func() { breaker.Run(ctx, s.Probe) })
 		l := limits(1 << 20)
 		write := func(n int) {
-			w := event(fmt.Sprint("pod-", n%objects), fmt.Sprint(n), n)
+			w := eventWrite(fmt.Sprint("pod-", n%objects), fmt.Sprint(n), n)
 			if breaker.Closed() {
 				if _, err := s.Decide(ctx, time.Now(), w, l); err == nil {
 					return
@@ -110,7 +110,7 @@ func TestTheBreakerDoesNotFlapWhileASlotIsOnItsWay(t *testing.T) {
 				<-time.After(100 * time.Millisecond)
 			}
 			m.mu.Lock()
-			m.moved[s.GroupKey(event(fmt.Sprint("pod-", i), "", 0).Group)] = true
+			m.moved[s.GroupKey(eventWrite(fmt.Sprint("pod-", i), "", 0).GroupKey)] = true
 			m.mu.Unlock()
 		}
 		m.mu.Lock()
@@ -183,7 +183,7 @@ func moveSlot(t *testing.T, addresses []string, key string, meanwhile func()) {
 }
 
 // The slot of all keys is moved in a storm. That is an outage, after which every occurrence is reported once.
-func TestASlotIsMovedInAStorm(t *testing.T) {
+func TestSlotMigrationInStorm(t *testing.T) {
 	const callers, objects, burst = 8, 60, 150
 	cluster := redistest.StartCluster(t, redistest.Options{}, 3, 0)
 	count, l := newTallies(), withQuota(limits(5), quota(burst))
@@ -204,14 +204,14 @@ func TestASlotIsMovedInAStorm(t *testing.T) {
 				t.Logf("replica %d: %v", i, err)
 			},
 		})
-		s := redis.New(breaker, redis.Options{Prefix: "test:", Unreported: func(_ time.Time, _ string, _ store.Key, d *rules.Drops) {
+		s := redis.New(breaker, redis.Options{Prefix: "test:", OnUnreported: func(_ time.Time, _ string, _ store.Key, d *engine.Drops) {
 			t.Errorf("%d occurrences were not reported", d.Total)
 		}})
 		running.Go(func() { s.Run(ctx) })
-		running.Go(func() { breaker.Run(ctx, s.Reach) })
+		running.Go(func() { breaker.Run(ctx, s.Probe) })
 		o := fallback.Defaults()
 		o.Available = breaker.Closed
-		o.Decided = func(context.Context, store.Failure) { alone[i].Add(1) }
+		o.OnFallback = func(context.Context, store.FailureMode) { alone[i].Add(1) }
 		replicas, decides = append(replicas, s), append(decides, fallback.New(s, s, o))
 	}
 	var moved atomic.Bool
@@ -221,7 +221,7 @@ func TestASlotIsMovedInAStorm(t *testing.T) {
 			for after := 0; after < 100; {
 				i := int(n.Add(1))
 				object := fmt.Sprint("pod-", i%objects)
-				d, err := decides[c%2].Decide(ctx, time.Now(), event(object, fmt.Sprint(i%7), i), l)
+				d, err := decides[c%2].Decide(ctx, time.Now(), eventWrite(object, fmt.Sprint(i%7), i), l)
 				if err != nil {
 					t.Errorf("Decide: %v", err)
 				}
@@ -240,7 +240,7 @@ func TestASlotIsMovedInAStorm(t *testing.T) {
 	moved.Store(true)
 	writing.Wait()
 	for _, s := range replicas {
-		for began := time.Now(); s.Waiting() > 0 && time.Since(began) < patient; {
+		for began := time.Now(); s.Waiting() > 0 && time.Since(began) < longTimeout; {
 			<-time.After(10 * time.Millisecond)
 		}
 	}
@@ -264,5 +264,5 @@ func TestASlotIsMovedInAStorm(t *testing.T) {
 	if most := int64(len(replicas) * burst); admitted > most {
 		t.Errorf("%d Events were admitted, want %d at most: what replicas give that know nothing of each other", admitted, most)
 	}
-	count.check(t, redis.New(connect(t, cluster.Addrs()...), redis.Options{Prefix: "test:", StepTimeout: patient}))
+	count.check(t, redis.New(connect(t, cluster.Addrs()...), redis.Options{Prefix: "test:", StepTimeout: longTimeout}))
 }

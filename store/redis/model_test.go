@@ -22,12 +22,12 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-// shaky is a client of Redis with outages. During one most calls are not carried out; some are, and
+// faultyCaller is a client of Redis with outages. During one most calls are not carried out; some are, and
 // their answers get lost, as now and then between two.
-type shaky struct {
+type faultyCaller struct {
 	redisclient.Caller
-	sound atomic.Bool // from now on
-	out   atomic.Bool
+	healthy atomic.Bool // from now on
+	out     atomic.Bool
 
 	seed   string
 	prefix string
@@ -38,7 +38,7 @@ type shaky struct {
 
 // dice is chance that does not depend on what other keys are asked at the same time, so that a seed
 // makes the same run again.
-func (s *shaky) dice(cmd goredis.Cmder) int {
+func (s *faultyCaller) dice(cmd goredis.Cmder) int {
 	args := cmd.Args()
 	key := args[1]
 	if args[0] == "evalsha" || args[0] == "eval" {
@@ -56,8 +56,8 @@ func (s *shaky) dice(cmd goredis.Cmder) int {
 }
 
 // Call implements redisclient.Caller.
-func (s *shaky) Call(ctx context.Context, cmds ...goredis.Cmder) error {
-	if s.sound.Load() {
+func (s *faultyCaller) Call(ctx context.Context, cmds ...goredis.Cmder) error {
+	if s.healthy.Load() {
 		return s.Caller.Call(ctx, cmds...)
 	}
 	var lost error
@@ -79,8 +79,8 @@ func (s *shaky) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 // replicas is what a cluster sees of several replicas that share a Redis: any of them decides, without
 // Redis where it does not answer, and reports when it does.
 type replicas struct {
-	stores  []punctual
-	clients []*shaky
+	stores  []flushedStore
+	clients []*faultyCaller
 	rng     *rand.Rand
 	outages bool
 	// everywhere lets any of them decide about any Event in outages.
@@ -92,10 +92,10 @@ func (s *stores) replicas(t *testing.T, n int, seed uint64, outages bool) *repli
 	r := &replicas{rng: rand.New(rand.NewPCG(seed, 1)), outages: outages}
 	c, prefix := &clock{}, s.prefix()
 	for i := range n {
-		client := &shaky{Caller: newClocked(t, s.client, c), seed: fmt.Sprint(seed, i), prefix: prefix, calls: map[string]int{}}
-		client.sound.Store(!outages)
+		client := &faultyCaller{Caller: newClocked(t, s.client, c), seed: fmt.Sprint(seed, i), prefix: prefix, calls: map[string]int{}}
+		client.healthy.Store(!outages)
 		r.clients = append(r.clients, client)
-		r.stores = append(r.stores, punctual{redis.New(client, redis.Options{Prefix: prefix, Now: c.now, StepTimeout: patient}), c})
+		r.stores = append(r.stores, flushedStore{redis.New(client, redis.Options{Prefix: prefix, Now: c.now, StepTimeout: longTimeout}), c})
 	}
 	return r
 }
@@ -105,7 +105,7 @@ func (r *replicas) Decide(ctx context.Context, now time.Time, w store.Write, l s
 	i := r.rng.IntN(len(r.stores))
 	if r.outages {
 		if !r.everywhere { // as the API server keeps to one connection
-			i = int(w.Group[0]) % len(r.stores)
+			i = int(w.GroupKey[0]) % len(r.stores)
 		}
 		if r.rng.IntN(30) == 0 {
 			r.clients[i].out.Store(!r.clients[i].out.Load())
@@ -124,13 +124,13 @@ func (r *replicas) Claim(
 ) ([]store.PendingWrite, error) {
 	for i, s := range r.stores {
 		if ahead == math.MaxInt64 {
-			r.clients[i].sound.Store(true)
+			r.clients[i].healthy.Store(true)
 		}
 		s.set(now)
 		s.Flush(ctx)
 	}
 	writes, err := r.stores[0].Claim(ctx, now, ahead, n, claimed)
-	if !r.clients[0].sound.Load() {
+	if !r.clients[0].healthy.Load() {
 		err = nil // what a partial answer has brought is used
 	}
 	return writes, err
@@ -139,7 +139,7 @@ func (r *replicas) Claim(
 // Complete implements store.Queue. One that fails is as if the settler had crashed.
 func (r *replicas) Complete(ctx context.Context, now time.Time, w store.PendingWrite, o store.Outcome) error {
 	err := r.stores[0].Complete(ctx, now, w, o)
-	if !r.clients[0].sound.Load() {
+	if !r.clients[0].healthy.Load() {
 		return nil
 	}
 	return err
@@ -148,7 +148,7 @@ func (r *replicas) Complete(ctx context.Context, now time.Time, w store.PendingW
 // Pending implements store.Queue.
 func (r *replicas) Pending(ctx context.Context) (int64, error) { return r.stores[0].Pending(ctx) }
 
-func TestRedisLosesNothing(t *testing.T) {
+func TestRedisKeepsCountsExact(t *testing.T) {
 	on := standalone(t)
 	for says, faults := range storetest.FaultMixes() {
 		t.Run(says, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestRedisLosesNothing(t *testing.T) {
 	}
 }
 
-func TestReplicasLoseNothing(t *testing.T) {
+func TestReplicasKeepCountsExact(t *testing.T) {
 	on := standalone(t)
 	tests := map[string]struct {
 		replicas            int
@@ -178,12 +178,12 @@ func TestReplicasLoseNothing(t *testing.T) {
 				r.everywhere = test.everywhere
 				return r
 			}
-			storetest.Simulate(t, storetest.Faults{Outages: test.outages, Everywhere: test.everywhere}, *seeds, fresh)
+			storetest.Simulate(t, storetest.Faults{Outages: test.outages, AnyReplica: test.everywhere}, *seeds, fresh)
 		})
 	}
 }
 
-func TestReplicasProtectEtcd(t *testing.T) {
+func TestReplicasBoundWritesInStorms(t *testing.T) {
 	on := standalone(t)
 	seed := seeds.First
 	fresh := func(t *testing.T) storetest.Subject {

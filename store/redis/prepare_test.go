@@ -15,10 +15,10 @@ import (
 )
 
 // An attempt is prepared by its caller, whose panic ends the call as it does in a goroutine of the store.
-func TestAPanicOfAnAttemptThatIsPreparedEndsACallOnly(t *testing.T) {
+func TestPanicInPrepareEndsOnlyItsCalls(t *testing.T) {
 	var broken atomic.Bool
-	s := redis.New(connect(t, redistest.Start(t, redistest.Options{}).Addr()), redis.Options{Prefix: "test:", StepTimeout: patient, Now: func() time.Time {
-		if broken.Load() && bytes.Contains(debug.Stack(), []byte(".prepare(")) {
+	s := redis.New(connect(t, redistest.Start(t, redistest.Options{}).Addr()), redis.Options{Prefix: "test:", StepTimeout: longTimeout, Now: func() time.Time {
+		if broken.Load() && bytes.Contains(debug.Stack(), []byte(".prepareAttempt(")) {
 			panic("broken clock")
 		}
 		return time.Now()
@@ -26,15 +26,15 @@ func TestAPanicOfAnAttemptThatIsPreparedEndsACallOnly(t *testing.T) {
 	l := limits(10)
 	broken.Store(true)
 	for n := range 3 {
-		if _, err := s.Decide(t.Context(), time.Now(), event("pod", fmt.Sprint(n), n), l); err == nil || !strings.Contains(err.Error(), "broken clock") {
+		if _, err := s.Decide(t.Context(), time.Now(), eventWrite("pod", fmt.Sprint(n), n), l); err == nil || !strings.Contains(err.Error(), "broken clock") {
 			t.Errorf("Decide: %v, want the panic", err)
 		}
 	}
 	if !s.Idle() {
-		t.Error("the line is used still")
+		t.Error("the cached register is still in use")
 	}
 	broken.Store(false)
-	if d := decide(t, s, event("pod", "m", 3), l); d.Verdict != store.Admit {
+	if d := decide(t, s, eventWrite("pod", "m", 3), l); d.Verdict != store.Admit {
 		t.Errorf("%v after panics, want it admitted", d.Verdict)
 	}
 }

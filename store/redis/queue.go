@@ -10,17 +10,17 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 const (
 	// indexPage is how much of the index one script reads, and indexPages how many of these a claim looks at, so that both
 	// stay short however much is due. The next claim goes on where it ended, so no namespace hides another.
 	indexPage, indexPages = 1024, 16
-	// readAtOnce is how many registers one script reads.
-	readAtOnce = 64
-	// longAgo is before anything is due.
-	longAgo = -math.MaxInt64
+	// registersPerRead is how many registers one script reads.
+	registersPerRead = 64
+	// beforeAll is before anything is due.
+	beforeAll = -math.MaxInt64
 	// completeTimeout bounds a Complete: unlike a decision it may wait.
 	completeTimeout = 2 * time.Second
 )
@@ -34,7 +34,7 @@ func (s *Store) Claim(
 	}
 	due, err := s.due(ctx, ahead)
 	var writes []store.PendingWrite
-	for picked := range slices.Chunk(s.turns.Pick(rules.ByTurn(due), n, claimed), readAtOnce) {
+	for picked := range slices.Chunk(s.turns.Pick(engine.DueQueues(due), n, claimed), registersPerRead) {
 		some, readErr := s.claim(ctx, picked, ahead)
 		writes, err = append(writes, some...), errors.Join(err, readErr)
 	}
@@ -48,32 +48,32 @@ func (s *Store) Claim(
 }
 
 // due are registers of which something is due by ahead.
-func (s *Store) due(ctx context.Context, ahead time.Duration) (due []rules.DueGroup, err error) {
+func (s *Store) due(ctx context.Context, ahead time.Duration) (due []engine.DueGroup, err error) {
 	for range indexPages {
-		from := s.looked.Load()
-		page, err := s.page(ctx, longAgo, ahead, from, indexPage)
+		from := s.claimOffset.Load()
+		page, err := s.page(ctx, beforeAll, ahead, from, indexPage)
 		if err != nil {
 			return due, err
 		}
 		due = append(due, page.due...)
 		if !page.full {
-			s.looked.Store(0)
+			s.claimOffset.Store(0)
 			return due, nil
 		}
-		s.looked.Store(from + indexPage)
+		s.claimOffset.Store(from + indexPage)
 	}
 	return due, nil
 }
 
 // page is a part of the index, and whether there may be more of it.
 type page struct {
-	due  []rules.DueGroup
+	due  []engine.DueGroup
 	full bool
 }
 
 // page reads n entries of the index, of what is due from after to by, both from now.
 func (s *Store) page(ctx context.Context, after, by time.Duration, from, n int64) (p page, err error) {
-	answer, err := s.run(ctx, []string{s.index}, "due", after.Microseconds(), rules.By(time.UnixMicro(0), by).UnixMicro(), from, n)
+	answer, err := s.run(ctx, []string{s.index}, "due", after.Microseconds(), engine.DueBy(time.UnixMicro(0), by).UnixMicro(), from, n)
 	if err != nil {
 		return p, err
 	}
@@ -89,14 +89,14 @@ func (s *Store) page(ctx context.Context, after, by time.Duration, from, n int64
 			return p, err
 		}
 		if at, err := strconv.ParseFloat(score, 64); err == nil && len(name) >= len(store.Key{}) {
-			p.due = append(p.due, rules.DueGroup{Group: store.Key([]byte(name[:16])), Turn: name[16:], Due: int64(at)})
+			p.due = append(p.due, engine.DueGroup{Group: store.Key([]byte(name[:16])), Turn: name[16:], Due: int64(at)})
 		}
 	}
 	return p, nil
 }
 
 // claim reads what is due of registers. The script has the index follow them.
-func (s *Store) claim(ctx context.Context, due []rules.DueGroup, ahead time.Duration) ([]store.PendingWrite, error) {
+func (s *Store) claim(ctx context.Context, due []engine.DueGroup, ahead time.Duration) ([]store.PendingWrite, error) {
 	keys, args := []string{s.index}, []any{"claim"}
 	for _, d := range due {
 		keys, args = append(keys, s.groupKey(d.Group)), append(args, member(d.Group, d.Turn))
@@ -109,7 +109,7 @@ func (s *Store) claim(ctx context.Context, due []rules.DueGroup, ahead time.Dura
 		return nil, errAnswer
 	}
 	now, _ := answer[0].(int64)
-	by := rules.By(time.UnixMicro(now), ahead)
+	by := engine.DueBy(time.UnixMicro(now), ahead)
 	var writes []store.PendingWrite
 	for i, d := range due {
 		value, _ := answer[1+i].(string)
@@ -127,7 +127,7 @@ func (s *Store) claim(ctx context.Context, due []rules.DueGroup, ahead time.Dura
 func (s *Store) Complete(ctx context.Context, _ time.Time, p store.PendingWrite, o store.Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
 	defer cancel()
-	err := s.change(ctx, p.Namespace, p.Ref.Group, func(g *rules.Group, now time.Time, fresh store.Key) { g.Complete(now, fresh, &p, o) })
+	err := s.change(ctx, p.Namespace, p.Ref.Group, func(g *engine.Group, now time.Time, fresh store.Key) { g.Complete(now, fresh, &p, o) })
 	if errors.Is(err, store.ErrUnconfirmed) {
 		return nil // it waits in the backlog, and is carried out once
 	}
@@ -135,8 +135,8 @@ func (s *Store) Complete(ctx context.Context, _ time.Time, p store.PendingWrite,
 }
 
 // change makes an attempt for a register that applies f too, if it is not nil.
-func (s *Store) change(ctx context.Context, namespace string, register store.Key, f func(*rules.Group, time.Time, store.Key)) error {
-	_, err := s.do(ctx, register, &call{namespace: namespace, change: f})
+func (s *Store) change(ctx context.Context, namespace string, register store.Key, f func(*engine.Group, time.Time, store.Key)) error {
+	_, err := s.submit(ctx, register, &call{namespace: namespace, change: f})
 	return err
 }
 
@@ -162,16 +162,16 @@ func (s *Store) count(ctx context.Context, others ...string) (n int64, err error
 	return n, err
 }
 
-// Reach reports whether Redis answers, also for registers that do not exist yet: in a Cluster whose slot is on its way to
+// Probe reports whether Redis answers, also for registers that do not exist yet: in a Cluster whose slot is on its way to
 // another server, it answers TRYAGAIN where some keys of a script are missing, until all is moved.
-func (s *Store) Reach(ctx context.Context) error {
+func (s *Store) Probe(ctx context.Context) error {
 	_, err := s.count(ctx, s.prefix+"missing")
 	return err
 }
 
 // Peek copies what Redis holds of groups and of the levels of quotas. What does not exist is missing.
-func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (rules.State, error) {
-	state := rules.State{At: s.opts.Now(), Groups: map[store.Key]*rules.Group{}, Levels: map[store.Key]rules.Level{}}
+func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (engine.Snapshot, error) {
+	state := engine.Snapshot{At: s.opts.Now(), Groups: map[store.Key]*engine.Group{}, Buckets: map[store.Key]engine.BucketState{}}
 	keys := make([]string, 0, len(groups)+len(levels))
 	for _, group := range groups {
 		keys = append(keys, s.groupKey(group))
@@ -180,7 +180,7 @@ func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (rules.Sta
 		keys = append(keys, s.quotaKey(quota))
 	}
 	var values []string
-	for some := range slices.Chunk(keys, readAtOnce) {
+	for some := range slices.Chunk(keys, registersPerRead) {
 		at, texts, err := s.peek(ctx, some)
 		if err != nil {
 			return state, fmt.Errorf("look into redis: %w", err)
@@ -198,8 +198,8 @@ func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (rules.Sta
 		state.Groups[group] = r.group
 	}
 	for i, quota := range levels {
-		if v, known := parseLevel(values[len(groups)+i]); known {
-			state.Levels[quota] = v
+		if v, known := parseBucketState(values[len(groups)+i]); known {
+			state.Buckets[quota] = v
 		}
 	}
 	return state, nil

@@ -1,7 +1,7 @@
-// Package redis is the store that many replicas share. Redis keeps the state; store/rules decides, on copies.
+// Package redis is the store that many replicas share. Redis keeps the state; store/engine decides, on copies.
 //
 // Everything about one user's Events from one source about one object is one register under one key: a version and a
-// group of store/rules. The level of a quota's token bucket is two numbers under another key, and one sorted set, the index,
+// group of store/engine. The level of a quota's token bucket is two numbers under another key, and one sorted set, the index,
 // has the registers in which something is due. All keys of a store share a hash tag, so one script can change them together.
 //
 // A replica decides a write on its copies of the register and of the levels, and sends one attempt: the register as it is
@@ -33,8 +33,8 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/engine"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/rules"
 )
 
 //go:embed step.lua
@@ -49,18 +49,18 @@ const DefaultPrefix = "eventquota:"
 type Options struct {
 	// Prefix begins the name of each key.
 	Prefix string
-	// Unsettled says that nobody settles what is stored, so that nothing is kept pending.
-	Unsettled bool
-	// Unreported takes what this replica could not report to Redis before it stopped, within the longest
+	// NoSettler says that nobody settles what is stored, so that nothing is kept pending.
+	NoSettler bool
+	// OnUnreported takes what this replica could not report to Redis before it stopped, within the longest
 	// wait, or because the namespace has too many reports. Nil drops it.
-	Unreported func(now time.Time, namespace string, register store.Key, d *rules.Drops)
-	// Reported is called for each decision that becomes a report, and Waiting with the number
+	OnUnreported func(now time.Time, namespace string, register store.Key, d *engine.Drops)
+	// OnDeferred is called for each decision that becomes a report, and Waiting with the number
 	// of registers of which something was decided that Redis does not surely know. They must not block, and may be nil.
-	Reported func()
-	Waiting  func(n int)
-	// Problem is called with each error that is not of Redis: once for a register that cannot be read, which is decided
+	OnDeferred func()
+	OnBacklog  func(n int)
+	// OnError is called with each error that is not of Redis: once for a register that cannot be read, which is decided
 	// without Redis, and for a panic with its stack. It must not block, and may be nil.
-	Problem func(err error)
+	OnError func(err error)
 	// StepTimeout is how long Redis may take to answer, and a call whose caller sets no deadline. Less is 200 ms.
 	StepTimeout time.Duration
 	// Bounds are those of each namespace.
@@ -71,27 +71,27 @@ type Options struct {
 
 // Store is a store.Store and store.Queue in Redis. Make one with New and call Run once.
 type Store struct {
-	client redisclient.Caller
-	opts   Options
-	steps  *store.Steps
-	prefix string // of all keys, with their hash tag
-	index  string
-	writer string // of its attempts, see store.Steps
+	client  redisclient.Caller
+	opts    Options
+	steps   *store.StepIDs
+	prefix  string // of all keys, with their hash tag
+	index   string
+	process string // of its attempts, see store.StepIDs
 
-	clock  clock
-	looked atomic.Int64 // where in the index the next claim begins
-	// corrected is where in the part of the index that is due later the next correction begins.
-	corrected atomic.Int64
-	turns     rules.Turns
-	lines     *lines
-	buckets   *buckets
-	over      *over
-	backlog   *backlog
-	serving   sync.WaitGroup // of goroutines that serve a line
-	stopping  atomic.Bool    // attempts are made whatever a circuit breaker says
-	stopped   atomic.Bool    // no attempt is begun any more
-	once      sync.Once      // of a panic
-	buffers   sync.Pool      // of *[]byte, in which messages are made
+	clock       clock
+	claimOffset atomic.Int64 // where in the index the next claim begins
+	// correctOffset is where in the part of the index that is due later the next correction begins.
+	correctOffset atomic.Int64
+	turns         engine.RoundRobin
+	cache         *registerCache
+	buckets       *bucketCache
+	overBounds    *overBounds
+	backlog       *backlog
+	serving       sync.WaitGroup // of goroutines that serve a line
+	stopping      atomic.Bool    // attempts are made whatever a circuit breaker says
+	stopped       atomic.Bool    // no attempt is begun any more
+	panicOnce     sync.Once      // of a panic
+	buffers       sync.Pool      // of *[]byte, in which messages are made
 }
 
 var (
@@ -104,36 +104,36 @@ func New(client redisclient.Caller, o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Reported == nil {
-		o.Reported = func() {}
+	if o.OnDeferred == nil {
+		o.OnDeferred = func() {}
 	}
-	if o.Waiting == nil {
-		o.Waiting = func(int) {}
+	if o.OnBacklog == nil {
+		o.OnBacklog = func(int) {}
 	}
-	if o.Problem == nil {
-		o.Problem = func(error) {}
+	if o.OnError == nil {
+		o.OnError = func(error) {}
 	}
-	if o.Unreported == nil {
-		o.Unreported = func(time.Time, string, store.Key, *rules.Drops) {}
+	if o.OnUnreported == nil {
+		o.OnUnreported = func(time.Time, string, store.Key, *engine.Drops) {}
 	}
 	o.StepTimeout = max(o.StepTimeout, 200*time.Millisecond)
-	s := &Store{client: client, opts: o, steps: store.NewSteps()}
+	s := &Store{client: client, opts: o, steps: store.NewStepIDs()}
 	tag := store.KeyOf("hash tag", o.Prefix)
 	s.buffers.New = func() any { return new([]byte) }
 	s.prefix = o.Prefix + "{" + hex.EncodeToString(tag[:3]) + "}:"
-	s.index, s.writer = s.prefix+"due", string(s.steps.Writer[:])
-	s.lines = newLines(linesBytes)
-	s.buckets, s.over = newBuckets(o.Bounds), newOver()
+	s.index, s.process = s.prefix+"due", string(s.steps.Process[:])
+	s.cache = newRegisterCache(registerCacheBytes)
+	s.buckets, s.overBounds = newBucketCache(o.Bounds), newOverBounds()
 	s.backlog = newBacklog(backlogBytes)
 	return s
 }
 
 // Kinds of the keys of registers and buckets.
-const ofGroup, ofQuota = "g:", "q:"
+const groupPrefix, quotaPrefix = "g:", "q:"
 
-func (s *Store) groupKey(group store.Key) string { return s.key(ofGroup, &group) }
+func (s *Store) groupKey(group store.Key) string { return s.key(groupPrefix, &group) }
 
-func (s *Store) quotaKey(quota store.Key) string { return s.key(ofQuota, &quota) }
+func (s *Store) quotaKey(quota store.Key) string { return s.key(quotaPrefix, &quota) }
 
 func (s *Store) key(kind string, of *store.Key) string {
 	var text [128]byte // prefixes are short, and then the key is all that is allocated
@@ -170,24 +170,24 @@ func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFun
 // It lags by the time that the answer took to come. Before the first answer it is the clock of this process,
 // which a step that is too early or too late corrects.
 type clock struct {
-	mu   sync.Mutex
-	at   int64     // microseconds of Unix time
-	seen time.Time // when that answer came; zero for none yet
+	mu         sync.Mutex
+	at         int64     // microseconds of Unix time
+	answeredAt time.Time // when that answer came; zero for none yet
 }
 
 // now is the time at Redis, given the time of this process.
 func (c *clock) now(here time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen.IsZero() {
+	if c.answeredAt.IsZero() {
 		return here.Truncate(time.Microsecond)
 	}
-	return time.UnixMicro(c.at).Add(here.Sub(c.seen)).Truncate(time.Microsecond).UTC()
+	return time.UnixMicro(c.at).Add(here.Sub(c.answeredAt)).Truncate(time.Microsecond).UTC()
 }
 
 // set takes the time of an answer.
 func (c *clock) set(at int64, here time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at, c.seen = at, here
+	c.at, c.answeredAt = at, here
 }

@@ -15,12 +15,12 @@ import (
 
 // Events of one namespace that are refused, two thousand of them from three replicas that are 2 ms from Redis, cost a bucket
 // that others share nothing, to the token. Once the bucket that refuses is empty, nothing is written to the shared one.
-func TestRefusedEventsCostASharedBucketNothing(t *testing.T) {
+func TestRefusedEventsTakeNoSharedTokens(t *testing.T) {
 	t.Parallel()
 	const events, replicas, burst, shared = 2000, 3, 20, 1000
 	own := quota(burst)
 	own.Name, own.Key = "own", store.KeyOf("own")
-	bare := store.Limits{Window: time.Minute, RepeatWindow: time.Minute}
+	bare := store.Limits{Window: time.Minute, IdenticalWindow: time.Minute}
 	each, one := func(i int) string { return fmt.Sprint("pod-", i) }, func(int) string { return "pod" }
 	for says, test := range map[string]struct {
 		limits store.Limits
@@ -38,7 +38,7 @@ func TestRefusedEventsCostASharedBucketNothing(t *testing.T) {
 			way := redistest.StartProxy(t, server.Addr())
 			way.Delay(time.Millisecond)
 			client, key := connect(t, server.Addr()), quota(shared).Key
-			test.limits.MaxEvents = events
+			test.limits.SimilarThreshold = events
 			send := func() (admitted int64) {
 				var n atomic.Int64
 				var all [replicas]*redis.Store
@@ -46,11 +46,11 @@ func TestRefusedEventsCostASharedBucketNothing(t *testing.T) {
 					all[i] = newStore(t, connect(t, way.Addr().String()))
 				}
 				storetest.AtOnce(events, func(i int) {
-					w := event(test.object(i), fmt.Sprint("message ", i), i)
+					w := eventWrite(test.object(i), fmt.Sprint("message ", i), i)
 					if i%10 == 0 {
 						w.Count = 2 // which the register of a known object keeps
 					}
-					ctx, cancel := context.WithTimeout(t.Context(), patient)
+					ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
 					defer cancel()
 					d, err := all[i%replicas].Decide(ctx, time.Now(), w, test.limits)
 					if err != nil {
@@ -67,7 +67,7 @@ func TestRefusedEventsCostASharedBucketNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return state.Levels[key].Tokens(quota(shared).Limit, state.At)
+				return state.Buckets[key].Tokens(quota(shared).Limit, state.At)
 			}
 			if admitted, left := send(), tokens(); admitted != burst || left != shared-burst {
 				t.Errorf("%d were admitted and %d tokens are left of %d, want %d and %d", admitted, left, shared, burst, shared-burst)
@@ -83,25 +83,25 @@ func TestRefusedEventsCostASharedBucketNothing(t *testing.T) {
 
 // A quota that a replica knows to be empty refuses without a trip only what cannot have been counted elsewhere. A repeat of what
 // another replica has merged is merged too, and each occurrence is told once.
-func TestARepeatThatAnotherReplicaKnowsIsCountedOnce(t *testing.T) {
+func TestRepeatKnownToAnotherReplicaCountsOnce(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	one, other := newStore(t, client), newStore(t, client)
 	l := withQuota(limits(10), quota(1))
-	decide(t, one, event("pod", "same", 0), l)
-	if d := decide(t, other, event("elsewhere", "m", 0), l); d.Verdict != store.Drop {
+	decide(t, one, eventWrite("pod", "same", 0), l)
+	if d := decide(t, other, eventWrite("elsewhere", "m", 0), l); d.Verdict != store.Drop {
 		t.Fatalf("%v, want the quota empty, as the other replica knows then", d.Verdict)
 	}
-	repeat := event("pod", "same", 1)
+	repeat := eventWrite("pod", "same", 1)
 	for i, s := range []*redis.Store{one, other, one, other} {
 		repeat.Count = int64(i + 1)
 		if d := decide(t, s, repeat, l); d.Verdict != store.Merge || d.Occurrences != 1 {
 			t.Errorf("occurrence %d is a %v of %d, want each merged as one", i+1, d.Verdict, d.Occurrences)
 		}
 	}
-	fresh := event("new", "m", 0)
+	fresh := eventWrite("new", "m", 0)
 	fresh.Count = 2
-	if d := decide(t, other, fresh, l); d.Verdict != store.Drop || d.Unasked {
-		t.Errorf("%v, unasked %t, want a repeat that nobody knows dropped once Redis has said so", d.Verdict, d.Unasked)
+	if d := decide(t, other, fresh, l); d.Verdict != store.Drop || d.FromCache {
+		t.Errorf("%v, unasked %t, want a repeat that nobody knows dropped once Redis has said so", d.Verdict, d.FromCache)
 	}
 	if keys, err := client.Keys(t.Context(), "*}:g:*").Result(); len(keys) != 1 || err != nil {
 		t.Errorf("registers %v (%v), want the one of the pod", keys, err)
@@ -109,9 +109,9 @@ func TestARepeatThatAnotherReplicaKnowsIsCountedOnce(t *testing.T) {
 }
 
 // Where an attempt for the object is under way, a repeat waits for what that finds.
-func TestARepeatWaitsForTheAttemptUnderWay(t *testing.T) {
+func TestRepeatWaitsForAttemptInFlight(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
-	held := hooked{client, make(chan func(func() error) error, 1)}
+	held := hookedCaller{client, make(chan func(func() error) error, 1)}
 	one, other := newStore(t, client), newStore(t, held)
 	l := withQuota(limits(10), quota(1))
 	sent, release := make(chan struct{}), make(chan struct{})
@@ -131,12 +131,12 @@ func TestARepeatWaitsForTheAttemptUnderWay(t *testing.T) {
 		}()
 		return c
 	}
-	first := decided(event("pod", "same", 2))
+	first := decided(eventWrite("pod", "same", 2))
 	<-sent
-	decide(t, one, event("pod", "same", 0), l) // which takes the only token
-	repeat := event("pod", "same", 1)
+	decide(t, one, eventWrite("pod", "same", 0), l) // which takes the only token
+	repeat := eventWrite("pod", "same", 1)
 	decide(t, one, repeat, l)
-	decide(t, other, event("elsewhere", "m", 0), l) // the replica knows that there is none then
+	decide(t, other, eventWrite("elsewhere", "m", 0), l) // the replica knows that there is none then
 
 	looked := make(chan struct{})
 	held.hooks <- func(call func() error) error {
@@ -163,23 +163,23 @@ func TestARepeatWaitsForTheAttemptUnderWay(t *testing.T) {
 }
 
 // A register for which there was no place may have got one since, by another replica.
-func TestARepeatFindsARegisterThatHasGotAPlace(t *testing.T) {
+func TestRepeatFindsRegisterCreatedSince(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	bounds := store.Bounds{Buckets: 10, Registers: 1}
-	one, other := newBounded(t, client, bounds, none(t)), newBounded(t, client, bounds, none(t))
+	one, other := newBounded(t, client, bounds, failOnUnreported(t)), newBounded(t, client, bounds, failOnUnreported(t))
 	l := withQuota(limits(10), quota(3))
-	decide(t, one, event("first", "m", 0), l)
-	if d := decide(t, other, event("pod", "same", 0), l); !d.Unrecorded {
+	decide(t, one, eventWrite("first", "m", 0), l)
+	if d := decide(t, other, eventWrite("pod", "same", 0), l); !d.Untracked {
 		t.Fatalf("%+v, want no place for the register", d)
 	}
-	client.Del(t.Context(), one.GroupKey(event("first", "m", 0).Group), one.RegistersKey("default"))
-	if d := decide(t, one, event("pod", "same", 1), l); d.Verdict != store.Admit || d.Unrecorded {
+	client.Del(t.Context(), one.GroupKey(eventWrite("first", "m", 0).GroupKey), one.RegistersKey("default"))
+	if d := decide(t, one, eventWrite("pod", "same", 1), l); d.Verdict != store.Admit || d.Untracked {
 		t.Fatalf("%+v, want it admitted, in a register of its own", d)
 	}
-	if d := decide(t, other, event("elsewhere", "m", 0), l); d.Verdict != store.Drop {
+	if d := decide(t, other, eventWrite("elsewhere", "m", 0), l); d.Verdict != store.Drop {
 		t.Fatalf("%v, want the quota empty", d.Verdict)
 	}
-	repeat := event("pod", "same", 2)
+	repeat := eventWrite("pod", "same", 2)
 	for i, s := range []*redis.Store{one, other} {
 		repeat.Count = int64(i + 1)
 		if d := decide(t, s, repeat, l); d.Verdict != store.Merge || d.Occurrences != 1 {

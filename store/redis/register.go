@@ -9,57 +9,57 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
-// version names one attempt of one process, see store.Steps: it is never used twice, so an old copy never matches, not
+// version names one attempt of one process, see store.StepIDs: it is never used twice, so an old copy never matches, not
 // even after a failover. A register that does not exist has the zero value.
 type version = store.Key
 
-// writer is the process of an attempt, and number its number.
-func writer(v version) [8]byte { return [8]byte(v[:8]) }
+// processOf is the process of an attempt, and number its number.
+func processOf(v version) [8]byte { return [8]byte(v[:8]) }
 
-func number(v version) uint64 { return binary.BigEndian.Uint64(v[8:]) }
+func sequenceOf(v version) uint64 { return binary.BigEndian.Uint64(v[8:]) }
 
 const (
-	writersFor = int64(time.Hour / time.Second) // how long a process is remembered
-	maxWriters = 32
-	// pendingFor is how long a register is kept in which something is pending. keptFor is how long any register is kept at
+	rememberProcesses = int64(time.Hour / time.Second) // how long a process is remembered
+	maxProcesses      = 32
+	// pendingTTL is how long a register is kept in which something is pending. minRegisterTTL is how long any register is kept at
 	// least: an attempt whose answer was lost is repeated for less, and finds the register that it has written.
-	pendingFor = 24 * time.Hour
-	keptFor    = unreportedFor + 5*time.Minute
+	pendingTTL     = 24 * time.Hour
+	minRegisterTTL = maxBacklogAge + 5*time.Minute
 )
 
 // register is one value of Redis: its version, when something in it is due, and a group. step.lua has the format. Neither
 // it nor its group is changed once it is made.
 type register struct {
 	version version
-	group   *rules.Group
+	group   *engine.Group
 }
 
-// last is the number of the last attempt of a process that the register has taken; 0 for none.
-func (r *register) last(of [8]byte) uint64 {
-	if writer(r.version) == of {
-		return number(r.version)
+// lastSequence is the number of the last attempt of a process that the register has taken; 0 for none.
+func (r *register) lastSequence(of [8]byte) uint64 {
+	if processOf(r.version) == of {
+		return sequenceOf(r.version)
 	}
-	for _, seen := range r.group.Seen {
-		if writer(seen.Step) == of {
-			return number(seen.Step)
+	for _, seen := range r.group.LastSteps {
+		if processOf(seen.Step) == of {
+			return sequenceOf(seen.Step)
 		}
 	}
 	return 0
 }
 
-// seen are the attempts that the register still remembers once v is its version.
-func (r *register) seen(v version, now int64) []rules.Seen {
-	if len(r.group.Seen) == 0 && (r.version.IsZero() || writer(r.version) == writer(v)) {
+// lastSteps are the attempts that the register still remembers once v is its version.
+func (r *register) lastSteps(v version, now int64) []engine.LastStep {
+	if len(r.group.LastSteps) == 0 && (r.version.IsZero() || processOf(r.version) == processOf(v)) {
 		return nil
 	}
-	all := append([]rules.Seen{{Step: r.version, At: now}}, r.group.Seen...)
-	all = slices.DeleteFunc(all, func(one rules.Seen) bool {
-		return one.Step.IsZero() || writer(one.Step) == writer(v) || now-one.At >= writersFor
+	all := append([]engine.LastStep{{Step: r.version, At: now}}, r.group.LastSteps...)
+	all = slices.DeleteFunc(all, func(one engine.LastStep) bool {
+		return one.Step.IsZero() || processOf(one.Step) == processOf(v) || now-one.At >= rememberProcesses
 	})
-	return all[:min(len(all), maxWriters)]
+	return all[:min(len(all), maxProcesses)]
 }
 
 // Bytes of the header of a value.
@@ -84,27 +84,27 @@ func (r *register) encode(b []byte) []byte {
 	return r.group.Append(b)
 }
 
-// expiry is how long the register is kept, as of its time, in milliseconds.
-func (r *register) expiry(at time.Time) int64 {
-	kept := max(keptFor, time.UnixMicro(r.group.Until).Sub(at))
+// ttl is how long the register is kept, as of its time, in milliseconds.
+func (r *register) ttl(at time.Time) int64 {
+	kept := max(minRegisterTTL, time.UnixMicro(r.group.KeepUntil).Sub(at))
 	if !r.group.Due().IsZero() {
-		kept = max(kept, pendingFor)
+		kept = max(kept, pendingTTL)
 	}
 	return kept.Milliseconds()
 }
 
-// placeSpare is for how much longer than a register its place is kept, so that few writes have to say so.
-const placeSpare = 5 * time.Minute
+// countedSlack is for how much longer than a register its place is kept, so that few writes have to say so.
+const countedSlack = 5 * time.Minute
 
-// hold notes until when the place of a register is kept, in seconds. It returns that where it is to be said, or else 0.
-func (r *register) hold(at time.Time) int64 {
-	ends := at.Unix() + r.expiry(at)/1000 + 1
-	const spare = int64(placeSpare / time.Second)
-	if kept := r.group.Place; ends <= kept && kept <= ends+2*spare {
+// extendCounted notes until when the place of a register is kept, in seconds. It returns that where it is to be said, or else 0.
+func (r *register) extendCounted(at time.Time) int64 {
+	ends := at.Unix() + r.ttl(at)/1000 + 1
+	const spare = int64(countedSlack / time.Second)
+	if kept := r.group.CountedUntil; ends <= kept && kept <= ends+2*spare {
 		return 0
 	}
-	r.group.Place = ends + spare
-	return r.group.Place
+	r.group.CountedUntil = ends + spare
+	return r.group.CountedUntil
 }
 
 // errUnreadable says that a register cannot be read. It is not overwritten.
@@ -113,19 +113,19 @@ var errUnreadable = errors.New("register cannot be read")
 // decode reads a value; an empty one is a register that does not exist.
 func decode(value string) (register, error) {
 	if value == "" {
-		return register{group: &rules.Group{}}, nil
+		return register{group: &engine.Group{}}, nil
 	}
 	start := headerBytes
 	if len(value) >= headerBytes && value[headerBytes-1] == 'R' {
 		start += reservationBytes
 	}
 	if len(value) <= start {
-		return register{}, fmt.Errorf("%w: %d bytes: %w", errUnreadable, len(value), rules.ErrFormat)
+		return register{}, fmt.Errorf("%w: %d bytes: %w", errUnreadable, len(value), engine.ErrUnknownFormat)
 	}
 	if mark := value[headerBytes-1]; mark != 'R' && mark != '-' {
-		return register{}, fmt.Errorf("%w: %w", errUnreadable, rules.ErrFormat)
+		return register{}, fmt.Errorf("%w: %w", errUnreadable, engine.ErrUnknownFormat)
 	}
-	group, err := rules.Unmarshal([]byte(value[start:]))
+	group, err := engine.Unmarshal([]byte(value[start:]))
 	if err != nil {
 		return register{}, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
@@ -164,11 +164,11 @@ func scan(answer []any, into ...any) error {
 }
 
 // levels reads what the script says of buckets.
-func scanLevels(answer []any, n int) ([]rules.Level, error) {
+func scanBucketStates(answer []any, n int) ([]engine.BucketState, error) {
 	if len(answer) != 2*n {
 		return nil, errAnswer
 	}
-	levels := make([]rules.Level, n)
+	levels := make([]engine.BucketState, n)
 	for i := range levels {
 		if err := scan(answer[2*i:], &levels[i].Used, &levels[i].At); err != nil {
 			return nil, err
@@ -177,8 +177,8 @@ func scanLevels(answer []any, n int) ([]rules.Level, error) {
 	return levels, nil
 }
 
-// parseLevel reads the value of a bucket.
-func parseLevel(value string) (v rules.Level, known bool) {
+// parseBucketState reads the value of a bucket.
+func parseBucketState(value string) (v engine.BucketState, known bool) {
 	var used, at string
 	if n, _ := fmt.Sscan(value, &used, &at); n != 2 {
 		return v, false

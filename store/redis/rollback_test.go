@@ -15,8 +15,8 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-// rolledBack is a store whose Redis is restored from a copy that is some hundred writes old.
-type rolledBack struct {
+// rollbackStore is a store whose Redis is restored from a copy that is some hundred writes old.
+type rollbackStore struct {
 	*replicas
 	t      *testing.T
 	server *redistest.Server
@@ -25,7 +25,7 @@ type rolledBack struct {
 }
 
 // Decide implements store.Store.
-func (r *rolledBack) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+func (r *rollbackStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	dump := filepath.Join(r.server.Dir, "dump.rdb")
 	switch r.writes++; r.writes {
 	case 40:
@@ -45,7 +45,7 @@ func (r *rolledBack) Decide(ctx context.Context, now time.Time, w store.Write, l
 }
 
 // Claim implements store.Queue. Connections from before are tried once each.
-func (r *rolledBack) Claim(
+func (r *rollbackStore) Claim(
 	ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
 	for range 100 {
@@ -56,14 +56,14 @@ func (r *rolledBack) Claim(
 	return r.replicas.Claim(ctx, now, ahead, n, claimed)
 }
 
-func TestRedisRolledBack(t *testing.T) {
+func TestRedisRollback(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Lines: []string{`save ""`}})
 	on := &stores{client: connect(t, server.Addr())}
 	seed, rolled := seeds.First, 0
 	fresh := func(t *testing.T) storetest.Subject {
 		t.Helper()
 		seed++
-		r := &rolledBack{replicas: on.replicas(t, 2, seed, false), t: t, server: server}
+		r := &rollbackStore{replicas: on.replicas(t, 2, seed, false), t: t, server: server}
 		t.Cleanup(func() {
 			if r.writes > 120 {
 				rolled++
@@ -79,7 +79,7 @@ func TestRedisRolledBack(t *testing.T) {
 
 // Redis is stopped in the middle of a storm, and goes on after some time: all that was decided without
 // it is reported, and nothing that it finds in its buffers is carried out late.
-func TestRedisStoppedInAStorm(t *testing.T) {
+func TestRedisRestartInStorm(t *testing.T) {
 	const callers, objects = 8, 30
 	server := redistest.Start(t, redistest.Options{})
 	s := []*replica{newReplica(t, server.Addr()), newReplica(t, server.Addr())}
@@ -93,7 +93,7 @@ func TestRedisStoppedInAStorm(t *testing.T) {
 			for n := 0; n < 300 || away.Err() == nil; n++ {
 				i := c + callers*n
 				object := fmt.Sprint("pod-", i%objects)
-				w := event(object, fmt.Sprint(i%7), i)
+				w := eventWrite(object, fmt.Sprint(i%7), i)
 				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 				d, err := s[c%2].Decide(ctx, time.Now(), w, l)
 				cancel()

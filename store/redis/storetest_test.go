@@ -9,23 +9,23 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-func TestRedisKeepsTheRules(t *testing.T) {
+func TestRedisConformance(t *testing.T) {
 	storetest.Run(t, standalone(t).fresh)
 }
 
-func TestRedisKeepsItsBounds(t *testing.T) {
+func TestRedisEnforcesBounds(t *testing.T) {
 	storetest.RunBounded(t, standalone(t).bounded)
 }
 
-func TestRedisClusterKeepsTheRules(t *testing.T) {
+func TestRedisClusterConformance(t *testing.T) {
 	cluster := redistest.StartCluster(t, redistest.Options{}, 3, 0)
 	storetest.Run(t, (&stores{client: connect(t, cluster.Addrs()...)}).fresh)
 }
 
-func TestRedisWithSentinelsKeepsTheRules(t *testing.T) {
+func TestRedisSentinelConformance(t *testing.T) {
 	sentinel := redistest.StartSentinel(t, redistest.Options{})
 	o := redisclient.DefaultOptions()
-	o.Addresses, o.SentinelMaster, o.Timeout = sentinel.Addrs(), redistest.MasterName, patient
+	o.Addresses, o.SentinelMaster, o.Timeout = sentinel.Addrs(), redistest.MasterName, longTimeout
 	c, err := redisclient.New(*o)
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +39,6 @@ func newMemory(t *testing.T) storetest.Subject {
 	return memory.New(memory.Options{Bytes: memory.DefaultBytes})
 }
 
-func TestRedisEqualsMemory(t *testing.T) {
+func TestRedisMatchesMemory(t *testing.T) {
 	storetest.Compare(t, *seeds, newMemory, standalone(t).fresh)
 }

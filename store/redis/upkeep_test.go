@@ -14,9 +14,9 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/engine"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/rules"
 	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/storetest"
 )
@@ -24,13 +24,13 @@ import (
 // newStore is a replica on the clock of Redis, in the keys that begin with "test:".
 func newStore(t *testing.T, client redisclient.Caller) *redis.Store {
 	t.Helper()
-	return redis.New(client, redis.Options{Prefix: "test:", StepTimeout: patient})
+	return redis.New(client, redis.Options{Prefix: "test:", StepTimeout: longTimeout})
 }
 
 // decide decides a write that must not fail.
 func decide(t *testing.T, s *redis.Store, w store.Write, l store.Limits) store.Decision {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
 	defer cancel()
 	d, err := s.Decide(ctx, time.Now(), w, l)
 	if err != nil {
@@ -43,17 +43,17 @@ func decide(t *testing.T, s *redis.Store, w store.Write, l store.Limits) store.D
 func TestNewerFormatIsNotOverwritten(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(1)
-	key := s.GroupKey(event("pod", "m", 0).Group)
+	key := s.GroupKey(eventWrite("pod", "m", 0).GroupKey)
 	newer := strings.Repeat("v", 16) + "-" + "\x00" + "\xffwhat nobody knows yet"
 	if err := client.Set(t.Context(), key, newer, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 3 {
-		_, err := s.Decide(t.Context(), time.Now(), event("pod", "m", n), l)
-		if !errors.Is(err, rules.ErrFormat) || errors.Is(err, store.ErrUnconfirmed) {
-			t.Errorf("Decide: %v, want %v", err, rules.ErrFormat)
+		_, err := s.Decide(t.Context(), time.Now(), eventWrite("pod", "m", n), l)
+		if !errors.Is(err, engine.ErrUnknownFormat) || errors.Is(err, store.ErrUnconfirmed) {
+			t.Errorf("Decide: %v, want %v", err, engine.ErrUnknownFormat)
 		}
-		s.DecideLocally(event("pod", "m", n), l)
+		s.DecideLocally(eventWrite("pod", "m", n), l)
 		s.Flush(t.Context())
 		if got := client.Get(t.Context(), key).Val(); got != newer {
 			t.Fatalf("the value became %q", got)
@@ -63,7 +63,7 @@ func TestNewerFormatIsNotOverwritten(t *testing.T) {
 
 // A server that was replaced, or whose scripts were flushed, knows no script; one that was flushed
 // knows nothing at all.
-func TestRedisMayForget(t *testing.T) {
+func TestRedisDataLoss(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	for says, forget := range map[string]func(context.Context) *goredis.StatusCmd{
 		"its scripts": client.ScriptFlush, "everything": client.FlushAll,
@@ -75,11 +75,11 @@ func TestRedisMayForget(t *testing.T) {
 				if err := forget(t.Context()).Err(); err != nil {
 					t.Fatal(err)
 				}
-				d := decide(t, s, event(says, "m", 2*n), l)
+				d := decide(t, s, eventWrite(says, "m", 2*n), l)
 				if admitted := d.Verdict == store.Admit; admitted != (n == 0 || everything) {
 					t.Errorf("the first of round %d: %v", n, d.Verdict)
 				}
-				if d = decide(t, s, event(says, "m", 2*n+1), l); d.Verdict != store.Merge {
+				if d = decide(t, s, eventWrite(says, "m", 2*n+1), l); d.Verdict != store.Merge {
 					t.Errorf("the second of round %d: %v", n, d.Verdict)
 				}
 				if err := forget(t.Context()).Err(); err != nil {
@@ -99,12 +99,12 @@ func TestRedisMayForget(t *testing.T) {
 }
 
 // The rights are those in docs/operations.md.
-func TestRedisNeedsFewRights(t *testing.T) {
+func TestRedisACL(t *testing.T) {
 	user := redistest.User{Name: "eventquota", Password: "secret", Rules: "resetchannels ~test-* " +
 		"+hello +auth +ping +select +client|setname +info +eval +evalsha +time +get +set +pexpire +pttl +zadd +zrem +zrangebyscore +zcard +zscore +zremrangebyscore"}
 	server := redistest.Start(t, redistest.Options{Users: []redistest.User{user}})
 	o := redisclient.DefaultOptions()
-	o.Addresses, o.Timeout, o.Username, o.PasswordFile = []string{server.Addr()}, patient, user.Name, filepath.Join(t.TempDir(), "password")
+	o.Addresses, o.Timeout, o.Username, o.PasswordFile = []string{server.Addr()}, longTimeout, user.Name, filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(o.PasswordFile, []byte(user.Password), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -118,16 +118,16 @@ func TestRedisNeedsFewRights(t *testing.T) {
 }
 
 // Nothing is left for ever but an index, whatever became of it, and nothing is larger than a register.
-func TestKeysExpireAndAreSmall(t *testing.T) {
+func TestKeySizesAndExpiry(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	s := newStore(t, connect(t, server.Addr()))
 	l := withQuota(limits(20), quota(10))
-	l.KeepMessages, l.ReservePerReason, l.MaxEvents = 100, 1, 3
+	l.KeepMessages, l.ReservePerReason, l.SimilarThreshold = 100, 1, 3
 	for n := range 64 {
 		long := fmt.Sprint(n, strings.Repeat("x", 512<<10))
-		w := event("pod", long, n)
+		w := eventWrite("pod", long, n)
 		w.Reason, w.Text, w.Name = long, long, long
-		w.About.UID, w.Source.Component, w.Similar = long, long, store.KeyOf(long)
+		w.InvolvedObject.UID, w.Source.Component, w.SimilarKey = long, long, store.KeyOf(long)
 		decide(t, s, w, l)
 		w.Name, w.Count = "again"+long, 2
 		decide(t, s, w, l)
@@ -146,8 +146,8 @@ func TestKeysExpireAndAreSmall(t *testing.T) {
 		if server.Client().PTTL(t.Context(), key).Val() <= 0 {
 			t.Errorf("%s has no expiry", key)
 		}
-		if size := server.Client().StrLen(t.Context(), key).Val(); size > rules.MaxBytes+1024 {
-			t.Errorf("%s has %d bytes, want about %d at most", key, size, rules.MaxBytes)
+		if size := server.Client().StrLen(t.Context(), key).Val(); size > engine.MaxGroupBytes+1024 {
+			t.Errorf("%s has %d bytes, want about %d at most", key, size, engine.MaxGroupBytes)
 		}
 	}
 	if keys != 4 {
@@ -155,46 +155,46 @@ func TestKeysExpireAndAreSmall(t *testing.T) {
 	}
 }
 
-// partial is a client of a Redis that does not answer every second script of a kind.
-type partial struct {
+// partialOutage is a client of a Redis that does not answer every second script of a kind.
+type partialOutage struct {
 	redisclient.Caller
 	failing atomic.Value // the name of the kind
 	asked   atomic.Int64
 }
 
-var errPart = errors.New("a part of Redis does not answer")
+var errPartialOutage = errors.New("a part of Redis does not answer")
 
 // Call implements redisclient.Caller.
-func (p *partial) Call(ctx context.Context, cmds ...goredis.Cmder) error {
+func (p *partialOutage) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	args := cmds[0].Args()
 	if n := args[2].(int); args[3+n] != p.failing.Load() || p.asked.Add(1)%2 == 0 {
 		return p.Caller.Call(ctx, cmds...)
 	}
-	cmds[0].SetErr(errPart)
-	return errPart
+	cmds[0].SetErr(errPartialOutage)
+	return errPartialOutage
 }
 
 // What could be read of what is pending is claimed, and what could not stays pending.
-func TestPartialAnswersLoseNothing(t *testing.T) {
+func TestPartialOutageLosesNothing(t *testing.T) {
 	const objects = 300
-	client := &partial{Caller: connect(t, redistest.Start(t, redistest.Options{}).Addr())}
+	client := &partialOutage{Caller: connect(t, redistest.Start(t, redistest.Options{}).Addr())}
 	s, l := newStore(t, client), limits(3)
 	for i := range objects {
 		for n := range 2 {
-			decide(t, s, event(fmt.Sprint("pod-", i), "m", n), l)
+			decide(t, s, eventWrite(fmt.Sprint("pod-", i), "m", n), l)
 		}
 	}
 	client.failing.Store("claim")
 	for range 3 {
-		writes, err := s.Claim(t.Context(), time.Now(), time.Hour, objects, nobody)
-		if !errors.Is(err, errPart) || len(writes) == 0 || len(writes) >= objects {
+		writes, err := s.Claim(t.Context(), time.Now(), time.Hour, objects, noneClaimed)
+		if !errors.Is(err, errPartialOutage) || len(writes) == 0 || len(writes) >= objects {
 			t.Errorf("%d claimed with error %v, want some of %d", len(writes), err, objects)
 		}
 	}
 	client.failing.Store("pending")
 	client.asked.Store(0)
-	if _, err := s.Pending(t.Context()); !errors.Is(err, errPart) {
-		t.Errorf("Pending: %v, want %v", err, errPart)
+	if _, err := s.Pending(t.Context()); !errors.Is(err, errPartialOutage) {
+		t.Errorf("Pending: %v, want %v", err, errPartialOutage)
 	}
 	client.failing.Store("")
 	if n, err := s.Pending(t.Context()); n != objects || err != nil {
@@ -206,13 +206,13 @@ func TestPartialAnswersLoseNothing(t *testing.T) {
 }
 
 // However much of one namespace is due before, what is due of another is claimed.
-func TestNoNamespaceHidesAnother(t *testing.T) {
+func TestClaimsAreFairBetweenNamespaces(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(3)
-	quiet := event("pod", "m", 0)
+	quiet := eventWrite("pod", "m", 0)
 	decide(t, s, quiet, l)
-	decide(t, s, event("pod", "m", 1), l)
-	noisy := make([]goredis.Z, 3*redis.Indexed)
+	decide(t, s, eventWrite("pod", "m", 1), l)
+	noisy := make([]goredis.Z, 3*redis.IndexPerClaim)
 	for i := range noisy {
 		group := store.KeyOf(fmt.Sprint(i))
 		noisy[i] = goredis.Z{Score: 1, Member: string(group[:]) + "noisy"}
@@ -237,15 +237,15 @@ func TestNoNamespaceHidesAnother(t *testing.T) {
 }
 
 // What replicas refuse without a trip is reported together, and each name still counts once.
-func TestRefusalsThatAreReportedTogether(t *testing.T) {
+func TestJoinedRefusals(t *testing.T) {
 	const names = 100
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(1)
-	decide(t, s, event("pod", "first", 0), l)
-	decide(t, s, event("pod", "second", 1), l)
+	decide(t, s, eventWrite("pod", "first", 0), l)
+	decide(t, s, eventWrite("pod", "second", 1), l)
 	for _, count := range []int64{1, 2, 5} {
 		for n := range names {
-			w := event("pod", fmt.Sprint("m", n), 10+n)
+			w := eventWrite("pod", fmt.Sprint("m", n), 10+n)
 			w.Count = count
 			if d := decide(t, s, w, l); d.Verdict != store.Drop {
 				t.Fatalf("%v, want a drop", d.Verdict)
@@ -259,42 +259,42 @@ func TestRefusalsThatAreReportedTogether(t *testing.T) {
 }
 
 // A quota that is known to be empty refuses without a trip, whatever others come after it.
-func TestAQuotaThatIsKnownToBeEmptyTakesNoTrip(t *testing.T) {
+func TestEmptyQuotaMakesNoRoundTrip(t *testing.T) {
 	now, hooks := &clock{}, make(chan func(func() error) error, 1)
 	now.set(time.Now())
-	client := hooked{newClocked(t, connect(t, redistest.Start(t, redistest.Options{}).Addr()), now), hooks}
-	s := redis.New(client, redis.Options{Prefix: "test:", StepTimeout: patient, Now: now.now})
+	client := hookedCaller{newClocked(t, connect(t, redistest.Start(t, redistest.Options{}).Addr()), now), hooks}
+	s := redis.New(client, redis.Options{Prefix: "test:", StepTimeout: longTimeout, Now: now.now})
 	other := quota(10)
 	other.Name, other.Key = "other", store.KeyOf("other")
 	l := withQuota(withQuota(limits(10), quota(1)), other)
-	if d := decide(t, s, event("one", "m", 0), l); d.Verdict != store.Admit {
+	if d := decide(t, s, eventWrite("one", "m", 0), l); d.Verdict != store.Admit {
 		t.Errorf("%v, want the first admitted", d.Verdict)
 	}
 	hooks <- func(call func() error) error {
 		t.Error("Redis was asked")
 		return call()
 	}
-	if d := decide(t, s, event("two", "m", 0), l); d.Verdict != store.Drop || !d.Unasked || d.Empty.Name != "quota" {
-		t.Errorf("%v by %+v, want the second dropped by the quota", d.Verdict, d.Empty)
+	if d := decide(t, s, eventWrite("two", "m", 0), l); d.Verdict != store.Drop || !d.FromCache || d.RefusedBy.Name != "quota" {
+		t.Errorf("%v by %+v, want the second dropped by the quota", d.Verdict, d.RefusedBy)
 	}
 }
 
 // A replica that does not know yet that an Event was not found asks the quotas all the same.
-func TestStaleCopiesRefuseNothing(t *testing.T) {
+func TestStaleCopyRefusesNothing(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, settling := newStore(t, client), newStore(t, client)
 	l := withQuota(limits(10), quota(2))
-	decide(t, s, event("pod", "m", 0), l)
-	decide(t, s, event("pod", "m", 1), l)
+	decide(t, s, eventWrite("pod", "m", 0), l)
+	decide(t, s, eventWrite("pod", "m", 1), l)
 	for _, p := range claimAll(t, settling) {
 		if err := settling.Complete(t.Context(), time.Now(), p, store.Outcome{Result: store.NotFound}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if d := decide(t, s, event("pod", "m", 2), l); d.Verdict != store.Admit {
+	if d := decide(t, s, eventWrite("pod", "m", 2), l); d.Verdict != store.Admit {
 		t.Errorf("%v, want the next Event admitted by the second token", d.Verdict)
 	}
-	if d := decide(t, s, event("other", "m", 0), l); d.Verdict != store.Drop {
+	if d := decide(t, s, eventWrite("other", "m", 0), l); d.Verdict != store.Drop {
 		t.Errorf("%v, want no token left", d.Verdict)
 	}
 }

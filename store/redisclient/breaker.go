@@ -18,10 +18,10 @@ var ErrOpen = errors.New("circuit breaker is open: Redis does not answer")
 // in a row failed because of Redis, see Unavailable, or half of those that ended in the last ten seconds, if these
 // are enough to tell. Then it lets nothing through but probes of Run, from time to time, and closes if all of them succeed.
 type Breaker struct {
-	caller  Caller
-	options BreakerOptions
-	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
-	reason  atomic.Pointer[error] // why the last call that failed did
+	caller    Caller
+	options   BreakerOptions
+	circuit   *gobreaker.TwoStepCircuitBreaker[struct{}]
+	lastError atomic.Pointer[error] // why the last call that failed did
 }
 
 // BreakerOptions are the settings of a Breaker.
@@ -34,12 +34,12 @@ type BreakerOptions struct {
 }
 
 const (
-	failures = 5
-	lookBack = 10 * time.Second
-	lookStep = time.Second
-	lookAt   = 20
-	openFor  = time.Second
-	probes   = 2
+	failureThreshold = 5
+	breakerWindow    = 10 * time.Second
+	breakerBucket    = time.Second
+	minCalls         = 20
+	openTimeout      = time.Second
+	successesToClose = 2
 )
 
 var errSlow = errors.New("no answer from Redis in time")
@@ -51,18 +51,18 @@ func NewBreaker(c Caller, o BreakerOptions) *Breaker {
 	}
 	b := &Breaker{caller: c, options: o}
 	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		MaxRequests:  probes,
-		Interval:     lookBack,
-		BucketPeriod: lookStep,
-		Timeout:      openFor,
+		MaxRequests:  successesToClose,
+		Interval:     breakerWindow,
+		BucketPeriod: breakerBucket,
+		Timeout:      openTimeout,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			ended := c.TotalFailures + c.TotalSuccesses
-			return c.ConsecutiveFailures >= failures || ended >= lookAt && 2*c.TotalFailures >= ended
+			return c.ConsecutiveFailures >= failureThreshold || ended >= minCalls && 2*c.TotalFailures >= ended
 		},
 		// A caller that does not wait any more says nothing about Redis.
 		IsExcluded:    func(err error) bool { return errors.Is(err, context.Canceled) },
 		IsSuccessful:  func(err error) bool { return !Unavailable(err) },
-		OnStateChange: func(_ string, from, to gobreaker.State) { b.changed(from, to) },
+		OnStateChange: func(_ string, from, to gobreaker.State) { b.stateChanged(from, to) },
 	})
 	return b
 }
@@ -73,15 +73,17 @@ func (b *Breaker) Closed() bool { return b.circuit.State() == gobreaker.StateClo
 // probing marks the context of a probe.
 type probing struct{}
 
-// insisting marks the context of calls that reach Redis also while a Breaker is open.
-type insisting struct{}
+// bypassing marks the context of calls that reach Redis also while a Breaker is open.
+type bypassing struct{}
 
-// Insist is ctx for calls that reach Redis also while a Breaker is open, and which it does not count: the last ones of a process.
-func Insist(ctx context.Context) context.Context { return context.WithValue(ctx, insisting{}, true) }
+// BypassBreaker is ctx for calls that reach Redis also while a Breaker is open, and which it does not count: the last ones of a process.
+func BypassBreaker(ctx context.Context) context.Context {
+	return context.WithValue(ctx, bypassing{}, true)
+}
 
 // Call implements Caller.
 func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
-	if ctx.Value(insisting{}) != nil {
+	if ctx.Value(bypassing{}) != nil {
 		return b.caller.Call(ctx, cmds...)
 	}
 	var done func(error)
@@ -98,7 +100,7 @@ func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
 	end := func(err error) {
 		if ended.CompareAndSwap(false, true) {
 			if Unavailable(err) {
-				b.reason.Store(&err)
+				b.lastError.Store(&err)
 			}
 			done(err)
 		}
@@ -116,7 +118,7 @@ func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
 			end(fmt.Errorf("panic in a call of Redis: %v", v))
 			panic(v)
 		}
-		if b.hurried(ctx, begun) {
+		if b.callerTimedOut(ctx, begun) {
 			end(context.Canceled)
 		}
 		end(err)
@@ -124,8 +126,8 @@ func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
 	return b.caller.Call(ctx, cmds...)
 }
 
-// hurried reports whether a caller's time is up earlier than Redis' is.
-func (b *Breaker) hurried(ctx context.Context, begun time.Time) bool {
+// callerTimedOut reports whether a caller's time is up earlier than Redis' is.
+func (b *Breaker) callerTimedOut(ctx context.Context, begun time.Time) bool {
 	deadline, bounded := ctx.Deadline()
 	return bounded && time.Until(deadline) < time.Millisecond && time.Since(begun) < b.options.Deadline-time.Millisecond
 }
@@ -133,7 +135,7 @@ func (b *Breaker) hurried(ctx context.Context, begun time.Time) bool {
 // Run asks Redis with probe while the breaker is about to close, until ctx ends. Without it an open breaker stays open. What
 // probe calls is to be like what failed.
 func (b *Breaker) Run(ctx context.Context, probe func(context.Context) error) {
-	tick := time.NewTicker(openFor / 2)
+	tick := time.NewTicker(openTimeout / 2)
 	defer tick.Stop()
 	for {
 		select {
@@ -149,12 +151,12 @@ func (b *Breaker) Run(ctx context.Context, probe func(context.Context) error) {
 	}
 }
 
-// changed says what a change of the circuit means. A probe that fails is none.
-func (b *Breaker) changed(from, to gobreaker.State) {
+// stateChanged says what a change of the circuit means. A probe that fails is none.
+func (b *Breaker) stateChanged(from, to gobreaker.State) {
 	switch {
 	case from == gobreaker.StateClosed:
 		err := errSlow
-		if reason := b.reason.Load(); reason != nil {
+		if reason := b.lastError.Load(); reason != nil {
 			err = *reason
 		}
 		b.options.OnChange(true, err)

@@ -16,24 +16,24 @@ import (
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 
-// failures in a row open the breaker.
-const failures = 5
+// failureThreshold in a row open the breaker.
+const failureThreshold = 5
 
-// answers is a Caller that does what a test says.
-type answers func(ctx context.Context) error
+// callerFunc is a Caller that does what a test says.
+type callerFunc func(ctx context.Context) error
 
 // Call implements redisclient.Caller.
-func (a answers) Call(ctx context.Context, _ ...redis.Cmder) error { return a(ctx) }
+func (a callerFunc) Call(ctx context.Context, _ ...redis.Cmder) error { return a(ctx) }
 
-// said is an error that Redis answers.
-type said string
+// redisError is an error that Redis answers.
+type redisError string
 
-func (s said) Error() string { return string(s) }
+func (s redisError) Error() string { return string(s) }
 
 // RedisError marks it as one.
-func (s said) RedisError() {}
+func (s redisError) RedisError() {}
 
-func TestWhatOpensTheBreaker(t *testing.T) {
+func TestBreakerOpens(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err   error
@@ -45,26 +45,26 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 		"connection closed":                       {io.EOF, true},
 		"no answer":                               {context.DeadlineExceeded, true},
 		"the caller has left":                     {fmt.Errorf("call: %w", context.Canceled), false},
-		"a script that is not known":              {said("NOSCRIPT No matching script."), false},
-		"a key that holds another kind of value":  {said("WRONGTYPE Operation against a key holding the wrong kind of value script: f, on @user_script:2."), false},
-		"a script that stumbles over a value":     {said("ERR user_script:20: attempt to compare nil with number script: f, on @user_script:20."), false},
-		"a slot that is on its way":               {said("TRYAGAIN Multiple keys request during rehashing of slot"), true},
-		"a slot that is elsewhere":                {said("MOVED 1 127.0.0.1:7000"), true},
-		"a slot that nobody has":                  {said("CLUSTERDOWN Hash slot not served"), true},
-		"a replica":                               {said("READONLY You can't write against a read only replica. script: f, on @user_script:7."), true},
-		"no memory":                               {said("OOM command not allowed when used memory > 'maxmemory'. script: f, on @user_script:7."), true},
-		"a server that loads its data":            {said("LOADING Redis is loading the dataset in memory"), true},
-		"a user without rights":                   {said("NOPERM this user has no permissions to run the 'evalsha' command"), true},
-		"too many clients":                        {said("ERR max number of clients reached"), true},
+		"a script that is not known":              {redisError("NOSCRIPT No matching script."), false},
+		"a key that holds another kind of value":  {redisError("WRONGTYPE Operation against a key holding the wrong kind of value script: f, on @user_script:2."), false},
+		"a script that stumbles over a value":     {redisError("ERR user_script:20: attempt to compare nil with number script: f, on @user_script:20."), false},
+		"a slot that is on its way":               {redisError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
+		"a slot that is elsewhere":                {redisError("MOVED 1 127.0.0.1:7000"), true},
+		"a slot that nobody has":                  {redisError("CLUSTERDOWN Hash slot not served"), true},
+		"a replica":                               {redisError("READONLY You can't write against a read only replica. script: f, on @user_script:7."), true},
+		"no memory":                               {redisError("OOM command not allowed when used memory > 'maxmemory'. script: f, on @user_script:7."), true},
+		"a server that loads its data":            {redisError("LOADING Redis is loading the dataset in memory"), true},
+		"a user without rights":                   {redisError("NOPERM this user has no permissions to run the 'evalsha' command"), true},
+		"too many clients":                        {redisError("ERR max number of clients reached"), true},
 		"a breaker around this one that was open": {redisclient.ErrOpen, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var opened []error
-			b := redisclient.NewBreaker(answers(func(context.Context) error { return tt.err }), redisclient.BreakerOptions{
+			b := redisclient.NewBreaker(callerFunc(func(context.Context) error { return tt.err }), redisclient.BreakerOptions{
 				Deadline: time.Minute, OnChange: func(_ bool, err error) { opened = append(opened, err) },
 			})
-			for range failures {
+			for range failureThreshold {
 				if err := b.Call(t.Context()); !errors.Is(err, tt.err) {
 					t.Errorf("Call: %v, want %v", err, tt.err)
 				}
@@ -72,7 +72,7 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 			if b.Closed() == tt.opens || len(opened) == 1 != tt.opens || tt.opens && !errors.Is(opened[0], tt.err) {
 				t.Errorf("closed %t, opened with %v, want open %t", b.Closed(), opened, tt.opens)
 			}
-			if err := b.Call(redisclient.Insist(t.Context())); !errors.Is(err, tt.err) || b.Closed() == tt.opens {
+			if err := b.Call(redisclient.BypassBreaker(t.Context())); !errors.Is(err, tt.err) || b.Closed() == tt.opens {
 				t.Errorf("a call that insists: %v, closed %t after it", err, b.Closed())
 			}
 			if err := b.Call(t.Context()); errors.Is(err, redisclient.ErrOpen) != tt.opens || tt.opens && !redisclient.NotRun(err) {
@@ -84,11 +84,11 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 
 // A call that takes longer than the deadline counts as failed at once, and as what it is for its caller. One whose caller
 // has less time than Redis may take does not count, and one that panics does.
-func TestWhenACallCounts(t *testing.T) {
+func TestBreakerCountsCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var reason error
-		hang := answers(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		hang := callerFunc(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		o := redisclient.BreakerOptions{Deadline: 50 * time.Millisecond, OnChange: func(_ bool, err error) { reason = err }}
 		call := func(b *redisclient.Breaker, within time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -96,13 +96,13 @@ func TestWhenACallCounts(t *testing.T) {
 			_ = b.Call(ctx)
 		}
 		b := redisclient.NewBreaker(hang, o)
-		for range 2 * failures {
+		for range 2 * failureThreshold {
 			call(b, 10*time.Millisecond)
 		}
 		if !b.Closed() {
 			t.Errorf("callers in a hurry open the breaker: %v", reason)
 		}
-		for range failures {
+		for range failureThreshold {
 			go call(b, time.Second)
 		}
 		<-time.After(o.Deadline)
@@ -112,8 +112,8 @@ func TestWhenACallCounts(t *testing.T) {
 		}
 		<-time.After(time.Second)
 		reason = nil
-		b = redisclient.NewBreaker(answers(func(context.Context) error { panic("broken") }), o)
-		for range failures {
+		b = redisclient.NewBreaker(callerFunc(func(context.Context) error { panic("broken") }), o)
+		for range failureThreshold {
 			func() {
 				defer func() { _ = recover() }()
 				call(b, time.Second)
@@ -125,13 +125,13 @@ func TestWhenACallCounts(t *testing.T) {
 	})
 }
 
-func TestItIsKnownThatRedisIsBackAlthoughNothingCallsIt(t *testing.T) {
+func TestBreakerClosesWithoutCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
 		away.Store(true)
 		var changes []bool
-		b := redisclient.NewBreaker(answers(func(context.Context) error {
+		b := redisclient.NewBreaker(callerFunc(func(context.Context) error {
 			if away.Load() {
 				return io.EOF
 			}
@@ -143,7 +143,7 @@ func TestItIsKnownThatRedisIsBackAlthoughNothingCallsIt(t *testing.T) {
 			defer close(done)
 			b.Run(ctx, func(ctx context.Context) error { return b.Call(ctx) })
 		}()
-		for range failures {
+		for range failureThreshold {
 			_ = b.Call(t.Context())
 		}
 		<-time.After(time.Minute)

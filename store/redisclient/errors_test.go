@@ -16,7 +16,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-func TestWhatKeepsAClientFromRedisIsOneClearError(t *testing.T) {
+func TestConnectErrors(t *testing.T) {
 	t.Parallel()
 	open := redistest.Start(t, redistest.Options{})
 	closed := redistest.Start(t, redistest.Options{TLS: true, Password: "right"})
@@ -34,15 +34,15 @@ func TestWhatKeepsAClientFromRedisIsOneClearError(t *testing.T) {
 		"the CA is another":     {func(o *redisclient.Options) { o.CAFile = other.CAFile }, "x509: certificate signed by unknown authority"},
 		"the client's is":       {func(o *redisclient.Options) { o.CertFile, o.KeyFile = other.ClientCertFile, other.ClientKeyFile }, "tls: "},
 		"the name is another":   {func(o *redisclient.Options) { o.ServerName = "redis.example" }, "not redis.example"},
-		"the password is wrong": {func(o *redisclient.Options) { o.PasswordFile = file(t, "wrong") }, "WRONGPASS"},
+		"the password is wrong": {func(o *redisclient.Options) { o.PasswordFile = writeFile(t, "wrong") }, "WRONGPASS"},
 		"there is no password":  {func(o *redisclient.Options) { o.PasswordFile = "" }, "NOAUTH"},
 		"the server has no TLS": {func(o *redisclient.Options) { o.Addresses = []string{open.Addr()} }, ""},
 		"it is no sentinel":     {func(o *redisclient.Options) { o.SentinelMaster = "m" }, "all sentinels specified in configuration are unreachable"},
 		"it is no cluster":      {func(o *redisclient.Options) { o.Cluster = true }, "cluster support disabled"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := at(closed.Addr())
-			o.PasswordFile, o.TLS = file(t, "right"), true
+			o := optionsFor(closed.Addr())
+			o.PasswordFile, o.TLS = writeFile(t, "right"), true
 			o.CAFile, o.CertFile, o.KeyFile = closed.Certs.CAFile, closed.Certs.ClientCertFile, closed.Certs.ClientKeyFile
 			tc.set(&o)
 			client := newClient(t, &o)
@@ -64,7 +64,7 @@ func TestWhatKeepsAClientFromRedisIsOneClearError(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeUsedIsNamed(t *testing.T) {
+func TestFileErrorsNameTheFlag(t *testing.T) {
 	certs, err := redistest.NewCerts(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -79,11 +79,11 @@ func TestAFileThatCannotBeUsedIsNamed(t *testing.T) {
 		"no certificate file":          {func(o *redisclient.Options) { o.CertFile, o.KeyFile = missing, certs.ClientKeyFile }, "--redis-cert-file and --redis-key-file: open"},
 		"a key of another certificate": {func(o *redisclient.Options) { o.CertFile, o.KeyFile = certs.ClientCertFile, certs.ServerKeyFile }, "--redis-cert-file and --redis-key-file: tls: private key does not match"},
 		"no password file":             {func(o *redisclient.Options) { o.PasswordFile = missing }, "--redis-password-file: open " + missing},
-		"an empty password file":       {func(o *redisclient.Options) { o.PasswordFile = file(t, "\n") }, ": is empty"},
+		"an empty password file":       {func(o *redisclient.Options) { o.PasswordFile = writeFile(t, "\n") }, ": is empty"},
 		"no sentinel password file":    {func(o *redisclient.Options) { o.SentinelMaster, o.SentinelPasswordFile = "m", missing }, "--redis-sentinel-password-file: open"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := at("127.0.0.1:6379")
+			o := optionsFor("127.0.0.1:6379")
 			o.TLS = true
 			tc.set(&o)
 			if _, err := redisclient.New(o); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -94,16 +94,16 @@ func TestAFileThatCannotBeUsedIsNamed(t *testing.T) {
 }
 
 // A server is paused, and one listens that never accepts: neither may hold a call up.
-func TestNoCallOutlivesItsDeadline(t *testing.T) {
+func TestCallRespectsDeadline(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	connected := newClient(t, new(at(s.Addr())))
-	crowded := newClient(t, new(at(s.Addr())))
-	redisclient.Crowd(crowded)
+	connected := newClient(t, new(optionsFor(s.Addr())))
+	crowded := newClient(t, new(optionsFor(s.Addr())))
+	redisclient.SetBusy(crowded)
 	awaitHealed(t, connected, "a")
 	awaitHealed(t, crowded, "a")
 	if err := s.Pause(); err != nil {
@@ -112,8 +112,8 @@ func TestNoCallOutlivesItsDeadline(t *testing.T) {
 	for name, c := range map[string]*redisclient.Client{
 		"an open connection":         connected,
 		"a batch":                    crowded,
-		"a new connection":           newClient(t, new(at(s.Addr()))),
-		"a server that never speaks": newClient(t, new(at(silent.Addr().String()))),
+		"a new connection":           newClient(t, new(optionsFor(s.Addr()))),
+		"a server that never speaks": newClient(t, new(optionsFor(silent.Addr().String()))),
 	} {
 		const deadline = 50 * time.Millisecond
 		for range 3 {
@@ -134,10 +134,10 @@ func TestNoCallOutlivesItsDeadline(t *testing.T) {
 	awaitHealed(t, crowded, "a")
 }
 
-func TestAClosedClientFailsEveryCall(t *testing.T) {
+func TestClosedClientFails(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	c, err := redisclient.New(at(s.Addr()))
+	c, err := redisclient.New(optionsFor(s.Addr()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
 package redisclient
 
-// Crowd makes the calls of a client go as they do beside many others.
-func Crowd(c *Client) { c.calling.Add(pooledUpTo) }
+// SetBusy makes the calls of a client go as they do beside many others.
+func SetBusy(c *Client) { c.inFlight.Add(maxUnbatched) }

@@ -9,7 +9,7 @@ import (
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 
-func TestGoodFlagsAreAccepted(t *testing.T) {
+func TestValidFlags(t *testing.T) {
 	for _, args := range []string{
 		"--redis-addresses=redis:6379",
 		"--redis-addresses=[::1]:6379 --redis-database=3",
@@ -25,7 +25,7 @@ func TestGoodFlagsAreAccepted(t *testing.T) {
 	}
 }
 
-func TestBadFlagsAreNamed(t *testing.T) {
+func TestInvalidFlags(t *testing.T) {
 	const good = "--redis-addresses=a:1 "
 	if err := parse(t, "--redis-addresses=a --redis-database=-1 --redis-timeout=0").Validate(); err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("error %v of three bad flags; want 3 lines", err)

@@ -35,11 +35,11 @@ const healthy = `
 // alertCase is what is scraped, and the alerts that fire at a time after its beginning.
 type alertCase struct {
 	series string
-	at     time.Duration
+	after  time.Duration
 	want   []string
 }
 
-func TestAlertsFireWhenTheyAreTo(t *testing.T) {
+func TestAlerts(t *testing.T) {
 	t.Parallel()
 	const (
 		storm    = "info: An Event storm is under way in namespace bank."
@@ -48,7 +48,7 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 		lost     = "warning: Occurrences of Events are lost."
 		failOpen = "critical: Events pass without a decision by eventquota."
 	)
-	hold(t, map[string]alertCase{
+	runCases(t, map[string]alertCase{
 		"nothing while all is well": {healthy, time.Hour, nil},
 		"a storm, of all replicas, policies and quotas together": {healthy + `
 			eventquota_events_total{pod="a",event_namespace="bank",policy="own",outcome="drop"} 0+1200x60
@@ -125,13 +125,13 @@ func TestAlertsFireWhenTheyAreTo(t *testing.T) {
 	})
 }
 
-// hold runs each case, by what it says.
-func hold(t *testing.T, cases map[string]alertCase) {
+// runCases runs each case, by what it says.
+func runCases(t *testing.T, cases map[string]alertCase) {
 	t.Helper()
 	for says, tt := range cases {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			if got := firing(t, tt.series, tt.at); !slices.Equal(got, tt.want) {
+			if got := firing(t, tt.series, tt.after); !slices.Equal(got, tt.want) {
 				t.Errorf("firing: %q, want %q", got, tt.want)
 			}
 		})

@@ -9,8 +9,8 @@ import (
 	"github.com/eventquota/eventquota/test/alerts/documented"
 )
 
-// TestRulesAskForWhatIsServed holds each metric and label of a rule to docs/metrics.md, and that an alert says what to do.
-func TestRulesAskForWhatIsServed(t *testing.T) {
+// TestRulesUseDocumentedMetrics holds each metric and label of a rule to docs/metrics.md, and that an alert says what to do.
+func TestRulesUseDocumentedMetrics(t *testing.T) {
 	metrics, err := documented.Read("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestRulesAskForWhatIsServed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, complaint := range metrics.Complaints(expr) {
+			for _, complaint := range metrics.Undocumented(expr) {
 				t.Errorf("%s %s", r.Alert, complaint)
 			}
 			if !slices.Contains([]string{"info", "warning", "critical"}, r.Labels["severity"]) || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {

@@ -43,7 +43,7 @@ func slowAt(level string) string {
 		bucket + level + `",le="+Inf"} 0+120x60` + "\n"
 }
 
-func TestAlertsOfPriorityLevelsFireWhenTheyAreTo(t *testing.T) {
+func TestPriorityLevelAlerts(t *testing.T) {
 	t.Parallel()
 	const (
 		storm    = "info: An Event storm is under way in namespace bank."
@@ -58,7 +58,7 @@ func TestAlertsOfPriorityLevelsFireWhenTheyAreTo(t *testing.T) {
 		system  = `priority_level="events-system",flow_schema="events-nodes"} `
 		another = `priority_level="workload-low",flow_schema="service-accounts"} `
 	)
-	hold(t, map[string]alertCase{
+	runCases(t, map[string]alertCase{
 		"Event writes that one API server rejects, for one reason after the other": {healthy +
 			counted + full + events + "0+60x10 600x50\n" +
 			counted + late + events + "0x10 0+60x50",

@@ -50,8 +50,8 @@ func shippedGroups(t *testing.T) *rulefmt.RuleGroups {
 	return groups
 }
 
-// alerting are the shipped rules, ready to be evaluated.
-func alerting(t *testing.T) []*rules.AlertingRule {
+// shippedRules are the shipped rules, ready to be evaluated.
+func shippedRules(t *testing.T) []*rules.AlertingRule {
 	t.Helper()
 	var all []*rules.AlertingRule
 	for _, g := range shippedGroups(t).Groups {
@@ -77,7 +77,7 @@ func firing(t *testing.T, series string, at time.Duration) []string {
 	})
 	query := rules.EngineQueryFunc(engine, storage)
 	var fire []string
-	for _, r := range alerting(t) {
+	for _, r := range shippedRules(t) {
 		for now := time.Duration(0); now <= at; now += time.Minute {
 			if _, err := r.Eval(t.Context(), 0, time.Unix(0, 0).Add(now), query, &url.URL{}, 0); err != nil {
 				t.Fatalf("%s: %v", r.Name(), err)

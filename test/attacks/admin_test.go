@@ -13,45 +13,45 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 // What the admin lets the tenant store: so many Events at once, and one more in each refill.
-const admitted, refill = 100, 2 * time.Second
+const tenantBurst, tenantRefill = 100, 2 * time.Second
 
-// limitsTheTenant applies the admin's quota.
-func (a *arena) limitsTheTenant() {
+// applyTenantQuota applies the admin's quota.
+func (a *arena) applyTenantQuota() {
 	a.Helper()
-	a.applies(fmt.Sprintf(`
+	a.apply(fmt.Sprintf(`
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventQuota
 metadata: {name: tenants}
 spec:
   match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}}
-  limits: [{name: all, per: [Namespace], burst: %d, tokens: 1, interval: %s}]`, tenantsNamespace, admitted, refill))
-	a.since = time.Now()
+  limits: [{name: all, per: [Namespace], burst: %d, tokens: 1, interval: %s}]`, tenantNamespace, tenantBurst, tenantRefill))
+	a.quotaSince = time.Now()
 }
 
-// mayStore is how many writes of the tenant's may have been stored until now. It takes some that the replica wrote for its own: those
+// maxStored is how many writes of the tenant's may have been stored until now. It takes some that the replica wrote for its own: those
 // that a PATCH which changes nothing has found.
-func (a *arena) mayStore() int64 {
+func (a *arena) maxStored() int64 {
 	a.Helper()
-	settled, err := a.replica.Total(a.Context(), "eventquota_settle_writes_total")
+	settled, err := a.replica.CounterSum(a.Context(), "eventquota_settle_writes_total")
 	a.must(err)
-	return settled + (1+rules.FreeRepeats)*(admitted+1+int64(time.Since(a.since)/refill))
+	return settled + (1+engine.FreeRetries)*(tenantBurst+1+int64(time.Since(a.quotaSince)/tenantRefill))
 }
 
-// brake is the file of the emergency brake that is shipped.
-const brake = "../../manifests/examples/emergency-brake.yaml"
+// emergencyBrakeFile is the file of the emergency brake that is shipped.
+const emergencyBrakeFile = "../../manifests/examples/emergency-brake.yaml"
 
-// adminActs pulls the emergency brake and releases it, and writes a quota and deletes it, while the tenant goes on. The test
+// runAdmin pulls the emergency brake and releases it, and writes a quota and deletes it, while the tenant goes on. The test
 // waits until each is in force for the neighbour.
-func (a *arena) adminActs(round int) {
+func (a *arena) runAdmin(round int) {
 	a.Helper()
-	content, err := os.ReadFile(brake)
+	content, err := os.ReadFile(emergencyBrakeFile)
 	a.must(err)
-	a.changes("emergency brake", string(content))
-	a.changes("quota", fmt.Sprintf(`
+	a.applyAndDelete("emergency brake", string(content))
+	a.applyAndDelete("quota", fmt.Sprintf(`
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventQuota
 metadata: {name: new-%d}
@@ -59,12 +59,12 @@ spec:
   match:
     reasons: [Probe]
     namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}
-  limits: [{name: new-%[1]d, burst: 1, tokens: 1, interval: 1h, warningReservePercent: 0}]`, round, neighboursNamespace))
+  limits: [{name: new-%[1]d, burst: 1, tokens: 1, interval: 1h, warningReservePercent: 0}]`, round, neighbourNamespace))
 }
 
-// changes applies a rule of the cluster until it refuses Events of the neighbour and its status says so, and deletes it until it does
+// applyAndDelete applies a rule of the cluster until it refuses Events of the neighbour and its status says so, and deletes it until it does
 // not.
-func (a *arena) changes(what, object string) {
+func (a *arena) applyAndDelete(what, object string) {
 	a.Helper()
 	var u unstructured.Unstructured
 	a.must(yaml.Unmarshal([]byte(object), &u.Object))
@@ -82,16 +82,16 @@ func (a *arena) changes(what, object string) {
 	} {
 		a.must(change.do())
 		began := time.Now()
-		a.eventually(change.says+" is in force", func() bool { return a.refused("Probe") == change.refuses })
-		a.took[change.says] = append(a.took[change.says], time.Since(began))
+		a.eventually(change.says+" is in force", func() bool { return a.probeRefused("Probe") == change.refuses })
+		a.applyTimes[change.says] = append(a.applyTimes[change.says], time.Since(began))
 		if change.refuses {
-			a.ready(resource, u.GetName())
+			a.waitForReady(resource, u.GetName())
 		}
 	}
 }
 
-// ready waits until the status of a rule says that it is in force as it is now.
-func (a *arena) ready(of dynamic.ResourceInterface, name string) {
+// waitForReady waits until the status of a rule says that it is in force as it is now.
+func (a *arena) waitForReady(of dynamic.ResourceInterface, name string) {
 	a.Helper()
 	a.eventually(name+" is Ready", func() bool {
 		u, err := of.Get(a.Context(), name, metav1.GetOptions{})
@@ -105,20 +105,20 @@ func (a *arena) ready(of dynamic.ResourceInterface, name string) {
 	})
 }
 
-// tellTimes says how long the admin's rules have taken to be in force.
-func (a *arena) tellTimes() {
+// logTimes says how long the admin's rules have taken to be in force.
+func (a *arena) logTimes() {
 	a.Helper()
-	for what, took := range a.took {
+	for what, took := range a.applyTimes {
 		a.Logf("in force under attack: median %s, worst %s: %s", median(took), slices.Max(took), what) // make bench reads this
 	}
 }
 
-// refused writes an Event of the neighbour about another object than all others, and reports whether it was refused.
-func (a *arena) refused(reason string) bool {
+// probeRefused writes an Event of the neighbour about another object than all others, and reports whether it was refused.
+func (a *arena) probeRefused(reason string) bool {
 	a.Helper()
 	a.probes++
 	pod := fmt.Sprint("probe-", a.probes)
-	return !a.stores(newEvent(neighboursNamespace, pod, fmt.Sprint(pod, ".", reason), reason))
+	return !a.tryCreate(newEvent(neighbourNamespace, pod, fmt.Sprint(pod, ".", reason), reason))
 }
 
 func newEvent(namespace, pod, name, reason string) *corev1.Event {

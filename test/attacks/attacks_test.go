@@ -36,27 +36,27 @@ type attack struct {
 func attacks() map[string]attack {
 	const slow = "POST /mutate?timeout=9000h HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 	return map[string]attack{
-		"three that claim 8 MiB and send one byte":    {3, 100, held(slow + "Content-Length: 8388608\r\n\r\n{")},
-		"1,000 that send a body byte by byte":         {1000, 20, trickled(slow + "Content-Length: 5000\r\n\r\n{")},
-		"100 that send headers byte by byte":          {100, 20, trickled(slow + "X-Long: ")},
-		"1,100 that are connected and say nothing":    {1100, 20, held("")},
-		"40 that send 7.8 MB":                         {40, 10, long},
-		"600 that send 20 KB of short headers":        {600, 20, held(slow + shortHeaders(20_000))},
-		"bodies without an end":                       {8, 2, flooded(slow+"Transfer-Encoding: chunked\r\n\r\n", "400\r\n"+strings.Repeat(" ", 1024)+"\r\n")},
-		"streams of HTTP/2 that are opened and reset": {8, 20, reset},
+		"three that claim 8 MiB and send one byte":    {3, 100, sendAndWait(slow + "Content-Length: 8388608\r\n\r\n{")},
+		"1,000 that send a body byte by byte":         {1000, 20, sendByteByByte(slow + "Content-Length: 5000\r\n\r\n{")},
+		"100 that send headers byte by byte":          {100, 20, sendByteByByte(slow + "X-Long: ")},
+		"1,100 that are connected and say nothing":    {1100, 20, sendAndWait("")},
+		"40 that send 7.8 MB":                         {40, 10, sendLongReview},
+		"600 that send 20 KB of short headers":        {600, 20, sendAndWait(slow + shortHeaders(20_000))},
+		"bodies without an end":                       {8, 2, sendRepeatedly(slow+"Transfer-Encoding: chunked\r\n\r\n", "400\r\n"+strings.Repeat(" ", 1024)+"\r\n")},
+		"streams of HTTP/2 that are opened and reset": {8, 20, resetStreams},
 	}
 }
 
-// attacking is the environment variable with the address and the attack for a process of attackers. They have one of
+// attackVariable is the environment variable with the address and the attack for a process of attackers. They have one of
 // their own, so that what they keep their own runtime busy with is not taken for what they do to others.
-const attacking = "EVENTQUOTA_TEST_ATTACK"
+const attackVariable = "EVENTQUOTA_TEST_ATTACK"
 
 // startAttack begins one, and returns when each client has been connected once. stop ends it. From then on all others come
 // first on the processors: in the world outside attackers have none of this machine's.
 func startAttack(t *testing.T, says, address string) (stop func()) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0])
-	c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", attacking, address, says))
+	c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", attackVariable, address, says))
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()
 	if err != nil {
@@ -141,8 +141,8 @@ func connect(ctx context.Context, address string) (*tls.Conn, error) {
 	return secure, nil
 }
 
-// held sends a text and waits for the server to end it.
-func held(text string) func(context.Context, *tls.Conn) {
+// sendAndWait sends a text and waits for the server to end it.
+func sendAndWait(text string) func(context.Context, *tls.Conn) {
 	return func(_ context.Context, c *tls.Conn) {
 		_, _ = io.WriteString(c, text)
 		_, _ = io.Copy(io.Discard, c)
@@ -158,8 +158,8 @@ func shortHeaders(size int) string {
 	return b.String()
 }
 
-// trickled sends a text, and then byte after byte.
-func trickled(text string) func(context.Context, *tls.Conn) {
+// sendByteByByte sends a text, and then byte after byte.
+func sendByteByByte(text string) func(context.Context, *tls.Conn) {
 	return func(ctx context.Context, c *tls.Conn) {
 		_, err := io.WriteString(c, text)
 		pace := rate.NewLimiter(2, 1)
@@ -169,8 +169,8 @@ func trickled(text string) func(context.Context, *tls.Conn) {
 	}
 }
 
-// flooded sends a text, and then another again and again for as long as the server takes it.
-func flooded(text, more string) func(context.Context, *tls.Conn) {
+// sendRepeatedly sends a text, and then another again and again for as long as the server takes it.
+func sendRepeatedly(text, more string) func(context.Context, *tls.Conn) {
 	return func(_ context.Context, c *tls.Conn) {
 		_, err := io.WriteString(c, text)
 		for err == nil {
@@ -179,8 +179,8 @@ func flooded(text, more string) func(context.Context, *tls.Conn) {
 	}
 }
 
-// long sends a review of 7.8 MB.
-func long(_ context.Context, c *tls.Conn) {
+// sendLongReview sends a review of 7.8 MB.
+func sendLongReview(_ context.Context, c *tls.Conn) {
 	review, err := longReview()
 	if err != nil {
 		panic(err)
@@ -202,8 +202,8 @@ var longReview = sync.OnceValues(func() ([]byte, error) {
 	return reviewOf("long", strings.Repeat("long ", 7_800_000/5))
 })
 
-// reset opens streams and resets them, as HTTP/2's rapid reset does.
-func reset(_ context.Context, c *tls.Conn) {
+// resetStreams opens streams and resets them, as HTTP/2's rapid reset does.
+func resetStreams(_ context.Context, c *tls.Conn) {
 	var headers bytes.Buffer
 	encoder := hpack.NewEncoder(&headers)
 	for _, field := range []string{":method POST", ":scheme https", ":path /mutate", ":authority a"} {

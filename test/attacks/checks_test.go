@@ -6,22 +6,22 @@ import (
 	"strings"
 
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 const (
-	// keysEach bounds the keys of a call of Redis for one Event: the limits of its namespace, those of the admin and of what is
+	// maxKeysPerEvent bounds the keys of a call of Redis for one Event: the limits of its namespace, those of the admin and of what is
 	// shipped, the spam filter, and the register, its index and two sets.
-	keysEach = policy.MaxOwnLimits + 1 + 2 + 1 + 4
-	// commandsEach bounds the commands of Redis that a write of an Event needs: some for each key, and for settling.
-	commandsEach = 8 * keysEach
+	maxKeysPerEvent = policy.MaxLimitsPerEvent + 1 + 2 + 1 + 4
+	// maxCommandsPerWrite bounds the commands of Redis that a write of an Event needs: some for each key, and for settling.
+	maxCommandsPerWrite = 8 * maxKeysPerEvent
 )
 
-// bucketsOf is in the name of the key, before a namespace, that each call has which takes tokens of buckets.
-const bucketsOf = "nq:"
+// bucketsKeyPrefix is in the name of the key, before a namespace, that each call has which takes tokens of buckets.
+const bucketsKeyPrefix = "nq:"
 
 // check holds what is left when the tenant has ended.
-func (a *arena) check(tenant *tenant, n neighbour) {
+func (a *arena) check(tenant *tenant, n neighbourCounts) {
 	a.Helper()
 	a.checkQuota(tenant)
 	a.checkNeighbour(n)
@@ -37,19 +37,19 @@ func (a *arena) check(tenant *tenant, n neighbour) {
 	if a.redis != nil {
 		a.checkCalls(tenant)
 	}
-	a.tellTimes()
+	a.logTimes()
 	if !a.Failed() {
-		a.must(tenant.attacked())
+		a.must(tenant.checkAccepted())
 	}
 }
 
 // checkQuota holds that the admin's quota limits the tenant.
 func (a *arena) checkQuota(tenant *tenant) {
 	a.Helper()
-	if stored, most := tenant.stored(), a.mayStore(); stored > most && !a.beyond {
-		a.beyond = true
+	if stored, most := tenant.storedWrites(), a.maxStored(); stored > most && !a.exceeded {
+		a.exceeded = true
 		a.Errorf("%d writes of the tenant's were stored, want at most %d: its quota has %d tokens and one each %s, and each pays for %d writes",
-			stored, most, admitted, refill, 1+rules.FreeRepeats)
+			stored, most, tenantBurst, tenantRefill, 1+engine.FreeRetries)
 	}
 }
 
@@ -67,16 +67,16 @@ func (a *arena) readCalls() {
 	a.must(err)
 	a.must(a.redis.SlowLogReset(a.Context()).Err())
 	for _, call := range calls {
-		taking := slices.ContainsFunc(call.Args, func(arg string) bool { return strings.HasSuffix(arg, bucketsOf+tenantsNamespace) })
+		taking := slices.ContainsFunc(call.Args, func(arg string) bool { return strings.HasSuffix(arg, bucketsKeyPrefix+tenantNamespace) })
 		if !taking || !strings.EqualFold(call.Args[0], "EVALSHA") {
 			continue // a settler may read many registers at once; commands of a script are recorded too
 		}
 		keys, err := strconv.Atoi(call.Args[2])
 		a.must(err)
-		if a.widest <= keysEach && keys > keysEach {
-			a.Errorf("an Event of the tenant's has cost a call of Redis with %d keys, want at most %d", keys, keysEach)
+		if a.maxKeysPerCall <= maxKeysPerEvent && keys > maxKeysPerEvent {
+			a.Errorf("an Event of the tenant's has cost a call of Redis with %d keys, want at most %d", keys, maxKeysPerEvent)
 		}
-		a.widest = max(a.widest, keys)
+		a.maxKeysPerCall = max(a.maxKeysPerCall, keys)
 	}
 }
 
@@ -95,12 +95,12 @@ func (a *arena) checkCalls(tenant *tenant) {
 			total += count
 		}
 	}
-	writes := tenant.done[creates].Load() + tenant.done[patches].Load() + rounds*(repeats+3)
-	a.Logf("%d commands of Redis for %d writes; the widest call had %d keys", total, writes, a.widest)
-	if total > commandsEach*writes {
-		a.Errorf("%d commands of Redis for %d writes, want at most %d for each", total, writes, commandsEach)
+	writes := tenant.attempts[creates].Load() + tenant.attempts[patches].Load() + neighbourRounds*(repeatsPerEvent+3)
+	a.Logf("%d commands of Redis for %d writes; the widest call had %d keys", total, writes, a.maxKeysPerCall)
+	if total > maxCommandsPerWrite*writes {
+		a.Errorf("%d commands of Redis for %d writes, want at most %d for each", total, writes, maxCommandsPerWrite)
 	}
-	without, err := a.replica.Total(a.Context(), "eventquota_decisions_without_store_total")
+	without, err := a.replica.CounterSum(a.Context(), "eventquota_decisions_without_store_total")
 	a.must(err)
 	if without != 0 {
 		a.Errorf("%d Events were decided without Redis, want none", without)

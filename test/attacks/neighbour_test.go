@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// rounds are those of the neighbour, and repeats how often each of its Events comes again.
-	rounds, repeats = 30, 3
-	// limited is how many of the Events of one reason its quota lets through, and relimited how many more once it is changed after
+	// neighbourRounds are those of the neighbour, and repeats how often each of its Events comes again.
+	neighbourRounds, repeatsPerEvent = 30, 3
+	// quotaBurst is how many of the Events of one reason its quota lets through, and relimited how many more once it is changed after
 	// the round of that number.
-	limited, relimited, changed = 5, 2, rounds / 2
-	// afterwards is how many Events the tenant writes once it has done all else.
-	afterwards = 100
-	// adminsTurn is the number of rounds from one to the next in which the admin acts.
-	adminsTurn = 6
+	quotaBurst, changedQuotaBurst, quotaChangeRound = 5, 2, neighbourRounds / 2
+	// eventsAfterwards is how many Events the tenant writes once it has done all else.
+	eventsAfterwards = 100
+	// roundsPerAdminTurn is the number of rounds from one to the next in which the admin acts.
+	roundsPerAdminTurn = 6
 )
 
-// neighboursRules limit the Events of one reason, and drop those of another.
-func neighboursRules(burst int) string {
+// neighbourRules limit the Events of one reason, and drop those of another.
+func neighbourRules(burst int) string {
 	return fmt.Sprintf(`
 apiVersion: eventquota.io/v1alpha1
 kind: EventQuota
@@ -42,56 +42,56 @@ metadata: {name: own, namespace: %[1]s}
 spec:
   match: {reasons: [Silenced]}
   action: Drop
-`, neighboursNamespace, burst)
+`, neighbourNamespace, burst)
 }
 
-// neighbour is what a namespace has had refused by its quota and its policy.
-type neighbour struct{ limited, silenced int64 }
+// neighbourCounts is what a namespace has had refused by its quota and its policy.
+type neighbourCounts struct{ limited, silenced int64 }
 
-// neighbour writes Events while the tenant does what it does.
-func (a *arena) neighbour(tenant *tenant) (n neighbour) {
+// runNeighbour writes Events while the tenant does what it does.
+func (a *arena) runNeighbour(tenant *tenant) (n neighbourCounts) {
 	a.Helper()
-	for round := range rounds {
-		a.eventually("the tenant goes on", func() bool { return tenant.next.Load() >= int64(round**steps/rounds) })
+	for round := range neighbourRounds {
+		a.eventually("the tenant goes on", func() bool { return tenant.next.Load() >= int64(round**steps/neighbourRounds) })
 		pod := fmt.Sprint("pod-", round)
-		for n := range repeats + 1 {
-			a.writes(pod, fmt.Sprint(pod, ".", n), "BackOff", n == 0)
+		for n := range repeatsPerEvent + 1 {
+			a.checkWrite(pod, fmt.Sprint(pod, ".", n), "BackOff", n == 0)
 		}
-		admits := round < limited || round > changed && round <= changed+relimited
-		a.writes(fmt.Sprint("limited-", round), fmt.Sprint("limited.", round), "Limited", admits)
+		admits := round < quotaBurst || round > quotaChangeRound && round <= quotaChangeRound+changedQuotaBurst
+		a.checkWrite(fmt.Sprint("limited-", round), fmt.Sprint("limited.", round), "Limited", admits)
 		if !admits {
 			n.limited++
 		}
-		a.writes(pod, fmt.Sprint("silenced.", round), "Silenced", false)
+		a.checkWrite(pod, fmt.Sprint("silenced.", round), "Silenced", false)
 		n.silenced++
-		if round == changed { // while the tenant goes on
-			a.applies(neighboursRules(relimited))
-			a.ready(a.rules.Resource(v1alpha1.Resources()[v1alpha1.KindEventQuota]).Namespace(neighboursNamespace), "own")
+		if round == quotaChangeRound { // while the tenant goes on
+			a.apply(neighbourRules(changedQuotaBurst))
+			a.waitForReady(a.rules.Resource(v1alpha1.Resources()[v1alpha1.KindEventQuota]).Namespace(neighbourNamespace), "own")
 		}
-		if round%adminsTurn == adminsTurn-1 {
-			a.adminActs(round)
+		if round%roundsPerAdminTurn == roundsPerAdminTurn-1 {
+			a.runAdmin(round)
 		}
 		a.checkQuota(tenant)
 		if a.redis != nil {
 			a.readCalls()
 		}
 	}
-	before := tenant.done[creates].Load()
-	a.eventually("the tenant goes on", func() bool { return tenant.done[creates].Load() >= before+afterwards })
+	before := tenant.attempts[creates].Load()
+	a.eventually("the tenant goes on", func() bool { return tenant.attempts[creates].Load() >= before+eventsAfterwards })
 	return n
 }
 
-// writes holds that a write of the neighbour is stored, or refused.
-func (a *arena) writes(pod, name, reason string, stored bool) {
+// checkWrite holds that a write of the neighbour is stored, or refused.
+func (a *arena) checkWrite(pod, name, reason string, stored bool) {
 	a.Helper()
-	if a.stores(newEvent(neighboursNamespace, pod, name, reason)) != stored {
-		a.checkGuard()
+	if a.tryCreate(newEvent(neighbourNamespace, pod, name, reason)) != stored {
+		a.checkWatchdog()
 		a.Errorf("%s of %s: want it stored: %t", reason, pod, stored)
 	}
 }
 
-// stores writes an Event of the neighbour, and reports whether it was stored. Nothing else refuses it but a quota or a policy.
-func (a *arena) stores(e *corev1.Event) bool {
+// tryCreate writes an Event of the neighbour, and reports whether it was stored. Nothing else refuses it but a quota or a policy.
+func (a *arena) tryCreate(e *corev1.Event) bool {
 	a.Helper()
 	_, err := a.admin.CoreV1().Events(e.Namespace).Create(a.Context(), e, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) && !apierrors.IsTooManyRequests(err) {
@@ -103,32 +103,32 @@ func (a *arena) stores(e *corev1.Event) bool {
 // get reads of a rule of the neighbour.
 func (a *arena) get(rule, path string) string {
 	a.Helper()
-	said, _, err := a.cluster.Kubectl(a.Context(), "", "-n", neighboursNamespace, "get", rule, "-o", "jsonpath="+path)
+	said, _, err := a.cluster.Kubectl(a.Context(), "", "-n", neighbourNamespace, "get", rule, "-o", "jsonpath="+path)
 	a.must(err)
 	return said
 }
 
 // checkNeighbour holds the neighbour's counts, notices and statuses.
-func (a *arena) checkNeighbour(n neighbour) {
+func (a *arena) checkNeighbour(n neighbourCounts) {
 	a.Helper()
-	for round := range rounds {
+	for round := range neighbourRounds {
 		name := fmt.Sprint("pod-", round, ".0")
 		a.eventually("the count of "+name, func() bool {
-			e, err := a.admin.CoreV1().Events(neighboursNamespace).Get(a.Context(), name, metav1.GetOptions{})
+			e, err := a.admin.CoreV1().Events(neighbourNamespace).Get(a.Context(), name, metav1.GetOptions{})
 			a.must(err)
-			return e.Count == repeats+1
+			return e.Count == repeatsPerEvent+1
 		})
 	}
 	var reported map[string]int64
 	a.eventually("notices report what was refused", func() bool {
-		reported = a.reported()
+		reported = a.reportedByReason()
 		return reported["Limited"] >= n.limited && reported["Silenced"] >= n.silenced
 	})
 	if reported["Limited"] != n.limited || reported["Silenced"] != n.silenced {
 		a.Errorf("notices report %v, want %+v", reported, n)
 	}
 	var dropped string
-	const sinceChange = rounds - 1 - changed - relimited // the status of a rule counts from its last change
+	const sinceChange = neighbourRounds - 1 - quotaChangeRound - changedQuotaBurst // the status of a rule counts from its last change
 	a.eventually("the statuses have what was refused", func() bool {
 		dropped = a.get("evq/own", "{.status.total.dropped}") + " " + a.get("evp/own", "{.status.total.dropped}")
 		quotas, policies, _ := strings.Cut(dropped, " ")
@@ -144,10 +144,10 @@ func atLeast(number string, n int64) bool {
 	return err == nil && is >= n
 }
 
-// reported is how many Events the neighbour's notices say were refused, by reason.
-func (a *arena) reported() map[string]int64 {
+// reportedByReason is how many Events the neighbour's notices say were refused, by reason.
+func (a *arena) reportedByReason() map[string]int64 {
 	a.Helper()
-	list, err := a.admin.CoreV1().Events(neighboursNamespace).List(a.Context(), metav1.ListOptions{})
+	list, err := a.admin.CoreV1().Events(neighbourNamespace).List(a.Context(), metav1.ListOptions{})
 	a.must(err)
 	all := map[string]int64{}
 	for i := range list.Items {

@@ -52,15 +52,15 @@ func aims() []aim {
 	}
 }
 
-func (a aim) met(value float64) bool {
+func (a aim) isMet(value float64) bool {
 	if a.atLeast {
 		return value >= a.bound
 	}
 	return value <= a.bound
 }
 
-// outcomes are the aims of the figures that were measured, in order.
-func outcomes(measured figures) (all []publish.Aim) {
+// aimResults are the aims of the figures that were measured, in order.
+func aimResults(measured figures) (all []publish.Aim) {
 	for _, a := range aims() {
 		value, ok := measured[a.figure]
 		if !ok {
@@ -71,7 +71,7 @@ func outcomes(measured figures) (all []publish.Aim) {
 		if a.atLeast {
 			relation = "at least"
 		}
-		all = append(all, publish.Aim{Figure: a.figure, Relation: relation, Bound: a.bound, Met: a.met(value)})
+		all = append(all, publish.Aim{Figure: a.figure, Relation: relation, Bound: a.bound, Met: a.isMet(value)})
 	}
 	return all
 }
@@ -80,7 +80,7 @@ func outcomes(measured figures) (all []publish.Aim) {
 func (r report) aims() {
 	r.table(func(row func(string, ...any)) {
 		row("\nfigure\taim\tmeasured\t")
-		for _, a := range outcomes(r.medians) {
+		for _, a := range aimResults(r.medians) {
 			row("%s\t%s %.3g\t%.3g\t%s", a.Figure, a.Relation, a.Bound, r.medians[a.Figure], a.Outcome())
 		}
 	})

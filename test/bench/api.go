@@ -15,28 +15,28 @@ const (
 	// sliceTime is how long one scenario is measured before it is another's turn: the machine is now
 	// quicker, now slower, and what is compared is to have its share of both.
 	sliceTime = 500 * time.Millisecond
-	// strayShare is how many of the writes may be stored, where all should be refused: the buckets of the API server's plugin give a
+	// maxStoredShare is how many of the writes may be stored, where all should be refused: the buckets of the API server's plugin give a
 	// token a second also while others are measured.
-	strayShare = 0.08
+	maxStoredShare = 0.08
 )
 
 // benchAPI measures in each round all scenarios in slices that alternate, in an order that rotates. Each round has namespaces and
 // webhooks of its own: those of one would soon have as many registers as a namespace may have.
 func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
-	b, err := newBed(ctx, eventRateLimit)
+	b, err := newTestEnv(ctx, eventRateLimit)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
-	steady := slices.DeleteFunc(scenarios(), func(s scenario) bool { return s.settled })
-	storms := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !s.settled })
+	steady := slices.DeleteFunc(scenarios(), func(s scenario) bool { return s.includesSettling })
+	storms := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !s.includesSettling })
 	for round := range o.rounds {
 		f := figures{}
-		if err := b.steady(ctx, steady, o.window(), round, f); err != nil {
+		if err := b.measureSteady(ctx, steady, o.window(), round, f); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round+1, err)
 		}
 		for _, s := range storms {
-			if err := b.storm(ctx, s, o.window(), round, f); err != nil {
+			if err := b.measureStorm(ctx, s, o.window(), round, f); err != nil {
 				return nil, fmt.Errorf("%s in round %d: %w", s.name, round+1, err)
 			}
 		}
@@ -53,24 +53,24 @@ func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 	return rounds, nil
 }
 
-// steady measures scenarios side by side, and adds their figures.
-func (b *bed) steady(ctx context.Context, all []scenario, window time.Duration, round int, to figures) error {
+// measureSteady measures scenarios side by side, and adds their figures.
+func (b *testEnv) measureSteady(ctx context.Context, all []scenario, window time.Duration, round int, to figures) error {
 	entrants := make([]*entrant, len(all))
 	for i, s := range all {
 		var err error
-		if entrants[i], err = b.enter(ctx, s, fmt.Sprint(s.name, "-", round)); err != nil {
+		if entrants[i], err = b.newEntrant(ctx, s, fmt.Sprint(s.name, "-", round)); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	err := alternate(ctx, entrants, window, round, to)
+	err := measureInTurns(ctx, entrants, window, round, to)
 	for _, e := range entrants {
 		err = errors.Join(err, e.stop())
 	}
 	return err
 }
 
-// alternate measures each entrant for as long as window, in slices, and adds the figures.
-func alternate(ctx context.Context, entrants []*entrant, window time.Duration, round int, to figures) error {
+// measureInTurns measures each entrant for as long as window, in slices, and adds the figures.
+func measureInTurns(ctx context.Context, entrants []*entrant, window time.Duration, round int, to figures) error {
 	turns := max(1, int(window/sliceTime))
 	seen, spent := make([]sample, len(entrants)), make([]counts, len(entrants))
 	before := map[*cluster.Cluster]counts{}
@@ -96,7 +96,7 @@ func alternate(ctx context.Context, entrants []*entrant, window time.Duration, r
 			if err != nil {
 				return err
 			}
-			seen[at].join(one)
+			seen[at].merge(one)
 			spent[at].add(now.since(before[e.cluster]))
 			before[e.cluster] = now
 		}
@@ -114,9 +114,9 @@ func alternate(ctx context.Context, entrants []*entrant, window time.Duration, r
 	return nil
 }
 
-// storm measures a scenario until all of it is settled, and adds its figures.
-func (b *bed) storm(ctx context.Context, s scenario, window time.Duration, round int, to figures) error {
-	e, err := b.enter(ctx, s, fmt.Sprint(s.name, "-", round))
+// measureStorm measures a scenario until all of it is settled, and adds its figures.
+func (b *testEnv) measureStorm(ctx context.Context, s scenario, window time.Duration, round int, to figures) error {
+	e, err := b.newEntrant(ctx, s, fmt.Sprint(s.name, "-", round))
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (s scenario) check(seen sample, spent counts) error {
 			return fmt.Errorf("%d of %d writes were answered with status %d", n, seen.requests, status)
 		}
 	}
-	if stray > int(strayShare*float64(seen.requests)) {
+	if stray > int(maxStoredShare*float64(seen.requests)) {
 		return fmt.Errorf("%d of %d writes were stored, where all but a few should be refused", stray, seen.requests)
 	}
 	return nil
@@ -221,7 +221,7 @@ func (s scenario) figures(seen sample, spent counts, during time.Duration, to fi
 	to[s.name+"_etcd_proposals_per_1000"] = per1000(float64(spent.proposals))
 	micros := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(seen.requests) }
 	to[s.name+"_apiserver_us"] = micros(spent.apiServer)
-	if s.webhook != nil && !s.settled {
+	if s.webhook != nil && !s.includesSettling {
 		to[s.name+"_webhook_us"] = micros(spent.webhook)
 	}
 	if q := s.limit; q != nil { // whose burst is used up

@@ -17,8 +17,8 @@ var attackLine = regexp.MustCompile(`p99 of others: (\S+) without and (\S+) with
 // inForceLine is what that test says of each kind of change of the admin's: how long it took to be in force while a tenant attacks.
 var inForceLine = regexp.MustCompile(`in force under attack: median (\S+), worst (\S+): (.+)`)
 
-// notInNames are runs of what no name of a figure has.
-var notInNames = regexp.MustCompile(`[^a-z0-9.]+`)
+// invalidNameChars are runs of what no name of a figure has.
+var invalidNameChars = regexp.MustCompile(`[^a-z0-9.]+`)
 
 // worstAttack is the largest ratio of all attacks.
 const worstAttack = "attack_worst_p99_ratio"
@@ -47,7 +47,7 @@ func attackFigures(out string) (figures, error) {
 		if err := errors.Join(errWithout, errWith); err != nil {
 			return nil, fmt.Errorf("attacks: %w", err)
 		}
-		name := attackFigure(line[3])
+		name := attackFigurePrefix(line[3])
 		f[name+"_quiet_p99_ms"], f[name+"_p99_ms"] = without.Seconds()*1000, with.Seconds()*1000
 		f.ratio(name+"_p99_ratio", name+"_p99_ms", name+"_quiet_p99_ms")
 		f[worstAttack] = max(f[worstAttack], f[name+"_p99_ratio"])
@@ -59,7 +59,7 @@ func attackFigures(out string) (figures, error) {
 		if err := errors.Join(errTypical, errWorst); err != nil {
 			return nil, fmt.Errorf("attacks: %w", err)
 		}
-		name := attackFigure("in force " + line[3])
+		name := attackFigurePrefix("in force " + line[3])
 		f[name+"_median_ms"] = max(f[name+"_median_ms"], typical.Seconds()*1000) // it is in memory and on Redis
 		f[name+"_slowest_ms"] = max(f[name+"_slowest_ms"], worst.Seconds()*1000)
 		f[slowestInForce] = max(f[slowestInForce], worst.Seconds()*1000)
@@ -71,9 +71,9 @@ func attackFigures(out string) (figures, error) {
 	return f, nil
 }
 
-// attackFigure begins the names of an attack's figures.
-func attackFigure(says string) string {
-	return "attack_" + notInNames.ReplaceAllString(strings.ToLower(strings.ReplaceAll(says, ",", "")), "_")
+// attackFigurePrefix begins the names of an attack's figures.
+func attackFigurePrefix(says string) string {
+	return "attack_" + invalidNameChars.ReplaceAllString(strings.ToLower(strings.ReplaceAll(says, ",", "")), "_")
 }
 
 // attacks prints what others noticed.

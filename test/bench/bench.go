@@ -12,8 +12,8 @@ import (
 
 // bench measures all that o asks for, writes the figures and prints them.
 func bench(ctx context.Context, o options, out io.Writer) error {
-	from := publish.Observe(ctx, root, os.Getenv(binaries.VersionVariable))
-	if err := from.OfACommit(); err != nil {
+	from := publish.CurrentOrigin(ctx, root, os.Getenv(binaries.VersionVariable))
+	if err := from.RequireCommit(); err != nil {
 		progress("These figures cannot be recorded: %v", err)
 	}
 	var rounds []figures
@@ -22,7 +22,7 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 		name    string
 		measure func(context.Context, options) ([]figures, error)
 	}{
-		{onlySimulate, benchSimulate}, {onlyAPI, benchAPI}, {onlyLane, benchLane}, {onlyHandlers, benchHandlers}, {onlyPolicies, benchPolicies}, {onlyRedis, benchRedis}, {onlyAttacks, benchAttacks},
+		{onlySimulate, benchSimulate}, {onlyAPI, benchAPI}, {onlyStorms, benchStorms}, {onlyHandlers, benchHandlers}, {onlyPolicies, benchPolicies}, {onlyRedis, benchRedis}, {onlyAttacks, benchAttacks},
 	} {
 		if !o.measures(part.name) {
 			continue
@@ -37,7 +37,7 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 	if err := publish.WriteJSON(o.output, all); err != nil {
 		return fmt.Errorf("-output: %w", err)
 	}
-	from.Again(ctx, root)
+	from.UpdateChanged(ctx, root)
 	if err := publish.WriteJSON(publish.OriginFile(o.output), from); err != nil {
 		return fmt.Errorf("-output: %w", err)
 	}
@@ -45,8 +45,8 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 	if o.measures(onlyAPI) {
 		r.api(rounds, o)
 	}
-	if o.measures(onlyLane) {
-		r.lane(o)
+	if o.measures(onlyStorms) {
+		r.storms(o)
 	}
 	if o.measures(onlyHandlers) {
 		r.handlers(o)

@@ -18,9 +18,9 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestEveryAimHasItsFigure measures what takes no control plane, and makes up the rest: an aim without a figure would
+// TestEveryAimHasAFigure measures what takes no control plane, and makes up the rest: an aim without a figure would
 // be left out of the table in silence.
-func TestEveryAimHasItsFigure(t *testing.T) {
+func TestEveryAimHasAFigure(t *testing.T) {
 	got, err := attackFigures("p99 of others: 1ms without and 2.5ms with 1,000 that send 7.8 MB\np99 of others: 4ms without and 2ms with streams of HTTP/2\n" +
 		"in force under attack: median 20ms, worst 1.5s: quota\nin force under attack: median 30ms, worst 1s: quota\n")
 	if err != nil || got[worstAttack] != 2.5 || got[slowestInForce] != 1500 || got["attack_in_force_quota_median_ms"] != 30 {
@@ -36,11 +36,11 @@ func TestEveryAimHasItsFigure(t *testing.T) {
 		}
 	}
 	apiRatios(got)
-	for _, s := range storms() {
-		s.figures(madeUp(s), got, got)
+	for _, s := range stormScenarios() {
+		s.figures(fakeSlice(s), got, got)
 	}
 	got.stormRatios()
-	must(t, comparePair(0, got, func(s storm) (stormSlice, error) { return madeUp(s), nil }))
+	must(t, compareAnswers(0, got, func(s stormScenario) (stormSlice, error) { return fakeSlice(s), nil }))
 	var tables strings.Builder
 	for _, part := range []string{onlyHandlers, onlyPolicies, onlyRedis, onlySimulate} {
 		o := options{only: part, rounds: 1, seconds: 0.1, objects: 1000, namespaces: 10, simulated: 2000, output: filepath.Join(t.TempDir(), "bin", "bench.json")}
@@ -77,7 +77,7 @@ func TestEveryAimHasItsFigure(t *testing.T) {
 }
 
 func TestFiguresOfARun(t *testing.T) {
-	s := scenario{name: "api_x", limit: limit(100, 50, time.Second), webhook: &webhook{ours, nil}}
+	s := scenario{name: "api_x", limit: limit(100, 50, time.Second), webhook: &webhook{realWebhook, nil}}
 	for says, test := range map[string]struct {
 		requests, failures int
 		figure             string
@@ -103,7 +103,7 @@ func TestFiguresOfARun(t *testing.T) {
 	}
 }
 
-func TestOtherAnswersThanWantedAreNoticed(t *testing.T) {
+func TestUnexpectedAnswersAreReported(t *testing.T) {
 	const created, merged, dropped = http.StatusCreated, http.StatusConflict, http.StatusTooManyRequests
 	for name, test := range map[string]struct {
 		want     []int
@@ -127,7 +127,7 @@ func TestOtherAnswersThanWantedAreNoticed(t *testing.T) {
 	}
 }
 
-func TestACallThatGoesWrongFailsTheMeasurement(t *testing.T) {
+func TestFailedCallFailsMeasurement(t *testing.T) {
 	wrong := errors.New("wrong")
 	for says, test := range map[string]struct {
 		err, want error
@@ -138,15 +138,15 @@ func TestACallThatGoesWrongFailsTheMeasurement(t *testing.T) {
 		"unconfirmed": {fmt.Errorf("%w: %w", store.ErrUnconfirmed, wrong), nil, false},
 		"out of time": {context.DeadlineExceeded, nil, false},
 	} {
-		calls, _, err := timed(t.Context(), 32, 0, func(context.Context, int) error { return test.err })
+		calls, _, err := measureCalls(t.Context(), 32, 0, func(context.Context, int) error { return test.err })
 		if !errors.Is(err, test.want) || (calls > 0) != test.answered {
 			t.Errorf("a call that %s: %d answered, %v", says, calls, err)
 		}
 	}
 }
 
-func TestWhatRedisIsLeftWithIsNoticed(t *testing.T) {
-	b, err := newRedisBed(t.Context())
+func TestLeftoverKeysAreReported(t *testing.T) {
+	b, err := newRedisEnv(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,28 +155,28 @@ func TestWhatRedisIsLeftWithIsNoticed(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	pod, err := questions(t.Context(), defaults(), starting(0, 0))
+	pod, err := captureStoreCalls(t.Context(), defaults(), startupEvent(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for verdict, ok := range map[store.Verdict]bool{store.Admit: false, store.Merge: true, store.Drop: false} {
-		c := redisContender{"x", b.decided(redisReplicas, ofRepeats(pod[0]), verdict)}
+		c := redisContender{"x", b.decideWith(redisReplicas, perRepeat(pod[0]), verdict)}
 		if _, err := b.measure(t.Context(), c, 3, 0); (err == nil) != ok {
 			t.Errorf("want %v of an Event that repeats: got %v", verdict, err)
 		}
 	}
 	stores, stop := b.stores(t.Context(), 1)
 	defer stop()
-	if err := b.leavesNoKey(t.Context(), stores[0], func(context.Context) error { return nil }); err != nil {
+	if err := b.checkAddsNoKeys(t.Context(), stores[0], func(context.Context) error { return nil }); err != nil {
 		t.Error(err)
 	}
-	err = b.leavesNoKey(t.Context(), stores[0], func(ctx context.Context) error { return b.plain.Set(ctx, "left", "", 0).Err() })
+	err = b.checkAddsNoKeys(t.Context(), stores[0], func(ctx context.Context) error { return b.defaultClient.Set(ctx, "left", "", 0).Err() })
 	if err == nil || !strings.Contains(err.Error(), "1 keys") {
 		t.Errorf("got %v, want one about 1 key", err)
 	}
 }
 
-func TestFlagsOutOfRangeAreNamed(t *testing.T) {
+func TestInvalidFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"-only both":    `-only "both"`,
 		"-seconds NaN":  "-seconds NaN",

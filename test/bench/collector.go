@@ -16,7 +16,7 @@ type collector struct {
 
 	endpoint string
 	server   *grpc.Server
-	taken    atomic.Int64
+	received atomic.Int64
 }
 
 func newCollector(ctx context.Context) (*collector, error) {
@@ -34,7 +34,7 @@ func newCollector(ctx context.Context) (*collector, error) {
 func (c *collector) Export(_ context.Context, r *collectorv1.ExportLogsServiceRequest) (*collectorv1.ExportLogsServiceResponse, error) {
 	for _, resource := range r.GetResourceLogs() {
 		for _, scope := range resource.GetScopeLogs() {
-			c.taken.Add(int64(len(scope.GetLogRecords())))
+			c.received.Add(int64(len(scope.GetLogRecords())))
 		}
 	}
 	return &collectorv1.ExportLogsServiceResponse{}, nil

@@ -22,21 +22,21 @@ type contender struct {
 	name string
 	// update is for reviews of UPDATEs.
 	update bool
-	// fresh makes the handler, without any state.
-	fresh func() (http.Handler, error)
+	// newHandler makes the handler, without any state.
+	newHandler func() (http.Handler, error)
 }
 
 // contenders are all that is measured, in the order of the table.
 func contenders() []contender {
 	return []contender{
-		{name: "handler_mutate", fresh: func() (http.Handler, error) {
+		{name: "handler_mutate", newHandler: func() (http.Handler, error) {
 			return newHandler((*admission.Gate).Mutate), nil
 		}},
-		{name: "handler_validate", update: true, fresh: func() (http.Handler, error) {
+		{name: "handler_validate", update: true, newHandler: func() (http.Handler, error) {
 			return newHandler((*admission.Gate).Validate), nil
 		}},
-		{name: "handler_default", fresh: newDefaultHandler},
-		{name: "handler_plain", fresh: func() (http.Handler, error) { return newPlainHandler(answerAllow), nil }},
+		{name: "handler_default", newHandler: newDefaultHandler},
+		{name: "handler_plain", newHandler: func() (http.Handler, error) { return newPlainHandler(answerAllow), nil }},
 	}
 }
 
@@ -45,9 +45,9 @@ func newHandler(phase func(*admission.Gate, context.Context, *admission.Request)
 	kept := memory.New(memory.Options{Bytes: memory.DefaultBytes})
 	governing := defaults()
 	gate := newGate(governing, kept)
-	gate.Recorder = metrics.New("bench")
+	gate.Observer = metrics.New("bench")
 	return &admission.Handler{
-		Gate: gate, InFlight: admission.NewPlaces(256), Deadline: patience,
+		Gate: gate, InFlight: admission.NewSemaphore(256), Deadline: reviewTimeout,
 		Phase: func(ctx context.Context, r *admission.Request) (admission.Answer, error) { return phase(gate, ctx, r) },
 	}
 }

@@ -19,44 +19,44 @@ import (
 	redisstore "github.com/eventquota/eventquota/store/redis"
 )
 
-// question is what the webhook asks a store about one write.
-type question struct {
+// storeCall is what the webhook asks a store about one write.
+type storeCall struct {
 	write  store.Write
 	limits store.Limits
 }
 
-// decisions are what replicas decide. All Events of distinct objects are admitted, and those of
+// decisionContenders are what replicas decide. All Events of distinct objects are admitted, and those of
 // the hot one are merged into the first.
-func (b *redisBed) decisions(ctx context.Context) ([]redisContender, error) {
+func (b *redisEnv) decisionContenders(ctx context.Context) ([]redisContender, error) {
 	governing := defaults()
 	generous, err := clusterQuota(limit(1_000_000, 1_000_000, time.Second))
 	if err != nil {
 		return nil, err
 	}
-	pod := []*corev1.Event{starting(0, 0), starting(0, 1), starting(0, 2), starting(0, 3)}
-	distinct, err := questions(ctx, governing, pod...)
+	pod := []*corev1.Event{startupEvent(0, 0), startupEvent(0, 1), startupEvent(0, 2), startupEvent(0, 3)}
+	distinct, err := captureStoreCalls(ctx, governing, pod...)
 	if err != nil {
 		return nil, err
 	}
-	bounded, err := questions(ctx, generous, pod...)
+	bounded, err := captureStoreCalls(ctx, generous, pod...)
 	if err != nil {
 		return nil, err
 	}
-	hot, err := questions(ctx, governing, podEvent(0, 0, "BackOff", "Back-off restarting failed container web"))
+	hot, err := captureStoreCalls(ctx, governing, podEvent(0, 0, "BackOff", "Back-off restarting failed container web"))
 	if err != nil {
 		return nil, err
 	}
 	return []redisContender{
-		{"decide", b.decided(1, ofPods(distinct), store.Admit)},
-		{"decide3", b.decided(redisReplicas, ofPods(distinct), store.Admit)},
-		{"hot", b.decided(1, ofRepeats(hot[0]), store.Merge)},
-		{"hot3", b.decided(redisReplicas, ofRepeats(hot[0]), store.Merge)},
-		{"quota3", b.decided(redisReplicas, ofPods(bounded), store.Admit)},
+		{"decide", b.decideWith(1, perPod(distinct), store.Admit)},
+		{"decide3", b.decideWith(redisReplicas, perPod(distinct), store.Admit)},
+		{"hot", b.decideWith(1, perRepeat(hot[0]), store.Merge)},
+		{"hot3", b.decideWith(redisReplicas, perRepeat(hot[0]), store.Merge)},
+		{"quota3", b.decideWith(redisReplicas, perPod(bounded), store.Admit)},
 	}, nil
 }
 
-// decided lets any of some replicas decide each of many questions.
-func (b *redisBed) decided(replicas int, ask func(i int) question, want store.Verdict) func(context.Context) (redisCall, func(), error) {
+// decideWith lets any of some replicas decide each of many questions.
+func (b *redisEnv) decideWith(replicas int, ask func(i int) storeCall, want store.Verdict) func(context.Context) (redisCall, func(), error) {
 	return func(ctx context.Context) (redisCall, func(), error) {
 		stores, stop := b.stores(ctx, replicas)
 		for i, s := range stores { // meets Redis, and has an Event to merge others into
@@ -78,12 +78,12 @@ func (b *redisBed) decided(replicas int, ask func(i int) question, want store.Ve
 }
 
 // stores are replicas that share nothing with those before.
-func (b *redisBed) stores(ctx context.Context, n int) (stores []*redisstore.Store, stop func()) {
-	b.prefixes++
+func (b *redisEnv) stores(ctx context.Context, n int) (stores []*redisstore.Store, stop func()) {
+	b.prefixCount++
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	for _, client := range b.replicas[:n] {
-		s := redisstore.New(client, redisstore.Options{Prefix: redisstore.DefaultPrefix + strconv.Itoa(b.prefixes) + ":"})
+		s := redisstore.New(client, redisstore.Options{Prefix: redisstore.DefaultPrefix + strconv.Itoa(b.prefixCount) + ":"})
 		running.Go(func() { s.Run(ctx) })
 		stores = append(stores, s)
 	}
@@ -93,15 +93,15 @@ func (b *redisBed) stores(ctx context.Context, n int) (stores []*redisstore.Stor
 	}
 }
 
-// ofPods asks what is asked about the Events of one pod about those of many, redisObjects of them
+// perPod asks what is asked about the Events of one pod about those of many, redisObjects of them
 // at a time: the first Event of each, then the second of each.
-func ofPods(pod []question) func(i int) question {
-	return func(i int) question {
+func perPod(pod []storeCall) func(i int) storeCall {
+	return func(i int) storeCall {
 		turn, at := i/redisObjects, i%redisObjects
 		serial := uint64(turn/len(pod)*redisObjects + at)
 		q := pod[turn%len(pod)]
 		w := &q.write
-		for _, key := range []*store.Key{&w.Group, &w.Object, &w.Exact, &w.Similar} {
+		for _, key := range []*store.Key{&w.GroupKey, &w.ObjectKey, &w.ExactKey, &w.SimilarKey} {
 			// A product with an odd number differs for each serial, and looks like a hash.
 			binary.LittleEndian.PutUint64(key[:], binary.LittleEndian.Uint64(key[:])^serial*0x9e3779b97f4a7c15)
 		}
@@ -110,32 +110,32 @@ func ofPods(pod []question) func(i int) question {
 	}
 }
 
-// ofRepeats asks about repeats of one Event, each under a name of its own.
-func ofRepeats(q question) func(i int) question {
-	return func(i int) question {
+// perRepeat asks about repeats of one Event, each under a name of its own.
+func perRepeat(q storeCall) func(i int) storeCall {
+	return func(i int) storeCall {
 		q := q
 		q.write.Name += strconv.Itoa(i)
 		return q
 	}
 }
 
-// notebook is a store that admits everything and notes what it is asked.
-type notebook []question
+// capturingStore is a store that admits everything and notes what it is asked.
+type capturingStore []storeCall
 
-var _ store.Store = (*notebook)(nil)
+var _ store.Store = (*capturingStore)(nil)
 
 // Decide implements store.Store.
-func (n *notebook) Decide(_ context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
-	*n = append(*n, question{w, l})
+func (n *capturingStore) Decide(_ context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	*n = append(*n, storeCall{w, l})
 	return store.Decision{}, nil
 }
 
-// questions are what the webhook asks a store about the CREATE of Events.
-func questions(ctx context.Context, governing *policy.Current, events ...*corev1.Event) ([]question, error) {
-	var asked notebook
+// captureStoreCalls are what the webhook asks a store about the CREATE of Events.
+func captureStoreCalls(ctx context.Context, governing *policy.Current, events ...*corev1.Event) ([]storeCall, error) {
+	var asked capturingStore
 	gate := newGate(governing, &asked)
 	for _, e := range events {
-		if err := ask(ctx, gate, e, admission.Admitted); err != nil {
+		if err := decide(ctx, gate, e, admission.Admitted); err != nil {
 			return nil, err
 		}
 	}
@@ -154,5 +154,5 @@ func clusterQuota(limit *v1alpha1.Limit) (*policy.Current, error) {
 	if err != nil {
 		return nil, err
 	}
-	return policy.InForce(policy.NewSet(policy.Default(), rules, nil)), nil
+	return policy.NewCurrent(policy.NewSet(policy.Default(), rules, nil)), nil
 }

@@ -12,7 +12,7 @@ import (
 // benchHandlers measures every handler once in each round, in process and over
 // TLS, in an order that rotates.
 func benchHandlers(ctx context.Context, o options) (rounds []figures, err error) {
-	if err := benchTime(o.handlerTime()); err != nil {
+	if err := setBenchTime(o.handlerTime()); err != nil {
 		return nil, err
 	}
 	all := contenders()
@@ -49,8 +49,8 @@ func handlerRatios(f figures) {
 	f.ratio("handler_validate_tls_over_default", "handler_validate_tls_ns", "handler_default_tls_ns")
 }
 
-// benchTime sets how long testing.Benchmark measures.
-func benchTime(d time.Duration) error {
+// setBenchTime sets how long testing.Benchmark measures.
+func setBenchTime(d time.Duration) error {
 	testing.Init()
 	return flag.Set("test.benchtime", d.String())
 }
@@ -73,7 +73,7 @@ func perOp(r testing.BenchmarkResult) float64 { return float64(r.T.Nanoseconds()
 
 // prepare makes the handler and a review for it.
 func (c contender) prepare() (http.Handler, *review, error) {
-	handler, err := c.fresh()
+	handler, err := c.newHandler()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,7 +88,7 @@ func (c contender) inProcess(b *testing.B) error {
 	if err != nil {
 		return err
 	}
-	caller := newCaller(b.Context(), handler, r)
+	caller := newHandlerCaller(b.Context(), handler, r)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {

@@ -21,19 +21,19 @@ type churn struct {
 	namespace string
 }
 
-// churns writes the Events of a wide storm twice, with eventquota under a quota and without, and returns when all is settled.
-func (b *bed) churns(ctx context.Context, events int64) (all []*churn, err error) {
+// writeChurns writes the Events of a wide storm twice, with eventquota under a quota and without, and returns when all is settled.
+func (b *testEnv) writeChurns(ctx context.Context, events int64) (all []*churn, err error) {
 	for _, s := range []scenario{
 		{name: "without", event: flood.Wide},
-		{name: "with", event: flood.Wide, webhook: &webhook{ours, nil}, limit: wideLimit()},
+		{name: "with", event: flood.Wide, webhook: &webhook{realWebhook, nil}, limit: wideLimit()},
 	} {
 		namespace := "list-" + s.name
-		e, err := b.enter(ctx, s, namespace)
+		e, err := b.newEntrant(ctx, s, namespace)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", namespace, err)
 		}
 		begun := time.Now()
-		if err := e.load.until(ctx, events); err != nil {
+		if err := e.load.writeUntil(ctx, events); err != nil {
 			return nil, fmt.Errorf("%s: %w", namespace, err)
 		}
 		if err := e.stop(); err != nil {
@@ -45,8 +45,8 @@ func (b *bed) churns(ctx context.Context, events int64) (all []*churn, err error
 	return all, nil
 }
 
-// list measures a LIST of all Events that are left, in JSON, as an administrator gets it without compression.
-func (b *bed) list(ctx context.Context, of *churn, to figures) error {
+// measureList measures a LIST of all Events that are left, in JSON, as an administrator gets it without compression.
+func (b *testEnv) measureList(ctx context.Context, of *churn, to figures) error {
 	config := rest.CopyConfig(b.cluster.Config)
 	config.DisableCompression = true
 	clients, err := kubernetes.NewForConfig(config)

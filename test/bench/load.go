@@ -18,8 +18,8 @@ import (
 const (
 	writers     = 32
 	connections = 4
-	// warmup is how many Events precede what is measured. They use up every burst and store all that others repeat.
-	warmup = 1536
+	// warmupEvents is how many Events precede what is measured. They use up every burst and store all that others repeat.
+	warmupEvents = 1536
 )
 
 // load is the writers of one run. Each waits for its answer before it writes
@@ -61,8 +61,8 @@ func (l *load) close() {
 	}
 }
 
-// until writes the Events before a serial number, and returns when all are answered.
-func (l *load) until(ctx context.Context, serial int64) error {
+// writeUntil writes the Events before a serial number, and returns when all are answered.
+func (l *load) writeUntil(ctx context.Context, serial int64) error {
 	_, err := l.write(ctx, func() (int64, bool) {
 		n := l.serial.Add(1)
 		return n - 1, n <= serial
@@ -108,8 +108,8 @@ func (l *load) write(ctx context.Context, next func() (serial int64, more bool))
 	return all, err
 }
 
-// join adds what was seen in another window.
-func (s *sample) join(o sample) {
+// merge adds what was seen in another window.
+func (s *sample) merge(o sample) {
 	if s.statuses == nil {
 		s.statuses = map[int]int{}
 	}

@@ -15,7 +15,7 @@ import (
 const (
 	onlyHandlers = "handlers"
 	onlyAPI      = "api"
-	onlyLane     = "lane"
+	onlyStorms   = "lane"
 	onlyPolicies = "policies"
 	onlyRedis    = "redis"
 	onlySimulate = "simulate"
@@ -23,7 +23,7 @@ const (
 )
 
 func parts() []string {
-	return []string{onlyHandlers, onlyAPI, onlyLane, onlyPolicies, onlyRedis, onlySimulate, onlyAttacks}
+	return []string{onlyHandlers, onlyAPI, onlyStorms, onlyPolicies, onlyRedis, onlySimulate, onlyAttacks}
 }
 
 // options are the flags.

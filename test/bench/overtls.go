@@ -27,7 +27,7 @@ func (c contender) overTLS(b *testing.B) error {
 	defer server.Close()
 	client := server.Client()
 	client.Transport.(*http.Transport).MaxIdleConnsPerHost = callersPerCPU * runtime.GOMAXPROCS(0)
-	if err := post(b.Context(), client, server.URL, r.number(0)); err != nil { // connects
+	if err := post(b.Context(), client, server.URL, r.withSerial(0)); err != nil { // connects
 		return err
 	}
 	var serial atomic.Int64
@@ -37,7 +37,7 @@ func (c contender) overTLS(b *testing.B) error {
 	b.RunParallel(func(more *testing.PB) {
 		own := r.clone()
 		for more.Next() {
-			if err := post(b.Context(), client, server.URL, own.number(int(serial.Add(1)))); err != nil {
+			if err := post(b.Context(), client, server.URL, own.withSerial(int(serial.Add(1)))); err != nil {
 				failed.Store(&err)
 				return
 			}
@@ -66,5 +66,5 @@ func post(ctx context.Context, client *http.Client, url string, review []byte) e
 	if err != nil {
 		return fmt.Errorf("read an answer: %w", err)
 	}
-	return allowed(response.StatusCode, body)
+	return checkAllowed(response.StatusCode, body)
 }

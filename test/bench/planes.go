@@ -25,30 +25,30 @@ const (
 	slowAnswer = 100 * time.Millisecond
 )
 
-// refuseAll makes the EventRateLimit plugin refuse all but a few Events, as a quota without tokens does.
-const refuseAll = `apiVersion: eventratelimit.admission.k8s.io/v1alpha1
+// refuseAllConfig makes the EventRateLimit plugin refuse all but a few Events, as a quota without tokens does.
+const refuseAllConfig = `apiVersion: eventratelimit.admission.k8s.io/v1alpha1
 kind: Configuration
 limits:
 - {type: Namespace, qps: 1, burst: 1, cacheSize: 4096}
 `
 
-// planes are the control planes that storms hit, and the webhooks that they call.
-type planes struct {
-	*bed
+// controlPlanes are the control planes that storms hit, and the webhooks that they call.
+type controlPlanes struct {
+	*testEnv
 
-	clusters map[plane]*cluster.Cluster
-	others   map[plane]*bystander.Bystander
-	policies map[plane]client.Client
-	webhooks map[string]*replica.Replica // by control plane and program
+	clusters   map[plane]*cluster.Cluster
+	bystanders map[plane]*bystander.Bystander
+	policies   map[plane]client.Client
+	webhooks   map[string]*replica.Replica // by control plane and program
 }
 
-// newPlanes starts the control planes.
-func newPlanes(ctx context.Context) (_ *planes, err error) {
-	p := &planes{
-		clusters: map[plane]*cluster.Cluster{}, others: map[plane]*bystander.Bystander{},
+// newControlPlanes starts the control planes.
+func newControlPlanes(ctx context.Context) (_ *controlPlanes, err error) {
+	p := &controlPlanes{
+		clusters: map[plane]*cluster.Cluster{}, bystanders: map[plane]*bystander.Bystander{},
 		policies: map[plane]client.Client{}, webhooks: map[string]*replica.Replica{},
 	}
-	if p.bed, err = newBed(ctx, refuseAll); err != nil {
+	if p.testEnv, err = newTestEnv(ctx, refuseAllConfig); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -60,10 +60,10 @@ func newPlanes(ctx context.Context) (_ *planes, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.started = append(p.started, lane.Stop)
-	p.clusters = map[plane]*cluster.Cluster{plainPlane: p.cluster, limitedPlane: p.limited, lanePlane: lane}
+	p.stoppers = append(p.stoppers, lane.Stop)
+	p.clusters = map[plane]*cluster.Cluster{plainPlane: p.cluster, limitedPlane: p.rateLimited, priorityPlane: lane}
 	for which, c := range p.clusters {
-		if p.others[which], err = bystander.New(ctx, c); err != nil {
+		if p.bystanders[which], err = bystander.New(ctx, c); err != nil {
 			return nil, err
 		}
 		if p.policies[which], err = newPolicies(c); err != nil {
@@ -78,22 +78,22 @@ func newPlanes(ctx context.Context) (_ *planes, err error) {
 	return p, nil
 }
 
-// enter makes ready all that storms need. Each has a namespace of its own, and what it meets concerns no other namespace.
-func (p *planes) enter(ctx context.Context, all []storm) error {
+// prepare makes ready all that storms need. Each has a namespace of its own, and what it meets concerns no other namespace.
+func (p *controlPlanes) prepare(ctx context.Context, all []stormScenario) error {
 	for _, s := range all {
-		if s.treats == "" {
+		if s.answerPrefix == "" {
 			continue
 		}
 		if err := createNamespace(ctx, p.clusters[s.plane], s.namespace()); err != nil {
-			return fmt.Errorf("%s: %w", s.says(), err)
+			return fmt.Errorf("%s: %w", s.title(), err)
 		}
 		if err := p.install(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", s.says(), err)
+			return fmt.Errorf("%s: %w", s.title(), err)
 		}
 	}
 	// Last, as the base of manifests/, which comes with each webhook, has them.
 	for which, c := range p.clusters {
-		if which == lanePlane {
+		if which == priorityPlane {
 			if err := c.InstallPriorityLevels(ctx); err != nil {
 				return err
 			}
@@ -105,9 +105,9 @@ func (p *planes) enter(ctx context.Context, all []storm) error {
 }
 
 // install makes the API server call the webhooks of a storm, and the quota.
-func (p *planes) install(ctx context.Context, s storm) error {
+func (p *controlPlanes) install(ctx context.Context, s stormScenario) error {
 	if s.webhook != nil {
-		r, err := p.serving(ctx, s.plane, s.webhook)
+		r, err := p.webhookFor(ctx, s.plane, s.webhook)
 		if err != nil {
 			return err
 		}
@@ -124,15 +124,15 @@ func (p *planes) install(ctx context.Context, s storm) error {
 	if !s.slow {
 		return nil
 	}
-	r, err := p.serving(ctx, s.plane, &webhook{plain, []string{"--delay=" + slowAnswer.String()}})
+	r, err := p.webhookFor(ctx, s.plane, &webhook{plainWebhook, []string{"--delay=" + slowAnswer.String()}})
 	if err != nil {
 		return err
 	}
 	return p.clusters[s.plane].InstallValidating(ctx, slowConfiguration(r, s.namespace()), s.namespace())
 }
 
-// serving is a webhook of a control plane, which is started if it does not run yet.
-func (p *planes) serving(ctx context.Context, which plane, w *webhook) (*replica.Replica, error) {
+// webhookFor is a webhook of a control plane, which is started if it does not run yet.
+func (p *controlPlanes) webhookFor(ctx context.Context, which plane, w *webhook) (*replica.Replica, error) {
 	key := fmt.Sprint(which, w.program, w.flags)
 	if r := p.webhooks[key]; r != nil {
 		return r, nil
@@ -142,7 +142,7 @@ func (p *planes) serving(ctx context.Context, which plane, w *webhook) (*replica
 		return nil, err
 	}
 	p.webhooks[key] = r
-	p.started = append(p.started, r.Stop)
+	p.stoppers = append(p.stoppers, r.Stop)
 	return r, nil
 }
 

@@ -24,17 +24,17 @@ const (
 	broadRules   = 10
 )
 
-// town is a set of policies for some namespaces.
-type town struct {
+// policySet is a set of policies for some namespaces.
+type policySet struct {
 	name        string // of its figures
 	namespaces  int
 	conditional bool // each rule of the cluster has a condition: that of quotas holds, that of policies does not
 }
 
-// towns are what is measured: a cluster, the same with one namespace, and again with
+// policySets are what is measured: a cluster, the same with one namespace, and again with
 // conditions.
-func towns(namespaces int) []town {
-	return []town{
+func policySets(namespaces int) []policySet {
+	return []policySet{
 		{"policy_resolve", namespaces, false},
 		{"policy_resolve_one", 1, false},
 		{"policy_resolve_conditional", namespaces, true},
@@ -44,10 +44,10 @@ func towns(namespaces int) []town {
 // benchPolicies measures, once in each round, how long it takes to find out which of
 // many policies govern an Event.
 func benchPolicies(ctx context.Context, o options) (rounds []figures, err error) {
-	if err := benchTime(o.handlerTime()); err != nil {
+	if err := setBenchTime(o.handlerTime()); err != nil {
 		return nil, err
 	}
-	all := towns(o.namespaces)
+	all := policySets(o.namespaces)
 	sets := make([]*policy.Set, len(all))
 	for i, each := range all {
 		if sets[i], err = each.set(); err != nil {
@@ -78,7 +78,7 @@ func benchPolicies(ctx context.Context, o options) (rounds []figures, err error)
 func resolve(ctx context.Context, b *testing.B, s *policy.Set) error {
 	b.Helper()
 	e := &corev1.Event{
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: town{}.namespace(0), Name: "web-0"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: policySet{}.namespace(0), Name: "web-0"},
 		Source:         corev1.EventSource{Component: "kubelet", Host: "node-1"},
 		Type:           corev1.EventTypeWarning, Reason: "BackOff", Message: "back-off restarting failed container", Count: 1,
 	}
@@ -87,7 +87,7 @@ func resolve(ctx context.Context, b *testing.B, s *policy.Set) error {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
-		g := s.For(ctx, e.InvolvedObject.Namespace, e, r)
+		g := s.Resolve(ctx, e.InvolvedObject.Namespace, e, r)
 		for range g.Limits() {
 			quotas++
 		}
@@ -98,10 +98,10 @@ func resolve(ctx context.Context, b *testing.B, s *policy.Set) error {
 	return nil
 }
 
-func (town) namespace(n int) string { return fmt.Sprint("namespace-", n) }
+func (policySet) namespace(n int) string { return fmt.Sprint("namespace-", n) }
 
 // set makes the policies.
-func (t town) set() (*policy.Set, error) {
+func (t policySet) set() (*policy.Set, error) {
 	compiler, err := policy.NewCompiler()
 	if err != nil {
 		return nil, err

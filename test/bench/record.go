@@ -43,7 +43,7 @@ func record(ctx context.Context, args []string) error {
 	}
 	for i, file := range files {
 		commit, machine := r.Commit, r.Machine
-		if err := r.Take(file); err != nil {
+		if err := r.AddFigures(file); err != nil {
 			return err
 		}
 		if i > 0 && (r.Commit != commit || r.Machine != machine) {
@@ -63,7 +63,7 @@ func record(ctx context.Context, args []string) error {
 
 // recordDemo adds the figures of the demo to those of the same commit and machine.
 func recordDemo(ctx context.Context, r *publish.Record, file string) error {
-	if err := publish.DemoIsOf(ctx, root, r.Commit); err != nil {
+	if err := publish.CheckDemo(ctx, root, r.Commit); err != nil {
 		return err
 	}
 	if here := publish.ThisMachine(root, os.Getenv(binaries.VersionVariable)); here != r.Machine {
@@ -73,7 +73,7 @@ func recordDemo(ctx context.Context, r *publish.Record, file string) error {
 	if err != nil {
 		return err
 	}
-	return r.TakeDemo(string(output))
+	return r.AddDemo(string(output))
 }
 
 // renderDocs does what the arguments of renderCommand ask for.
@@ -107,7 +107,7 @@ func renderDocs(ctx context.Context, args []string) error {
 
 // render renders all pages before it writes the first, as one may fail.
 func render(r publish.Record, out string) error {
-	pages, err := publish.Render(root, r, outcomes(r.Figures))
+	pages, err := publish.Render(root, r, aimResults(r.Figures))
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 // repository is what the figures are of, seen from here.
 const repository = "../.."
 
-// complete makes up all figures that templates may name, but for those that are recorded.
-func complete(t *testing.T) publish.Record {
+// allFigures makes up all figures that templates may name, but for those that are recorded.
+func allFigures(t *testing.T) publish.Record {
 	t.Helper()
 	r, err := publish.ReadRecord(repository)
 	if err != nil {
@@ -55,15 +55,15 @@ func complete(t *testing.T) publish.Record {
 
 func renderAll(t *testing.T, r publish.Record) map[string]string {
 	t.Helper()
-	pages, err := publish.Render(repository, r, outcomes(r.Figures))
+	pages, err := publish.Render(repository, r, aimResults(r.Figures))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return pages
 }
 
-func TestSectionsAppearOnceTheirFiguresAreMeasured(t *testing.T) {
-	pages := renderAll(t, complete(t))
+func TestSectionsNeedFigures(t *testing.T) {
+	pages := renderAll(t, allFigures(t))
 	for page, parts := range map[string][]string{
 		"README.md": {"| p99 of another account's requests meanwhile | 8.0 ms | 2,501 ms, 12 failed | 8.0 ms | 2,501 ms, 12 failed |\n"},
 		"docs/operations.md": {
@@ -83,7 +83,7 @@ func TestSectionsAppearOnceTheirFiguresAreMeasured(t *testing.T) {
 			}
 		}
 	}
-	r := complete(t)
+	r := allFigures(t)
 	maps.DeleteFunc(r.Figures, func(name string, _ float64) bool {
 		return strings.Contains(name, "bystander_") || strings.HasPrefix(name, "api200_") || strings.HasPrefix(name, "list_")
 	})
@@ -96,41 +96,41 @@ func TestSectionsAppearOnceTheirFiguresAreMeasured(t *testing.T) {
 	}
 }
 
-func TestAFigureThatIsMissingIsNamed(t *testing.T) {
+func TestMissingFigureIsReported(t *testing.T) {
 	for _, missing := range []string{"api_none_per_s", "demo_sent", "bystander_nodes_lane_failed", "api200_deny_per_s_slow_webhook"} {
-		r := complete(t)
+		r := allFigures(t)
 		delete(r.Figures, missing)
-		if _, err := publish.Render(repository, r, outcomes(r.Figures)); err == nil || !strings.Contains(err.Error(), missing) {
+		if _, err := publish.Render(repository, r, aimResults(r.Figures)); err == nil || !strings.Contains(err.Error(), missing) {
 			t.Errorf("got %v, want an error about %s", err, missing)
 		}
 	}
 }
 
-func TestAnAimThatNoPageSaysIsNamed(t *testing.T) {
-	r := complete(t)
-	all := append(outcomes(r.Figures), publish.Aim{Figure: "api_unsaid"})
+func TestUnusedAimIsReported(t *testing.T) {
+	r := allFigures(t)
+	all := append(aimResults(r.Figures), publish.Aim{Figure: "api_unsaid"})
 	if _, err := publish.Render(repository, r, all); err == nil || !strings.Contains(err.Error(), "api_unsaid") {
 		t.Errorf("got %v, want an error about api_unsaid", err)
 	}
 }
 
-// TestOneNumberChangesOneTable finds what verify finds: a table that the record does not say.
-func TestOneNumberChangesOneTable(t *testing.T) {
-	r := complete(t)
+// TestChangedFigureChangesOneTable finds what verify finds: a table that the record does not say.
+func TestChangedFigureChangesOneTable(t *testing.T) {
+	r := allFigures(t)
 	before := renderAll(t, r)
 	if diff := cmp.Diff(before, renderAll(t, r)); diff != "" {
 		t.Errorf("the second time (-first +second):\n%s", diff)
 	}
 	r.Figures["api_none_per_s"]++
 	for page, after := range renderAll(t, r) {
-		if changed := differing(before[page], after); changed != map[string]int{"docs/operations.md": 1}[page] {
+		if changed := countDifferences(before[page], after); changed != map[string]int{"docs/operations.md": 1}[page] {
 			t.Errorf("%d lines of %s changed", changed, page)
 		}
 	}
 }
 
-// differing counts lines that differ.
-func differing(a, b string) (n int) {
+// countDifferences counts lines that differ.
+func countDifferences(a, b string) (n int) {
 	before, after := strings.Split(a, "\n"), strings.Split(b, "\n")
 	if len(before) != len(after) {
 		return len(before) + len(after)
@@ -145,7 +145,7 @@ func differing(a, b string) (n int) {
 
 // TestRecordAndRender does what make figures and make verify do, in a repository of its own.
 func TestRecordAndRender(t *testing.T) {
-	all, dir := complete(t), t.TempDir()
+	all, dir := allFigures(t), t.TempDir()
 	files := map[string]string{"policy/a.go": "package policy\n"}
 	for page := range renderAll(t, all) {
 		content, err := os.ReadFile(filepath.Join(repository, page))
@@ -175,7 +175,7 @@ func TestRecordAndRender(t *testing.T) {
 	}
 	write(t, "bin/demo.txt", demo.String())
 	must(t, publish.WriteJSON("bin/bench.json", measured))
-	must(t, publish.WriteJSON("bin/bench.origin.json", publish.Observe(t.Context(), ".", "")))
+	must(t, publish.WriteJSON("bin/bench.origin.json", publish.CurrentOrigin(t.Context(), ".", "")))
 
 	if err := record(t.Context(), []string{"-figures", "bin/bench.json"}); err == nil || !strings.Contains(err.Error(), "demo_") {
 		t.Errorf("without those of the demo: got %v, want an error about one", err)

@@ -25,8 +25,8 @@ const (
 	// redisObjects is how many sources and objects, or keys, calls are about in turn.
 	redisObjects  = 1000
 	redisReplicas = 3
-	// redisPatience is how long a call may take beyond the time of its measurement.
-	redisPatience = 10 * time.Second
+	// redisTimeout is how long a call may take beyond the time of its measurement.
+	redisTimeout = 10 * time.Second
 )
 
 // redisCallers are how many callers call at a time.
@@ -37,12 +37,12 @@ func redisContenders() []string {
 	return []string{"rate", "decide", "decide3", "hot", "hot3", "quota3"}
 }
 
-// redisBed is one Redis without persistence and its clients.
-type redisBed struct {
-	server   *redistest.Server
-	plain    *redis.Client         // with the library's defaults
-	replicas []*redisclient.Client // as the webhook makes them
-	prefixes int                   // how many have been used
+// redisEnv is one Redis without persistence and its clients.
+type redisEnv struct {
+	server        *redistest.Server
+	defaultClient *redis.Client         // with the library's defaults
+	replicas      []*redisclient.Client // as the webhook makes them
+	prefixCount   int                   // how many have been used
 }
 
 // redisCall is one call. It is given a number that no other call of a measurement has.
@@ -59,7 +59,7 @@ type redisContender struct {
 // order that rotates; and then, once, what Redis needs for many sources and objects. A call that
 // fails, or decides otherwise than it should, fails it all.
 func benchRedis(ctx context.Context, o options) (rounds []figures, err error) {
-	b, err := newRedisBed(ctx)
+	b, err := newRedisEnv(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -85,22 +85,22 @@ func benchRedis(ctx context.Context, o options) (rounds []figures, err error) {
 				spent.figures(c.name, callers, f)
 			}
 			for _, c := range all[1:] {
-				overRate(f, c.name, callers)
+				rateRatios(f, c.name, callers)
 			}
 			progress("round %d of %d: redis, %3d callers: %.0f decisions/s", round+1, o.rounds, callers, f[redisFigure("decide", callers)])
 		}
 		rounds = append(rounds, f)
 	}
-	f, err := b.fill(ctx, o.objects)
+	f, err := b.measureMemory(ctx, o.objects)
 	return append(rounds, f), err
 }
 
 // measure lets callers make calls of a contender. It starts with an empty Redis.
-func (b *redisBed) measure(ctx context.Context, c redisContender, callers int, window time.Duration) (spent redisSpent, err error) {
-	if err := b.plain.FlushDB(ctx).Err(); err != nil {
+func (b *redisEnv) measure(ctx context.Context, c redisContender, callers int, window time.Duration) (spent redisUsage, err error) {
+	if err := b.defaultClient.FlushDB(ctx).Err(); err != nil {
 		return spent, fmt.Errorf("empty redis: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, window+redisPatience)
+	ctx, cancel := context.WithTimeout(ctx, window+redisTimeout)
 	defer cancel()
 	call, stop, err := c.start(ctx)
 	if err != nil {
@@ -111,25 +111,25 @@ func (b *redisBed) measure(ctx context.Context, c redisContender, callers int, w
 	if err != nil {
 		return spent, err
 	}
-	calls, elapsed, err := timed(ctx, callers, window, call)
+	calls, elapsed, err := measureCalls(ctx, callers, window, call)
 	if err != nil {
 		return spent, fmt.Errorf("redis_%s, %d callers: %w", c.name, callers, err)
 	}
 	after, err := b.processorTimes(ctx)
-	return redisSpent{calls, elapsed, after.server - before.server, after.caller - before.caller}, err
+	return redisUsage{calls, elapsed, after.server - before.server, after.caller - before.caller}, err
 }
 
-// newRedisBed starts Redis.
-func newRedisBed(ctx context.Context) (_ *redisBed, err error) {
-	b := &redisBed{}
+// newRedisEnv starts Redis.
+func newRedisEnv(ctx context.Context) (_ *redisEnv, err error) {
+	b := &redisEnv{}
 	if b.server, err = redistest.New(ctx, redistest.Options{}); err != nil {
 		return nil, err
 	}
-	b.plain = redis.NewClient(&redis.Options{Addr: b.server.Addr()})
+	b.defaultClient = redis.NewClient(&redis.Options{Addr: b.server.Addr()})
 	for range redisReplicas {
 		o := redisclient.DefaultOptions()
 		o.Addresses = []string{b.server.Addr()}
-		o.Timeout = redisPatience
+		o.Timeout = redisTimeout
 		client, err := redisclient.New(*o)
 		if err != nil {
 			return nil, errors.Join(err, b.close())
@@ -139,8 +139,8 @@ func newRedisBed(ctx context.Context) (_ *redisBed, err error) {
 	return b, nil
 }
 
-func (b *redisBed) close() error {
-	errs := []error{b.plain.Close()}
+func (b *redisEnv) close() error {
+	errs := []error{b.defaultClient.Close()}
 	for _, client := range b.replicas {
 		errs = append(errs, client.Close())
 	}
@@ -149,14 +149,14 @@ func (b *redisBed) close() error {
 
 // contenders are all that is measured, in the order of the table. The others are compared with the
 // first.
-func (b *redisBed) contenders(ctx context.Context) ([]redisContender, error) {
-	decisions, err := b.decisions(ctx)
-	return append([]redisContender{{"rate", b.rate}}, decisions...), err
+func (b *redisEnv) contenders(ctx context.Context) ([]redisContender, error) {
+	decisions, err := b.decisionContenders(ctx)
+	return append([]redisContender{{"rate", b.rateContender}}, decisions...), err
 }
 
-// rate asks redis_rate about one key after the other.
-func (b *redisBed) rate(context.Context) (redisCall, func(), error) {
-	limiter := redis_rate.NewLimiter(b.plain)
+// rateContender asks redis_rate about one key after the other.
+func (b *redisEnv) rateContender(context.Context) (redisCall, func(), error) {
+	limiter := redis_rate.NewLimiter(b.defaultClient)
 	limit := redis_rate.PerSecond(100_000) // always allows, and yet keeps something
 	keys := make([]string, redisObjects)
 	for i := range keys {
@@ -171,8 +171,8 @@ func (b *redisBed) rate(context.Context) (redisCall, func(), error) {
 	}, func() {}, nil
 }
 
-// starting is the n-th Event, from 0, of four that a kubelet writes while it starts a pod.
-func starting(serial, n int) *corev1.Event {
+// startupEvent is the n-th Event, from 0, of four that a kubelet writes while it starts a pod.
+func startupEvent(serial, n int) *corev1.Event {
 	reason, message := "Started", "Started container web"
 	switch n {
 	case 0:
@@ -195,7 +195,7 @@ func podEvent(serial, n int, reason, message string) *corev1.Event {
 		Source:     corev1.EventSource{Component: "kubelet", Host: "node-" + strconv.Itoa(serial%500)},
 		Reason:     reason, Message: message, Type: corev1.EventTypeNormal, Count: 1,
 	}
-	flood.About(e, "web-6d4b75cb6d-"+strconv.Itoa(serial))
+	flood.SetPod(e, "web-6d4b75cb6d-"+strconv.Itoa(serial))
 	e.Name = fmt.Sprintf("%s.%016x", e.InvolvedObject.Name, 0x17c8f0a1b2c3d000+n)
 	e.FirstTimestamp = metav1.Now()
 	e.LastTimestamp = e.FirstTimestamp
@@ -204,7 +204,7 @@ func podEvent(serial, n int, reason, message string) *corev1.Event {
 
 // defaults are the policies where there is no other.
 func defaults() *policy.Current {
-	return policy.InForce(policy.NewSet(policy.Default(), policy.Rules{}, nil))
+	return policy.NewCurrent(policy.NewSet(policy.Default(), policy.Rules{}, nil))
 }
 
 // newGate makes what decides under policies.
@@ -212,8 +212,8 @@ func newGate(governing *policy.Current, s store.Store) *admission.Gate {
 	return &admission.Gate{Policies: governing, Store: s, Now: time.Now, MaxWriteInterval: time.Minute}
 }
 
-// ask lets admission decide about a CREATE of e.
-func ask(ctx context.Context, gate *admission.Gate, e *corev1.Event, want admission.Outcome) error {
+// decide lets admission decide about a CREATE of e.
+func decide(ctx context.Context, gate *admission.Gate, e *corev1.Event, want admission.Outcome) error {
 	a, err := gate.Mutate(ctx, &admission.Request{
 		Request: policy.Request{
 			Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Event"},

@@ -14,8 +14,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// redisSpent is what the calls of one measurement took.
-type redisSpent struct {
+// redisUsage is what the calls of one measurement took.
+type redisUsage struct {
 	calls          int // that were answered
 	elapsed        time.Duration
 	server, caller time.Duration // processor time of Redis, and of this process
@@ -32,15 +32,15 @@ func redisTimeFigure(name string, callers int, of string) string {
 }
 
 // figures adds what was measured of a contender: calls a second, and the processor time of a call in microseconds.
-func (s redisSpent) figures(name string, callers int, into figures) {
+func (s redisUsage) figures(name string, callers int, into figures) {
 	calls := float64(max(s.calls, 1))
 	into[redisFigure(name, callers)] = float64(s.calls) / s.elapsed.Seconds()
 	into[redisTimeFigure(name, callers, "server")] = s.server.Seconds() * 1e6 / calls
 	into[redisTimeFigure(name, callers, "caller")] = s.caller.Seconds() * 1e6 / calls
 }
 
-// overRate adds the ratios of a contender to redis_rate.
-func overRate(f figures, name string, callers int) {
+// rateRatios adds the ratios of a contender to redis_rate.
+func rateRatios(f figures, name string, callers int) {
 	f.ratio(fmt.Sprintf("redis_%s_over_rate_%d", name, callers), redisFigure(name, callers), redisFigure("rate", callers))
 	for _, of := range []string{"server", "caller"} {
 		f.ratio(fmt.Sprintf("redis_%s_%s_over_rate_%d", name, of, callers),
@@ -49,8 +49,8 @@ func overRate(f figures, name string, callers int) {
 }
 
 // processorTimes are those of Redis and of this process since they began.
-func (b *redisBed) processorTimes(ctx context.Context) (of redisSpent, err error) {
-	info, err := b.plain.InfoMap(ctx, "cpu").Result()
+func (b *redisEnv) processorTimes(ctx context.Context) (of redisUsage, err error) {
+	info, err := b.defaultClient.InfoMap(ctx, "cpu").Result()
 	if err != nil {
 		return of, fmt.Errorf("ask redis for its processor time: %w", err)
 	}
@@ -69,9 +69,9 @@ func (b *redisBed) processorTimes(ctx context.Context) (of redisSpent, err error
 	return of, nil
 }
 
-// atOnce lets callers call at the same time, each in a loop of its own. A loop gets its number,
+// runConcurrently lets callers call at the same time, each in a loop of its own. A loop gets its number,
 // from 0, and says how many calls were answered. It returns how many were in all, and how long that took.
-func atOnce(
+func runConcurrently(
 	ctx context.Context, callers int, loop func(ctx context.Context, caller int) (answered int, err error),
 ) (calls int, elapsed time.Duration, err error) {
 	var all atomic.Int64
@@ -88,17 +88,17 @@ func atOnce(
 	return int(all.Load()), time.Since(begun), err
 }
 
-// timed makes a call again and again, at least once by each caller, and returns how many
+// measureCalls makes a call again and again, at least once by each caller, and returns how many
 // were answered, and in what time. What was answered too late does not count.
-func timed(ctx context.Context, callers int, window time.Duration, call redisCall) (calls int, elapsed time.Duration, err error) {
+func measureCalls(ctx context.Context, callers int, window time.Duration, call redisCall) (calls int, elapsed time.Duration, err error) {
 	end := time.Now().Add(window)
-	return atOnce(ctx, callers, func(ctx context.Context, caller int) (answered int, err error) {
+	return runConcurrently(ctx, callers, func(ctx context.Context, caller int) (answered int, err error) {
 		for i := caller; i < callers || time.Now().Before(end); i += callers {
 			err := call(ctx, i)
 			switch {
 			case err == nil:
 				answered++
-			case !late(ctx, err):
+			case !isLate(ctx, err):
 				return answered, err
 			}
 		}
@@ -106,8 +106,8 @@ func timed(ctx context.Context, callers int, window time.Duration, call redisCal
 	})
 }
 
-// late says whether Redis took so long that a store has decided without its answer, or not at all.
+// isLate says whether Redis took so long that a store has decided without its answer, or not at all.
 // The caller's own time is not up.
-func late(ctx context.Context, err error) bool {
+func isLate(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (errors.Is(err, store.ErrUnconfirmed) || errors.Is(err, context.DeadlineExceeded))
 }

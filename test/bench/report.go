@@ -55,7 +55,7 @@ func (r report) policies(o options) {
 		ownRules, clusterRules, o.rounds, o.handlerTime())
 	r.table(func(row func(string, ...any)) {
 		row("\tnamespaces\tns\tallocations")
-		for _, t := range towns(o.namespaces) {
+		for _, t := range policySets(o.namespaces) {
 			row("%s\t%d\t%.0f\t%.0f", t.name, t.namespaces, r.medians[t.name+"_ns"], r.medians[t.name+"_allocs"])
 		}
 	})

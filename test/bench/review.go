@@ -15,19 +15,19 @@ import (
 var reviewText string
 
 const (
-	// serialMark stands in reviewText where a review carries its serial number, and has as many bytes. placeMark stands
+	// serialMark stands in reviewText where a review carries its serial number, and has as many bytes. namespaceMark stands
 	// where it has the number of its namespace.
-	serialMark, placeMark = "########", "@@@@@@@@"
-	serials               = 100_000_000
+	serialMark, namespaceMark = "########", "@@@@@@@@"
+	serials                   = 100_000_000
 )
 
 // review is the body of an AdmissionReview that can be made to be about one
 // Event after the other. It is for one goroutine.
 type review struct {
-	body  []byte
-	marks []int // where the serial number is
-	// places are where the number of the namespace is: each has podsOfANamespace.
-	places []int
+	body          []byte
+	serialOffsets []int // where the serial number is
+	// namespaceOffsets are where the number of the namespace is: each has podsOfANamespace.
+	namespaceOffsets []int
 }
 
 // newReview makes the review of a CREATE, or of the UPDATE by which a recorder counts a repeat.
@@ -44,12 +44,12 @@ func newReview(update bool) (*review, error) {
 		return nil, fmt.Errorf("make the review: %w", err)
 	}
 	r := &review{body: compact.Bytes()}
-	r.marks, r.places = found(r.body, serialMark), found(r.body, placeMark)
+	r.serialOffsets, r.namespaceOffsets = findAll(r.body, serialMark), findAll(r.body, namespaceMark)
 	return r, nil
 }
 
-// found is where a mark is in a text.
-func found(text []byte, mark string) (all []int) {
+// findAll is where a mark is in a text.
+func findAll(text []byte, mark string) (all []int) {
 	for from := 0; ; {
 		at := bytes.Index(text[from:], []byte(mark))
 		if at < 0 {
@@ -62,14 +62,14 @@ func found(text []byte, mark string) (all []int) {
 
 // clone is a review for another goroutine.
 func (r *review) clone() *review {
-	return &review{body: bytes.Clone(r.body), marks: r.marks, places: r.places}
+	return &review{body: bytes.Clone(r.body), serialOffsets: r.serialOffsets, namespaceOffsets: r.namespaceOffsets}
 }
 
-// number makes the review that of another Event and returns its body, which
+// withSerial makes the review that of another Event and returns its body, which
 // the next call changes.
-func (r *review) number(serial int) []byte {
-	r.write(r.marks, serial)
-	r.write(r.places, serial/podsOfANamespace)
+func (r *review) withSerial(serial int) []byte {
+	r.write(r.serialOffsets, serial)
+	r.write(r.namespaceOffsets, serial/podsOfANamespace)
 	return r.body
 }
 

@@ -21,11 +21,11 @@ type scenario struct {
 	limit *v1alpha1.Limit
 	// limited is for the API server with the EventRateLimit plugin.
 	limited bool
-	// copied says that its webhook sends copies of all Events to a collector.
-	copied bool
-	// settled says that the settling of what was refused is part of what is measured, so that the
+	// sinkEnabled says that its webhook sends copies of all Events to a collector.
+	sinkEnabled bool
+	// includesSettling says that the settling of what was refused is part of what is measured, so that the
 	// scenario has a webhook of its own in each round.
-	settled bool
+	includesSettling bool
 	// event makes the Events.
 	event flood.Generator
 	// want are the status codes that writes are answered with. A few are stored besides, as
@@ -44,8 +44,8 @@ type webhook struct {
 type program int
 
 const (
-	ours  program = iota // the webhook of this checkout
-	plain                // this program, see plain.go
+	realWebhook  program = iota // the webhook of this checkout
+	plainWebhook                // this program, see plain.go
 )
 
 // scenarios are all that is measured, in the order of the table.
@@ -53,22 +53,22 @@ func scenarios() []scenario {
 	const created, merged, dropped = http.StatusCreated, http.StatusConflict, http.StatusTooManyRequests
 	return []scenario{
 		{name: "api_none", event: flood.Distinct, want: []int{created}},
-		{name: "api_noop", event: flood.Distinct, want: []int{created}, webhook: &webhook{plain, []string{"--answer=" + answerAllow}}},
-		{name: "api_admit", event: flood.Distinct, want: []int{created}, webhook: &webhook{ours, nil}},
+		{name: "api_noop", event: flood.Distinct, want: []int{created}, webhook: &webhook{plainWebhook, []string{"--answer=" + answerAllow}}},
+		{name: "api_admit", event: flood.Distinct, want: []int{created}, webhook: &webhook{realWebhook, nil}},
 		{name: "api_eventratelimit", event: flood.Repeats, want: []int{dropped}, limited: true},
-		{name: "api_deny", event: flood.Repeats, want: []int{merged}, webhook: &webhook{plain, []string{"--answer=" + answerDeny}}},
-		{name: "api_refuse", event: flood.Distinct, want: []int{dropped}, webhook: &webhook{plain, []string{"--answer=" + answerDrop}}},
-		{name: "api_merge", event: flood.Repeats, want: []int{merged}, webhook: &webhook{ours, nil}},
+		{name: "api_deny", event: flood.Repeats, want: []int{merged}, webhook: &webhook{plainWebhook, []string{"--answer=" + answerDeny}}},
+		{name: "api_refuse", event: flood.Distinct, want: []int{dropped}, webhook: &webhook{plainWebhook, []string{"--answer=" + answerDrop}}},
+		{name: "api_merge", event: flood.Repeats, want: []int{merged}, webhook: &webhook{realWebhook, nil}},
 		{
-			name: "api_drop", event: flood.Distinct, want: []int{dropped}, webhook: &webhook{ours, nil},
+			name: "api_drop", event: flood.Distinct, want: []int{dropped}, webhook: &webhook{realWebhook, nil},
 			limit: noTokens(),
 		},
 		{
-			name: "api_drop_sink", event: flood.Distinct, want: []int{dropped}, webhook: &webhook{ours, nil},
-			limit: noTokens(), copied: true,
+			name: "api_drop_sink", event: flood.Distinct, want: []int{dropped}, webhook: &webhook{realWebhook, nil},
+			limit: noTokens(), sinkEnabled: true,
 		},
 		{
-			name: "api_wide", settled: true, event: flood.Wide, want: []int{created, dropped}, webhook: &webhook{ours, nil},
+			name: "api_wide", includesSettling: true, event: flood.Wide, want: []int{created, dropped}, webhook: &webhook{realWebhook, nil},
 			limit: wideLimit(),
 		},
 	}

@@ -45,7 +45,7 @@ func benchSimulate(ctx context.Context, o options) (rounds []figures, err error)
 	for round := range o.rounds {
 		f := figures{}
 		began := time.Now()
-		if err := decodePlainly(ctx, log, o.simulated); err != nil {
+		if err := decodeOnly(ctx, log, o.simulated); err != nil {
 			return nil, fmt.Errorf("decode: %w", err)
 		}
 		f["simulate_decode_per_s"] = float64(o.simulated) / time.Since(began).Seconds()
@@ -117,11 +117,11 @@ func auditLine(i int, at time.Time) map[string]any {
 	}
 }
 
-// linesAtOnce is how many lines a goroutine decodes at once.
-const linesAtOnce = 512
+// linesPerBatch is how many lines a goroutine decodes at once.
+const linesPerBatch = 512
 
-// decodePlainly decodes each request and its Event, on all processors, and nothing else.
-func decodePlainly(ctx context.Context, path string, n int) error {
+// decodeOnly decodes each request and its Event, on all processors, and nothing else.
+func decodeOnly(ctx context.Context, path string, n int) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func decodePlainly(ctx context.Context, path string, n int) error {
 func readLines(ctx context.Context, in *bufio.Reader, batches chan<- [][]byte) error {
 	for last := false; !last; {
 		var batch [][]byte
-		for len(batch) < linesAtOnce && !last {
+		for len(batch) < linesPerBatch && !last {
 			line, err := in.ReadBytes('\n')
 			if last = errors.Is(err, io.EOF); err != nil && !last {
 				return err

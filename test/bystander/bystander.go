@@ -26,15 +26,15 @@ import (
 const (
 	// namespace is the bystander's own.
 	namespace = "bystander"
-	// every is the time between two requests, whether the ones before have been answered or not: a client that waited would
+	// requestInterval is the time between two requests, whether the ones before have been answered or not: a client that waited would
 	// send fewer requests while the API server is slow, and count too few slow ones.
-	every = 20 * time.Millisecond
-	// listEvery of these requests lists pods, the others renew a Lease.
-	listEvery = 5
-	// patience is how long leader election tries to renew a Lease (client-go's RenewDeadline) before it gives up.
-	patience = 10 * time.Second
-	// leases are more than are renewed within patience, so that no renewal conflicts with another.
-	leases = 600
+	requestInterval = 20 * time.Millisecond
+	// requestsPerList of these requests lists pods, the others renew a Lease.
+	requestsPerList = 5
+	// renewDeadline is how long leader election tries to renew a Lease (client-go's RenewDeadline) before it gives up.
+	renewDeadline = 10 * time.Second
+	// leaseCount are more than are renewed within patience, so that no renewal conflicts with another.
+	leaseCount = 600
 )
 
 // Bystander is the client. Its methods may be called concurrently.
@@ -42,8 +42,8 @@ type Bystander struct {
 	client kubernetes.Interface
 }
 
-// Served is how the API server served the requests of one time.
-type Served struct {
+// Result is how the API server served the requests of one time.
+type Result struct {
 	Requests int
 	Failed   int   // not answered within ten seconds, or not with success
 	Err      error // of one that failed
@@ -52,7 +52,7 @@ type Served struct {
 }
 
 // Quantile is the time within which a share q of the requests was answered, 0 without requests.
-func (s Served) Quantile(q float64) time.Duration {
+func (s Result) Quantile(q float64) time.Duration {
 	if len(s.latencies) == 0 {
 		return 0
 	}
@@ -60,7 +60,7 @@ func (s Served) Quantile(q float64) time.Duration {
 }
 
 // Milliseconds is Quantile in milliseconds, to a tenth.
-func (s Served) Milliseconds(q float64) float64 {
+func (s Result) Milliseconds(q float64) float64 {
 	return math.Round(float64(s.Quantile(q).Microseconds())/100) / 10
 }
 
@@ -87,17 +87,17 @@ func New(ctx context.Context, c *cluster.Cluster) (*Bystander, error) {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
-	config.Timeout = patience
+	config.Timeout = renewDeadline
 	b := &Bystander{}
 	if b.client, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	var creating errgroup.Group
 	creating.SetLimit(8)
-	for i := range leases {
+	for i := range leaseCount {
 		creating.Go(func() error {
 			_, err := b.client.CoordinationV1().Leases(namespace).Create(ctx,
-				&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: lease(i)}}, metav1.CreateOptions{})
+				&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(i)}}, metav1.CreateOptions{})
 			if err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("create a Lease: %w", err)
 			}
@@ -107,12 +107,12 @@ func New(ctx context.Context, c *cluster.Cluster) (*Bystander, error) {
 	return b, creating.Wait()
 }
 
-// Watch makes requests until done is closed or ctx ends, and returns once each has been answered or has failed.
-func (b *Bystander) Watch(ctx context.Context, done <-chan struct{}) Served {
+// Run makes requests until done is closed or ctx ends, and returns once each has been answered or has failed.
+func (b *Bystander) Run(ctx context.Context, done <-chan struct{}) Result {
 	var mu sync.Mutex
-	var served Served
+	var served Result
 	var requests sync.WaitGroup
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(requestInterval)
 	defer tick.Stop()
 	for i, over := 0, false; !over; i++ {
 		requests.Go(func() {
@@ -125,7 +125,7 @@ func (b *Bystander) Watch(ctx context.Context, done <-chan struct{}) Served {
 			if err != nil {
 				served.Failed++
 				served.Err = err
-				took = max(took, patience)
+				took = max(took, renewDeadline)
 			}
 			served.latencies = append(served.latencies, took)
 		})
@@ -142,25 +142,25 @@ func (b *Bystander) Watch(ctx context.Context, done <-chan struct{}) Served {
 	return served
 }
 
-// For is Watch for a time.
-func (b *Bystander) For(ctx context.Context, d time.Duration) Served {
+// RunFor is Watch for a time.
+func (b *Bystander) RunFor(ctx context.Context, d time.Duration) Result {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
 	timer := time.AfterFunc(d, func() { close(done) })
 	defer timer.Stop()
-	return b.Watch(ctx, done)
+	return b.Run(ctx, done)
 }
 
 // request makes the i-th request.
 func (b *Bystander) request(ctx context.Context, i int) error {
-	if i%listEvery == 0 {
+	if i%requestsPerList == 0 {
 		_, err := b.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		return err
 	}
 	renewal := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
-	_, err := b.client.CoordinationV1().Leases(namespace).Patch(ctx, lease(i%leases), types.MergePatchType, []byte(renewal), metav1.PatchOptions{})
+	_, err := b.client.CoordinationV1().Leases(namespace).Patch(ctx, leaseName(i%leaseCount), types.MergePatchType, []byte(renewal), metav1.PatchOptions{})
 	return err
 }
 
-func lease(i int) string { return fmt.Sprint("lease-", i) }
+func leaseName(i int) string { return fmt.Sprint("lease-", i) }

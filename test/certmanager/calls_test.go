@@ -26,13 +26,13 @@ func (e *env) storm() (end func() error) {
 	e.must(err)
 	config, _, err := e.cluster.User("writer", "system:masters")
 	e.must(err)
-	return storm.Paced(e.Context(), config, rate, 1, func(int, int) (storm.Storm, error) {
+	return storm.RunPaced(e.Context(), config, rate, 1, func(int, int) (storm.Storm, error) {
 		return storm.Storm{Namespace: "storm", Pods: 30, Events: 300, Repeating: 1, Similar: 4, Series: 2, Reasons: 1}, nil
 	})
 }
 
-// serves holds that a replica comes to serve the certificate of a Secret, and is ready.
-func (e *env) serves(i int, secret *corev1.Secret) {
+// waitServes holds that a replica comes to serve the certificate of a Secret, and is ready.
+func (e *env) waitServes(i int, secret *corev1.Secret) {
 	e.Helper()
 	host := strings.TrimPrefix(e.set.Replicas[i].URL, "https://")
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // it is known by its serial number
@@ -65,9 +65,9 @@ func (e *env) decisions() (each []int64) {
 	return each
 }
 
-// answered reports whether each replica has answered more reviews than before, on new
+// allAnsweredSince reports whether each replica has answered more reviews than before, on new
 // connections too.
-func (e *env) answered(before []int64) bool {
+func (e *env) allAnsweredSince(before []int64) bool {
 	e.Helper()
 	for i, n := range e.decisions() {
 		if n < before[i]+newConnections {

@@ -14,22 +14,22 @@ import (
 const (
 	// replicas is how many serve the certificate, each from a volume of its own.
 	replicas = 3
-	// lag is how many calls the API server makes, at least, between two volumes that get
+	// callsBetweenUpdates is how many calls the API server makes, at least, between two volumes that get
 	// the renewed certificate. In a cluster it is a minute or so.
-	lag = 200
-	// perConnection is how many calls a connection carries, on average: a new connection is
+	callsBetweenUpdates = 200
+	// callsPerConnection is how many calls a connection carries, on average: a new connection is
 	// what shows a certificate.
-	perConnection = 10
+	callsPerConnection = 10
 	// newConnections is how many calls of a replica need new connections, though the API
 	// server keeps some: of each phase, one for a call that it makes at the same time.
-	newConnections = 30 * perConnection
+	newConnections = 30 * callsPerConnection
 )
 
-// TestCertManagersCertificateServesAndIsRenewedUnderAStorm holds that what manifests/ ships
+// TestCertManagerRenewalDuringStorm holds that what manifests/ ships
 // for cert-manager is enough: its controllers issue the certificate, its cainjector tells
 // the API server, and no call fails when it is renewed, nor when its CA is too.
-func TestCertManagersCertificateServesAndIsRenewedUnderAStorm(t *testing.T) {
-	if !cluster.Isolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
+func TestCertManagerRenewalDuringStorm(t *testing.T) {
+	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
 	}
 	redis := redistest.Start(t, redistest.Options{})
@@ -38,9 +38,9 @@ func TestCertManagersCertificateServesAndIsRenewedUnderAStorm(t *testing.T) {
 	objects, err := shipped.Objects("overlays/cert-manager")
 	e.must(err)
 	e.must(shipped.Apply(t.Context(), e.cluster.Config, objects))
-	controllersOf(t, e.cluster)
+	startControllers(t, e.cluster)
 
-	issued := e.issued(certificate, "")
+	issued := e.waitIssued(certificate, "")
 	for _, v := range e.volumes {
 		e.must(v.write(issued.Data))
 	}
@@ -49,7 +49,7 @@ func TestCertManagersCertificateServesAndIsRenewedUnderAStorm(t *testing.T) {
 	e.must(err)
 	e.set, err = replica.StartSet(t.Context(), e.cluster, path, replicas,
 		"--cert-dir="+e.volumes[0].dir, "--redis-addresses="+redis.Addr(),
-		fmt.Sprint("--calls-per-connection=", perConnection),
+		fmt.Sprint("--calls-per-connection=", callsPerConnection),
 	)
 	e.must(err)
 	t.Cleanup(func() {
@@ -65,24 +65,24 @@ func TestCertManagersCertificateServesAndIsRenewedUnderAStorm(t *testing.T) {
 		e.must(e.set.Restart(t.Context(), i, "--cert-dir="+e.volumes[i].dir))
 	}
 	for i := range replicas {
-		e.serves(i, issued)
+		e.waitServes(i, issued)
 	}
 
 	before, err := e.cluster.WebhookFailures(t.Context())
 	e.must(err)
 	end := e.storm()
-	e.eventually("every replica answers", func() bool { return e.answered(make([]int64, replicas)) })
-	for _, also := range [][]string{nil, {authority}} {
-		issued = e.renewed(issued, also...)
+	e.eventually("every replica answers", func() bool { return e.allAnsweredSince(make([]int64, replicas)) })
+	for _, also := range [][]string{nil, {caCertificate}} {
+		issued = e.waitRenewed(issued, also...)
 		for _, v := range e.volumes {
-			e.waitForCalls(lag)
+			e.waitForCalls(callsBetweenUpdates)
 			e.must(v.write(issued.Data))
 		}
 		for i := range replicas {
-			e.serves(i, issued)
+			e.waitServes(i, issued)
 		}
 		served := e.decisions()
-		e.eventually("every replica answers with the renewed certificate", func() bool { return e.answered(served) })
+		e.eventually("every replica answers with the renewed certificate", func() bool { return e.allAnsweredSince(served) })
 	}
 	e.must(end())
 	after, err := e.cluster.WebhookFailures(t.Context())

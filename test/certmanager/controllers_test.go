@@ -39,11 +39,11 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// controllersOf runs the controllers of cert-manager that issue certificates of a CA, and
+// startControllers runs the controllers of cert-manager that issue certificates of a CA, and
 // its cainjector, until the test ends. They register themselves when they are imported.
-func controllersOf(t *testing.T, c *cluster.Cluster) {
+func startControllers(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	ctx, stop := context.WithCancel(logr.NewContext(t.Context(), logOf(t, c)))
+	ctx, stop := context.WithCancel(logr.NewContext(t.Context(), newLog(t, c)))
 	var running errgroup.Group
 	// The cluster is to end after them.
 	t.Cleanup(func() {
@@ -80,12 +80,12 @@ func controllersOf(t *testing.T, c *cluster.Cluster) {
 	}
 	shared.SharedInformerFactory.Start(ctx.Done())
 	shared.KubeSharedInformerFactory.Start(ctx.Done())
-	injector := injectorFor(t, c.Config)
+	injector := newInjector(t, c.Config)
 	running.Go(func() error { return injector.Start(ctx) })
 }
 
-// injectorFor is the cainjector, with all that it injects into by default.
-func injectorFor(t *testing.T, config *rest.Config) ctrl.Manager {
+// newInjector is the cainjector, with all that it injects into by default.
+func newInjector(t *testing.T, config *rest.Config) ctrl.Manager {
 	t.Helper()
 	kinds := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -119,8 +119,8 @@ func injectorFor(t *testing.T, config *rest.Config) ctrl.Manager {
 	return manager
 }
 
-// logOf is cert-manager's log, which is shown if the test fails.
-func logOf(t *testing.T, c *cluster.Cluster) logr.Logger {
+// newLog is cert-manager's log, which is shown if the test fails.
+func newLog(t *testing.T, c *cluster.Cluster) logr.Logger {
 	t.Helper()
 	file, err := os.Create(filepath.Join(c.Dir, "cert-manager.log"))
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 
 // Names of the Certificates that are shipped, and of their Secrets.
 const (
-	certificate = "eventquota-serving-cert"
-	authority   = "eventquota-ca"
+	certificate   = "eventquota-serving-cert"
+	caCertificate = "eventquota-ca"
 )
 
 // env is a cluster with cert-manager, whose API server calls replicas.
@@ -85,8 +85,8 @@ func (e *env) definitions() (definitions []*unstructured.Unstructured) {
 	return definitions
 }
 
-// issued waits for a Secret with a certificate of another serial number than before.
-func (e *env) issued(name, before string) (secret *corev1.Secret) {
+// waitIssued waits for a Secret with a certificate of another serial number than before.
+func (e *env) waitIssued(name, before string) (secret *corev1.Secret) {
 	e.Helper()
 	e.eventually("cert-manager issues a certificate", func() bool {
 		var err error
@@ -100,17 +100,17 @@ func (e *env) issued(name, before string) (secret *corev1.Secret) {
 	return secret
 }
 
-// renewed is the Secret of the serving certificate once that is renewed, and before it the
+// waitRenewed is the Secret of the serving certificate once that is renewed, and before it the
 // other Certificates given.
-func (e *env) renewed(served *corev1.Secret, others ...string) (secret *corev1.Secret) {
+func (e *env) waitRenewed(served *corev1.Secret, others ...string) (secret *corev1.Secret) {
 	e.Helper()
 	for _, other := range others {
-		before := serial(e.T, e.issued(other, ""))
+		before := serial(e.T, e.waitIssued(other, ""))
 		e.renew(other)
-		e.issued(other, before)
+		e.waitIssued(other, before)
 	}
 	e.renew(certificate)
-	return e.issued(certificate, serial(e.T, served))
+	return e.waitIssued(certificate, serial(e.T, served))
 }
 
 // renew asks for a new certificate, as `cmctl renew` does.

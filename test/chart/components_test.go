@@ -14,7 +14,7 @@ import (
 
 // No overlay has them: the API server refuses what is of the Prometheus operator where that is not, nobody reads the
 // dashboard where Grafana is not, and client certificates need one's own API server.
-func TestEachComponentIsAValue(t *testing.T) {
+func TestComponentsMatchValues(t *testing.T) {
 	with := func(kustomization, component string) []*unstructured.Unstructured {
 		objects, err := shipped.Objects(kustomization, "components/"+component)
 		if err != nil {
@@ -22,22 +22,22 @@ func TestEachComponentIsAValue(t *testing.T) {
 		}
 		return objects
 	}
-	workloads := sets()["self-signed"] + "workloads: {enabled: true}\n"
+	workloads := valueSets()["self-signed"] + "workloads: {enabled: true}\n"
 	for says, tt := range map[string]struct {
 		component          []*unstructured.Unstructured
 		values, kind, name string
 	}{
 		"a ServiceMonitor":    {with("base", "service-monitor"), "serviceMonitor: {enabled: true}", "ServiceMonitor", name},
-		"alerts":              {kustomized(t, "../../manifests/alerts"), "prometheusRule: {enabled: true}", "PrometheusRule", name},
-		"a dashboard":         {kustomized(t, "../../manifests/dashboards"), "dashboard: {enabled: true}", "ConfigMap", "eventquota-dashboard"},
+		"alerts":              {renderOverlay(t, "../../manifests/alerts"), "prometheusRule: {enabled: true}", "PrometheusRule", name},
+		"a dashboard":         {renderOverlay(t, "../../manifests/dashboards"), "dashboard: {enabled: true}", "ConfigMap", "eventquota-dashboard"},
 		"workloads":           {with("overlays/self-signed", "workloads"), workloads, "Deployment", name},
 		"rights of workloads": {with("overlays/self-signed", "workloads"), workloads, "ClusterRole", "eventquota-workloads"},
-		"client certificates": {with("overlays/self-signed", "client-certificates"), sets()["client certificates"], "Deployment", name},
+		"client certificates": {with("overlays/self-signed", "client-certificates"), valueSets()["client certificates"], "Deployment", name},
 	} {
 		t.Run(says, func(t *testing.T) {
-			want := normal(t, tt.component)
+			want := normalize(t, tt.component)
 			got := find(t, mustRender(t, tt.values).Objects, tt.kind, tt.name)
-			if diff := cmp.Diff(want[identity(got)], normal(t, []*unstructured.Unstructured{got})[identity(got)]); diff != "" {
+			if diff := cmp.Diff(want[identity(got)], normalize(t, []*unstructured.Unstructured{got})[identity(got)]); diff != "" {
 				t.Errorf("component (-) and chart (+) differ:\n%s", diff)
 			}
 			for _, o := range mustRender(t, "").Objects {
@@ -49,8 +49,8 @@ func TestEachComponentIsAValue(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotEnabledIsLeftOut(t *testing.T) {
-	r := mustRender(t, sets()["as little as possible"])
+func TestDisabledPartsAreOmitted(t *testing.T) {
+	r := mustRender(t, valueSets()["as little as possible"])
 	for _, o := range slices.Concat(r.Objects, r.Hooks) {
 		for _, kind := range []string{"ValidatingAdmissionPolicy", "ClusterEventQuota", "FlowSchema", "PriorityLevelConfiguration", "CustomResourceDefinition", "NetworkPolicy", "PodDisruptionBudget"} {
 			if strings.HasPrefix(o.GetKind(), kind) {
@@ -67,7 +67,7 @@ func TestWhatIsNotEnabledIsLeftOut(t *testing.T) {
 }
 
 // A sidecar of Grafana takes each key of the ConfigMap for a file.
-func TestADashboardIsWhereGrafanaLooks(t *testing.T) {
+func TestDashboardConfigMap(t *testing.T) {
 	made := find(t, mustRender(t, "dashboard: {enabled: true, annotations: {grafana_folder: Kubernetes}}").Objects, "ConfigMap", "eventquota-dashboard")
 	if made.GetLabels()["grafana_dashboard"] != "1" || made.GetAnnotations()["grafana_folder"] != "Kubernetes" {
 		t.Errorf("labels %v, annotations %v", made.GetLabels(), made.GetAnnotations())

@@ -9,12 +9,12 @@ import (
 )
 
 // One flag is wrong on purpose, so that the webhook ends once it has looked at all.
-func TestTheWebhookTakesItsArguments(t *testing.T) {
+func TestWebhookAcceptsArguments(t *testing.T) {
 	webhook, err := replica.Build(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for says, values := range sets() {
+	for says, values := range valueSets() {
 		t.Run(says, func(t *testing.T) {
 			deployment := find(t, mustRender(t, values).Objects, "Deployment", "eventquota")
 			var args []string

@@ -27,8 +27,8 @@ const (
 
 // The chart is installed without any value. The webhook runs with the arguments and rights
 // that it gets there, and so does the test's pod: this test is their kubelet.
-func TestHelmTestSaysWhetherTheWebhookIsAsked(t *testing.T) {
-	if !cluster.Isolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
+func TestHelmTest(t *testing.T) {
+	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
 	}
 	webhook, err := replica.Build(t.Context())
@@ -59,12 +59,12 @@ func TestHelmTestSaysWhetherTheWebhookIsAsked(t *testing.T) {
 		t.Fatalf("without the webhook it ended in %v and said\n%s", err, output)
 	}
 	serve(t, c, api, webhook)
-	t.Run("the notes say how to see it merge", func(t *testing.T) { mergesAsNoted(t, c) })
+	t.Run("the notes say how to see it merge", func(t *testing.T) { checkNotesExample(t, c) })
 	output, err = test()
 	if err != nil || !strings.Contains(output, `admission webhook "mutate.events.eventquota.io" denied the request: merged into a stored Event`) {
 		t.Fatalf("with the webhook it ended in %v and said\n%s", err, output)
 	}
-	for _, o := range everything(t, c, api) {
+	for _, o := range clusterObjects(t, c, api) {
 		if strings.HasSuffix(o, "/eventquota-test") {
 			t.Errorf("the test left %s behind", o)
 		}
@@ -149,8 +149,8 @@ func serve(t *testing.T, c *cluster.Cluster, api client.Client, webhook string) 
 	}
 }
 
-// mergesAsNoted makes the Event of the notes twice.
-func mergesAsNoted(t *testing.T, c *cluster.Cluster) {
+// checkNotesExample makes the Event of the notes twice.
+func checkNotesExample(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	api, err := client.New(c.Config, client.Options{})
 	if err != nil {
@@ -165,7 +165,7 @@ func mergesAsNoted(t *testing.T, c *cluster.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	created(t, api, objects[0].DeepCopy())
+	createObject(t, api, objects[0].DeepCopy())
 	// The API server may not have heard of the CA yet; then it admits the first ones.
 	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := api.Create(ctx, objects[0].DeepCopy())

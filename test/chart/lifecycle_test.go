@@ -19,23 +19,23 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-func TestARelease(t *testing.T) {
+func TestReleaseLifecycle(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	api, err := client.New(c.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := newHelm(t, c, namespace)
-	before := everything(t, c, api)
+	before := clusterObjects(t, c, api)
 
-	h.install(loadChart(t), sets()["redis"])
+	h.install(loadChart(t), valueSets()["redis"])
 	kind := schema.GroupVersionKind{Group: "eventquota.io", Version: "v1alpha1"}
 	policies := []*unstructured.Unstructured{
 		policy(kind.GroupVersion().WithKind("ClusterEventPolicy"), "", "floor"),
 		policy(kind.GroupVersion().WithKind("EventPolicy"), metav1.NamespaceDefault, "mine"),
 	}
 	for _, p := range policies {
-		created(t, api, p)
+		createObject(t, api, p)
 	}
 	// As the replicas do it: the Secret is updated, the configurations are patched.
 	secret := &corev1.Secret{}
@@ -52,7 +52,7 @@ func TestARelease(t *testing.T) {
 
 	quota := kind.GroupVersion().WithKind("ClusterEventQuota")
 	t.Run("an installation applies the ceiling of the manifests", func(t *testing.T) {
-		want := find(t, kustomized(t, "../../manifests/base"), quota.Kind, "ceiling").Object["spec"].(map[string]any)
+		want := find(t, renderOverlay(t, "../../manifests/base"), quota.Kind, "ceiling").Object["spec"].(map[string]any)
 		got := get(t, api, quota, "", "ceiling").Object["spec"].(map[string]any)
 		limits, wanted := got["limits"].([]any), want["limits"].([]any)
 		if len(limits) != len(wanted) || fmt.Sprint(got["precedence"]) != fmt.Sprint(want["precedence"]) {
@@ -79,7 +79,7 @@ func TestARelease(t *testing.T) {
 		}
 	}
 
-	h.upgrade(newer(t), "ceiling: {tokens: 50}")
+	h.upgrade(newerChart(t), "ceiling: {tokens: 50}")
 	t.Run("an upgrade leaves an edited ceiling as it is", keepsEdit)
 	t.Run("an upgrade upgrades the definitions", func(t *testing.T) {
 		for _, name := range []string{"eventpolicies.eventquota.io", "clustereventquotas.eventquota.io"} {
@@ -108,7 +108,7 @@ func TestARelease(t *testing.T) {
 	})
 	t.Run("an upgrade removes what its values no longer ask for", func(t *testing.T) {
 		for _, gone := range []string{"Deployment " + namespace + "/redis", "Role " + namespace + "/eventquota-settler"} {
-			if slices.Contains(everything(t, c, api), gone) {
+			if slices.Contains(clusterObjects(t, c, api), gone) {
 				t.Errorf("%s is still there", gone)
 			}
 		}
@@ -116,11 +116,11 @@ func TestARelease(t *testing.T) {
 
 	t.Run("whose certificate is provided from now on needs --force-conflicts", func(t *testing.T) {
 		const provided = "provided certificates"
-		err := h.tryUpgrade(newer(t), sets()[provided], false)
+		err := h.tryUpgrade(newerChart(t), valueSets()[provided], false)
 		if err == nil || !strings.Contains(err.Error(), "caBundle") || !strings.Contains(err.Error(), "service.path") {
 			t.Errorf("without it the upgrade ended in %v, want conflicts over caBundle and service.path", err)
 		}
-		if err := h.tryUpgrade(newer(t), sets()[provided], true); err != nil {
+		if err := h.tryUpgrade(newerChart(t), valueSets()[provided], true); err != nil {
 			t.Error(err)
 		}
 		if got := pathOf(get(t, api, registration("MutatingWebhookConfiguration"), "", "mutate.events.eventquota.io")); got != "/mutate" {
@@ -137,14 +137,14 @@ func TestARelease(t *testing.T) {
 			"ClusterEventPolicy floor", "EventPolicy default/mine", "ClusterEventQuota ceiling",
 		})
 		slices.Sort(want)
-		if diff := cmp.Diff(want, everything(t, c, api)); diff != "" {
+		if diff := cmp.Diff(want, clusterObjects(t, c, api)); diff != "" {
 			t.Errorf("want (-), got (+):\n%s", diff)
 		}
 	})
 
 	t.Run("it can be installed again, with the policies that stayed", func(t *testing.T) {
 		// The program starts anew: a configuration keeps the kinds that it found first.
-		newHelm(t, c, namespace).install(newer(t), "")
+		newHelm(t, c, namespace).install(newerChart(t), "")
 		for _, p := range policies {
 			get(t, api, p.GroupVersionKind(), p.GetNamespace(), p.GetName())
 		}
@@ -158,11 +158,11 @@ func TestARelease(t *testing.T) {
 	})
 
 	newHelm(t, c, namespace).uninstall()
-	t.Run("the API server accepts all that can be rendered", func(t *testing.T) { acceptsAll(t, c) })
+	t.Run("the API server accepts all that can be rendered", func(t *testing.T) { checkAPIServerAccepts(t, c) })
 }
 
-// newer is the chart of a later version, whose definitions have one more category.
-func newer(t *testing.T) *helmchart.Chart {
+// newerChart is the chart of a later version, whose definitions have one more category.
+func newerChart(t *testing.T) *helmchart.Chart {
 	t.Helper()
 	chart := loadChart(t)
 	chart.Metadata.Version = "0.0.1"

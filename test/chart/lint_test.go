@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestHelmsLinterHasNothingToSay(t *testing.T) {
-	for says, values := range sets() {
+func TestHelmLint(t *testing.T) {
+	for says, values := range valueSets() {
 		t.Run(says, func(t *testing.T) {
 			var parsed map[string]any
 			if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// everything is the identity of each object in the cluster, sorted, but for what the API
+// clusterObjects is the identity of each object in the cluster, sorted, but for what the API
 // server makes itself at times of its own.
-func everything(t *testing.T, c *cluster.Cluster, api client.Client) []string {
+func clusterObjects(t *testing.T, c *cluster.Cluster, api client.Client) []string {
 	t.Helper()
 	ownKinds := []string{"APIService", "ComponentStatus", "Event", "IPAddress", "Lease"}
 	discover, err := discovery.NewDiscoveryClientForConfig(c.Config)
@@ -69,8 +69,8 @@ func policy(kind schema.GroupVersionKind, namespace, name string) *unstructured.
 	return p
 }
 
-// created creates an object of a kind that the API server may have learned of just now.
-func created(t *testing.T, api client.Client, o *unstructured.Unstructured) {
+// createObject creates an object of a kind that the API server may have learned of just now.
+func createObject(t *testing.T, api client.Client, o *unstructured.Unstructured) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		err := api.Create(t.Context(), o)

@@ -22,7 +22,7 @@ const (
 
 // Where both say the same, they say it in the same words; what each has to say in its
 // own way is listed in normal.
-func TestEachOverlayIsASetOfValues(t *testing.T) {
+func TestOverlaysMatchValues(t *testing.T) {
 	overlays, err := filepath.Glob("../../manifests/overlays/*")
 	if err != nil || len(overlays) == 0 {
 		t.Fatalf("no overlays: %v", err)
@@ -30,14 +30,14 @@ func TestEachOverlayIsASetOfValues(t *testing.T) {
 	for _, overlay := range overlays {
 		says := filepath.Base(overlay)
 		t.Run(says, func(t *testing.T) {
-			values, ok := sets()[says]
+			values, ok := valueSets()[says]
 			if !ok {
 				t.Fatal("there is no set of values for this overlay")
 			}
-			want := normal(t, kustomized(t, overlay))
+			want := normalize(t, renderOverlay(t, overlay))
 			r := mustRender(t, values)
 			installed := slices.DeleteFunc(r.Hooks, func(o *unstructured.Unstructured) bool { return o.GetAnnotations()[hook] != "post-install" })
-			got := normal(t, slices.Concat(r.Objects, installed))
+			got := normalize(t, slices.Concat(r.Objects, installed))
 			if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
 				t.Errorf("overlay (-) and chart (+) have other objects:\n%s", diff)
 			}
@@ -50,9 +50,9 @@ func TestEachOverlayIsASetOfValues(t *testing.T) {
 	}
 }
 
-func TestTheCeilingHasTheValuesGiven(t *testing.T) {
+func TestCeilingValues(t *testing.T) {
 	ceiling := find(t, mustRender(t, "ceiling: {burst: 1000000, tokens: 250, namespace: {burst: 500000, tokens: 125}}").Hooks, "ClusterEventQuota", "ceiling")
-	limits, _, _ := unstructured.NestedSlice(plain(ceiling.Object).(map[string]any), "spec", "limits")
+	limits, _, _ := unstructured.NestedSlice(normalizeNumbers(ceiling.Object).(map[string]any), "spec", "limits")
 	want := []any{
 		map[string]any{"name": "namespace", "per": []any{"Namespace"}, "burst": 5e5, "tokens": 125.0, "warningReservePercent": 0.0},
 		map[string]any{"name": "cluster", "burst": 1e6, "tokens": 250.0, "warningReservePercent": 0.0},
@@ -62,7 +62,7 @@ func TestTheCeilingHasTheValuesGiven(t *testing.T) {
 	}
 }
 
-func kustomized(t *testing.T, dir string) []*unstructured.Unstructured {
+func renderOverlay(t *testing.T, dir string) []*unstructured.Unstructured {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
@@ -79,11 +79,11 @@ func kustomized(t *testing.T, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-// normal are the objects by identity, without what the two ways say in words of their
+// normalize are the objects by identity, without what the two ways say in words of their
 // own: Helm has labels of its own, leaves the namespace to the user and keeps
 // definitions by an annotation; kustomize hands flags to the webhook by a ConfigMap,
 // and its components do not know the version.
-func normal(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
+func normalize(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
 	flags := configMaps(objects)
 	all := map[string]any{}
@@ -112,21 +112,21 @@ func normal(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 				delete(c, "imagePullPolicy") // what a tag other than latest has anyway
 			}
 			if c["name"] == "webhook" {
-				c["args"] = arguments(t, c["args"], flags)
+				c["args"] = finalArguments(t, c["args"], flags)
 				delete(c, "envFrom")
 			}
 		}
 		if _, twice := all[identity(o)]; twice {
 			t.Fatalf("%s is there twice", identity(o))
 		}
-		all[identity(o)] = plain(o.Object)
+		all[identity(o)] = normalizeNumbers(o.Object)
 	}
 	return all
 }
 
-// arguments are those that the webhook gets in the end, sorted, without those that say
+// finalArguments are those that the webhook gets in the end, sorted, without those that say
 // nothing.
-func arguments(t *testing.T, args any, values map[string]string) []any {
+func finalArguments(t *testing.T, args any, values map[string]string) []any {
 	t.Helper()
 	var all []any
 	for _, arg := range args.([]any) {
@@ -170,13 +170,13 @@ func containers(o *unstructured.Unstructured) []map[string]any {
 	return all
 }
 
-// plain has numbers of one type, so that 3 equals 3.0, as in JSON, and no field that is
+// normalizeNumbers has numbers of one type, so that 3 equals 3.0, as in JSON, and no field that is
 // empty.
-func plain(v any) any {
+func normalizeNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			v[key] = plain(value)
+			v[key] = normalizeNumbers(value)
 			if list, ok := value.([]any); value == nil || ok && len(list) == 0 {
 				delete(v, key)
 			}
@@ -184,7 +184,7 @@ func plain(v any) any {
 		return v
 	case []any:
 		for i := range v {
-			v[i] = plain(v[i])
+			v[i] = normalizeNumbers(v[i])
 		}
 		return v
 	case int:

@@ -33,9 +33,9 @@ func shares(t *testing.T, objects []*unstructured.Unstructured, name string) int
 	return int(*level.Spec.Limited.NominalConcurrencyShares)
 }
 
-// TestAPriorityLevelHasAtMostItsSeats computes seats as the API server does, from the shares that the chart has made of them:
+// TestPriorityLevelSeats computes seats as the API server does, from the shares that the chart has made of them:
 // never more than the value, and at most one less where shares are finer than seats.
-func TestAPriorityLevelHasAtMostItsSeats(t *testing.T) {
+func TestPriorityLevelSeats(t *testing.T) {
 	for _, server := range []struct{ seats, otherShares int }{{600, 245}, {600, 400}, {1200, 245}, {3000, 245}, {200, 245}} {
 		for _, seats := range [][2]int{{12, 12}, {1, 1}, {5, 25}, {25, 25}, {50, 12}} {
 			r := mustRender(t, fmt.Sprintf("priorityLevels: {serverSeats: %d, otherShares: %d, eventsSystem: {seats: %d}, events: {seats: %d}}",
@@ -54,8 +54,8 @@ func TestAPriorityLevelHasAtMostItsSeats(t *testing.T) {
 	}
 }
 
-// TestTheLevelOfListsCanBeAdded by a value, and with kustomize by a component: both add the same.
-func TestTheLevelOfListsCanBeAdded(t *testing.T) {
+// TestListLevelIsOptional by a value, and with kustomize by a component: both add the same.
+func TestListLevelIsOptional(t *testing.T) {
 	const level, schema = "PriorityLevelConfiguration/events-list", "FlowSchema/events-list"
 	overlay, err := shipped.Objects("overlays/single-replica", "components/priority-level-events-list")
 	if err != nil {
@@ -76,8 +76,8 @@ func TestTheLevelOfListsCanBeAdded(t *testing.T) {
 	}
 }
 
-// TestEachPriorityLevelCanBeLeftOut by a value, and with kustomize by a component: both leave the same.
-func TestEachPriorityLevelCanBeLeftOut(t *testing.T) {
+// TestPriorityLevelsAreOptional by a value, and with kustomize by a component: both leave the same.
+func TestPriorityLevelsAreOptional(t *testing.T) {
 	all := flowControl(mustRender(t, "").Objects)
 	for says, tt := range map[string]struct {
 		values    string

@@ -28,9 +28,9 @@ const (
 //go:embed testdata/ca.pem
 var exampleCA string
 
-// sets are values for every way to install, and for every value that renders more.
+// valueSets are values for every way to install, and for every value that renders more.
 // They are YAML.
-func sets() map[string]string {
+func valueSets() map[string]string {
 	const redis = "redis: {addresses: [redis.eventquota-system.svc:6379], username: eventquota, existingSecret: eventquota-redis}\n"
 	return map[string]string{
 		"single-replica":  "",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestValuesThatCannotBeAreRefusedByName(t *testing.T) {
+func TestInvalidValuesAreRefused(t *testing.T) {
 	const redis = "addresses: [redis:6379]"
 	for says, test := range map[string]struct{ values, refusal string }{
 		"a value that is not known":            {"replicas: 3", "additional properties 'replicas' not allowed"},

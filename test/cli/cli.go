@@ -18,8 +18,8 @@ import (
 //nolint:gochecknoglobals // a flag of the test binary
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
-// Under is a program that has one command.
-func Under(cmd *cobra.Command) *cobra.Command {
+// WithRoot is a program that has one command.
+func WithRoot(cmd *cobra.Command) *cobra.Command {
 	root := &cobra.Command{Use: "eventquota", SilenceUsage: true, SilenceErrors: true}
 	root.AddCommand(cmd)
 	return root
@@ -37,10 +37,10 @@ func Run(t *testing.T, root *cobra.Command, stdin io.Reader, args ...string) (st
 	return out.String(), errs.String(), err
 }
 
-// Refuses holds that arguments get an error of one line that begins in a way, and that nothing else is said.
-func Refuses(t *testing.T, root *cobra.Command, want string, args ...string) {
+// WantError holds that arguments get an error of one line that begins in a way, and that nothing else is said.
+func WantError(t *testing.T, root *cobra.Command, want string, args ...string) {
 	t.Helper()
-	out, errs, err := Run(t, root, Endless{}, args...)
+	out, errs, err := Run(t, root, EndlessReader{}, args...)
 	if err == nil {
 		t.Error("no error")
 		return
@@ -51,31 +51,31 @@ func Refuses(t *testing.T, root *cobra.Command, want string, args ...string) {
 	}
 }
 
-// Endless is a file without an end.
-type Endless struct{}
+// EndlessReader is a file without an end.
+type EndlessReader struct{}
 
-func (Endless) Read(p []byte) (int, error) {
+func (EndlessReader) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = 'a'
 	}
 	return len(p), nil
 }
 
-// Golden holds that got is what a file has. With -update it becomes what the file has.
-func Golden(t *testing.T, path, got string) {
+// CompareGolden holds that got is what a file has. With -update it becomes what the file has.
+func CompareGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := Read(t, path); got != want {
+	if want := ReadFile(t, path); got != want {
 		t.Errorf("got\n%s\nwant what is in %s; -update rewrites it:\n%s", got, path, want)
 	}
 }
 
-// Read is what is in a file.
-func Read(t *testing.T, path string) string {
+// ReadFile is what is in a file.
+func ReadFile(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {

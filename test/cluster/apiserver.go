@@ -32,9 +32,9 @@ plugins:
   path: %q
 `
 
-// balancesRequests reports whether an API server of a version that routes to endpoints itself does so for each request, not for each
+// balancesByRequest reports whether an API server of a version that routes to endpoints itself does so for each request, not for each
 // connection. Where kube-proxy routes, as in most clusters, no version does.
-func balancesRequests(of string) bool {
+func balancesByRequest(of string) bool {
 	return version.MustParseSemantic(of).AtLeast(version.MajorMinor(1, 37))
 }
 
@@ -60,7 +60,7 @@ func configureAPIServer(flags *envtest.Arguments, version string, opts Options, 
 	}
 	if opts.Services {
 		flags.Set("enable-aggregator-routing", "true")
-		if balancesRequests(version) {
+		if balancesByRequest(version) {
 			flags.Set("feature-gates", "WebhookRoundTripLoadBalancing=false")
 		}
 	}

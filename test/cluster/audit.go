@@ -26,10 +26,10 @@ type Audit struct {
 	// Requests counts the requests of each kind.
 	Requests map[Request]int64
 
-	log    *AuditLog
-	opts   AuditOptions
-	events map[eventName][]*reported
-	writes map[eventName]int64
+	log          *AuditLog
+	opts         AuditOptions
+	events       map[eventName][]*reportedEvent
+	writesByName map[eventName]int64
 	// admitted are the occurrences that came first with a write that was stored.
 	admitted int64
 }
@@ -48,9 +48,9 @@ type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
 type eventName struct{ namespace, name string }
 
-// reported is what one source said about one object under one name. Recorders make names
+// reportedEvent is what one source said about one object under one name. Recorders make names
 // of the object's name and the time, so that two of them may choose the same.
-type reported struct {
+type reportedEvent struct {
 	subject
 
 	count  int64
@@ -76,13 +76,13 @@ func ReadAudit(path string, opts AuditOptions) (*Audit, error) {
 	a := &Audit{
 		Requests: map[Request]int64{},
 		log:      &AuditLog{Path: path}, opts: opts,
-		events: map[eventName][]*reported{}, writes: map[eventName]int64{},
+		events: map[eventName][]*reportedEvent{}, writesByName: map[eventName]int64{},
 	}
-	return a, a.ReadOn()
+	return a, a.ReadNew()
 }
 
-// ReadOn reads what has been written to the log since the last time.
-func (a *Audit) ReadOn() error { return a.log.ReadOn(a.add) }
+// ReadNew reads what has been written to the log since the last time.
+func (a *Audit) ReadNew() error { return a.log.ReadNew(a.add) }
 
 // AuditLog is an audit log that is read line by line, while the API server writes to it. It is for one goroutine at a
 // time.
@@ -93,9 +93,9 @@ type AuditLog struct {
 	lines  int
 }
 
-// ReadOn calls take with each line that has been written since the last time, until it fails. A line is a request. The
+// ReadNew calls take with each line that has been written since the last time, until it fails. A line is a request. The
 // error names the file, and the line that take has failed at.
-func (l *AuditLog) ReadOn(take func(line []byte) error) error {
+func (l *AuditLog) ReadNew(take func(line []byte) error) error {
 	file, err := os.Open(l.Path)
 	if err != nil {
 		return fmt.Errorf("open the audit log: %w", err)
@@ -164,7 +164,7 @@ func (a *Audit) PerObject() map[Object]int64 {
 // name, so these count as one.
 func (a *Audit) MostWrites() int64 {
 	var most int64
-	for _, n := range a.writes {
+	for _, n := range a.writesByName {
 		most = max(most, n)
 	}
 	return most
@@ -183,7 +183,7 @@ func (a *Audit) add(line []byte) error {
 		Verb: entry.Verb, Code: entry.ResponseStatus.Code, User: entry.User.Username, UserAgent: entry.UserAgent,
 	}]++
 	if entry.stored() {
-		a.writes[eventName{entry.ObjectRef.Namespace, entry.ObjectRef.Name}]++
+		a.writesByName[eventName{entry.ObjectRef.Namespace, entry.ObjectRef.Name}]++
 	}
 	if len(entry.RequestObject) == 0 || slices.Contains(a.opts.IgnoreUsers, entry.User.Username) {
 		return nil
@@ -204,7 +204,7 @@ func (a *Audit) add(line []byte) error {
 		}
 		count = 1
 	}
-	event := a.event(entry, body)
+	event := a.findEvent(entry, body)
 	if event == nil {
 		return nil
 	}
@@ -216,16 +216,16 @@ func (a *Audit) add(line []byte) error {
 	return nil
 }
 
-// event is what a request is about, or nil for a patch of an Event that is not stored, of
+// findEvent is what a request is about, or nil for a patch of an Event that is not stored, of
 // whose name there are several: its recorder sends the whole Event next.
-func (a *Audit) event(entry auditEntry, body eventBody) *reported {
+func (a *Audit) findEvent(entry auditEntry, body eventBody) *reportedEvent {
 	name := entry.name(body)
 	events := a.events[name]
 	if entry.Verb == "patch" && len(events) == 1 {
 		return events[0]
 	}
 	if entry.Verb == "patch" && len(events) > 1 {
-		i := slices.IndexFunc(events, func(e *reported) bool { return e.stored })
+		i := slices.IndexFunc(events, func(e *reportedEvent) bool { return e.stored })
 		if i < 0 {
 			return nil
 		}
@@ -241,7 +241,7 @@ func (a *Audit) event(entry auditEntry, body eventBody) *reported {
 			return event
 		}
 	}
-	event := &reported{subject: of}
+	event := &reportedEvent{subject: of}
 	a.events[name] = append(events, event)
 	return event
 }

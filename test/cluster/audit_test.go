@@ -154,7 +154,7 @@ func TestReadAuditCountsRequestsAndWrites(t *testing.T) {
 	}
 }
 
-func TestReadOnFinishesALineThatWasUnfinished(t *testing.T) {
+func TestReadNewFinishesPartialLine(t *testing.T) {
 	path := writeLog(t, request{verb: "create", name: "a", body: `{"count":1}`, code: 201})
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -172,7 +172,7 @@ func TestReadOnFinishesALineThatWasUnfinished(t *testing.T) {
 		if i == 0 {
 			audit, err = ReadAudit(path, AuditOptions{})
 		} else {
-			err = audit.ReadOn()
+			err = audit.ReadNew()
 		}
 		if got := audit.Occurrences(); got != step.want || err != nil {
 			t.Errorf("got %d occurrences (%v), want %d", got, err, step.want)

@@ -22,8 +22,8 @@ import (
 	"github.com/eventquota/eventquota/test/eventtest"
 )
 
-// TestACluster holds what would fail in silence: what is measured, and that nothing is left behind.
-func TestACluster(t *testing.T) {
+// TestCluster holds what would fail in silence: what is measured, and that nothing is left behind.
+func TestCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "of-another-cluster"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -35,9 +35,9 @@ limits: [{type: SourceAndObject, qps: 1, burst: 50}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("it measures", c.measures)
-	t.Run("webhooks that do not answer are seen", c.seesWebhooks)
-	t.Run("Events are limited", c.limitsEvents)
+	t.Run("it measures", c.checkMetrics)
+	t.Run("webhooks that do not answer are seen", c.checkWebhookCalls)
+	t.Run("Events are limited", c.checkEventRateLimit)
 	t.Run("kubectl is of its version, and knows no other cluster", func(t *testing.T) {
 		stdout, _, err := c.Kubectl(t.Context(), "", "version")
 		for _, wanted := range []string{"Client Version: v" + c.Version + "\nKustomize Version: ", "\nServer Version: v" + c.Version + "\n"} {
@@ -68,7 +68,7 @@ limits: [{type: SourceAndObject, qps: 1, burst: 50}]
 	}
 }
 
-func (c *Cluster) limitsEvents(t *testing.T) {
+func (c *Cluster) checkEventRateLimit(t *testing.T) {
 	for range 100 { // far faster than one a second
 		event := eventtest.Core(metav1.NamespaceDefault, "")
 		event.GenerateName = "limited-"
@@ -83,15 +83,15 @@ func (c *Cluster) limitsEvents(t *testing.T) {
 	t.Error("no Event was refused")
 }
 
-// killedVariable makes TestProgramsEndWithAKilledParent the parent that is killed.
-const killedVariable = "EVENTQUOTA_TEST_KILLED"
+// parentVariable makes TestProgramsEndWithAKilledParent the parent that is killed.
+const parentVariable = "EVENTQUOTA_TEST_KILLED"
 
 func TestProgramsEndWithAKilledParent(t *testing.T) {
-	if os.Getenv(killedVariable) != "" {
-		killItself(t, ForTest(t, Options{Scheduler: true}))
+	if os.Getenv(parentVariable) != "" {
+		killSelf(t, ForTest(t, Options{Scheduler: true}))
 	}
 	parent := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
-	parent.Env = append(os.Environ(), killedVariable+"=yes")
+	parent.Env = append(os.Environ(), parentVariable+"=yes")
 	parent.Stderr = os.Stderr
 	output, err := parent.Output()
 	if err == nil {
@@ -111,9 +111,9 @@ func TestProgramsEndWithAKilledParent(t *testing.T) {
 	}
 }
 
-// killItself says where its control plane is, and then ends as a process does that
+// killSelf says where its control plane is, and then ends as a process does that
 // runs out of memory or out of time.
-func killItself(t *testing.T, c *Cluster) {
+func killSelf(t *testing.T, c *Cluster) {
 	t.Helper()
 	server, err := url.Parse(c.Config.Host)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // isolatedVariable tells a process that it is the one in the network namespace.
 const isolatedVariable = "EVENTQUOTA_TEST_ISOLATED"
 
-// Isolated runs the calling test once more, in a process of its own within a network
+// RunIsolated runs the calling test once more, in a process of its own within a network
 // namespace of its own, and returns false to the caller when that has ended; the test
 // fails if it fails there. To that process it returns true. There, every address of
 // 10.0.0.0/8 is this machine's, and no other machine can be reached: EndpointSlices
@@ -27,10 +27,10 @@ const isolatedVariable = "EVENTQUOTA_TEST_ISOLATED"
 // It is to be the first that a test does, and not a subtest. What needs the outside, a
 // first build of the control plane and what before does, is done before. It needs
 // Linux, and root or the right to make user namespaces.
-func Isolated(t *testing.T, before ...func(context.Context) error) bool {
+func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 	t.Helper()
 	if os.Getenv(isolatedVariable) == t.Name() {
-		if err := raiseLoopback(); err != nil {
+		if err := configureLoopback(); err != nil {
 			t.Fatalf("bring up the network namespace: %v", err)
 		}
 		return true
@@ -73,9 +73,9 @@ func Isolated(t *testing.T, before ...func(context.Context) error) bool {
 	return false
 }
 
-// raiseLoopback brings lo up, with 127.0.0.0/8, and gives it 10.0.0.0/8. On lo, all of
+// configureLoopback brings lo up, with 127.0.0.0/8, and gives it 10.0.0.0/8. On lo, all of
 // a network's addresses are local, and 8 bits are what an address of that class has.
-func raiseLoopback() error {
+func configureLoopback() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err

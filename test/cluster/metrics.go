@@ -35,7 +35,7 @@ func (c *Cluster) Proposals(ctx context.Context) (int64, error) {
 	if families[committed] == nil {
 		return 0, fmt.Errorf("etcd has no metric %s", committed)
 	}
-	return total(families[committed], nil), nil
+	return sumMetric(families[committed], nil), nil
 }
 
 // ProcessorTime is what the API server has used since its start, in steps of 10 ms.
@@ -63,7 +63,7 @@ func (c *Cluster) EventWrites(ctx context.Context) (int64, error) {
 	if families[requests] == nil {
 		return 0, fmt.Errorf("kube-apiserver has no metric %s", requests)
 	}
-	return total(families[requests], func(labels map[string]string) bool {
+	return sumMetric(families[requests], func(labels map[string]string) bool {
 		switch labels["operation"] {
 		case "create", "update", "delete":
 			return labels["group"] == "" && labels["resource"] == "events"

@@ -15,7 +15,7 @@ import (
 )
 
 // What the cluster measures is what clients did, in both APIs.
-func (c *Cluster) measures(t *testing.T) {
+func (c *Cluster) checkMetrics(t *testing.T) {
 	config, _, err := c.User("reporter", "system:masters")
 	if err != nil {
 		t.Fatal(err)
@@ -72,11 +72,11 @@ func (c *Cluster) measures(t *testing.T) {
 		}},
 	} {
 		t.Run(step.does, func(t *testing.T) {
-			writes, proposals := c.counts(t)
+			writes, proposals := c.readCounts(t)
 			if err := step.do(); string(apierrors.ReasonForError(err)) != step.is {
 				t.Errorf("got %v, want reason %q", err, step.is)
 			}
-			writesAfter, proposalsAfter := c.counts(t)
+			writesAfter, proposalsAfter := c.readCounts(t)
 			if got := writesAfter - writes; got != step.writes {
 				t.Errorf("got %d Event writes, want %d", got, step.writes)
 			}
@@ -112,8 +112,8 @@ func (c *Cluster) measures(t *testing.T) {
 	}
 }
 
-// counts are the Event writes and the proposals so far.
-func (c *Cluster) counts(t *testing.T) (writes, proposals int64) {
+// readCounts are the Event writes and the proposals so far.
+func (c *Cluster) readCounts(t *testing.T) (writes, proposals int64) {
 	t.Helper()
 	writes, err := c.EventWrites(t.Context())
 	if err != nil {
@@ -126,9 +126,9 @@ func (c *Cluster) counts(t *testing.T) (writes, proposals int64) {
 	return writes, proposals
 }
 
-// seesWebhooks installs webhooks where nothing listens: the calls are seen nevertheless, they fail, and the writes pass.
-func (c *Cluster) seesWebhooks(t *testing.T) {
-	port, err := ports.Take()
+// checkWebhookCalls installs webhooks where nothing listens: the calls are seen nevertheless, they fail, and the writes pass.
+func (c *Cluster) checkWebhookCalls(t *testing.T) {
+	port, err := ports.Acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +145,8 @@ func (c *Cluster) seesWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed, excluded := WebhookCalls{Total: 1, FailedOpen: 1}, WebhookCalls{Excluded: 1}
-	c.causes(t, "anybody", c.client, failed)
-	c.causes(t, "exempt", settler, excluded)
+	c.checkCalls(t, "anybody", c.client, failed)
+	c.checkCalls(t, "exempt", settler, excluded)
 	if failures, err := c.WebhookFailures(t.Context()); err != nil || failures < 2 {
 		t.Errorf("got %d failures (%v), want 2 or more", failures, err)
 	}
@@ -158,11 +158,11 @@ func (c *Cluster) seesWebhooks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.causes(t, "removed", c.client, WebhookCalls{})
+	c.checkCalls(t, "removed", c.client, WebhookCalls{})
 }
 
-// causes holds that making an Event and changing it causes those calls of each webhook.
-func (c *Cluster) causes(t *testing.T, name string, client kubernetes.Interface, want WebhookCalls) {
+// checkCalls holds that making an Event and changing it causes those calls of each webhook.
+func (c *Cluster) checkCalls(t *testing.T, name string, client kubernetes.Interface, want WebhookCalls) {
 	t.Helper()
 	before, err := c.WebhookCalls(t.Context())
 	if err != nil {

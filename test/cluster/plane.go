@@ -34,7 +34,7 @@ func (c *Cluster) startPlane(ctx context.Context, built binaries.Set, opts Optio
 		if err == nil {
 			return nil
 		}
-		err = fmt.Errorf("%w\n%s", err, tail(logs, 2048))
+		err = fmt.Errorf("%w\n%s", err, lastLines(logs, 2048))
 		if attempt == 3 || !bytes.Contains(logs, []byte("address already in use")) {
 			return err
 		}
@@ -97,8 +97,8 @@ func readLog(path string) []byte {
 	return content
 }
 
-// tail returns the whole lines in the last limit bytes of content.
-func tail(content []byte, limit int) []byte {
+// lastLines returns the whole lines in the last limit bytes of content.
+func lastLines(content []byte, limit int) []byte {
 	if len(content) <= limit {
 		return content
 	}

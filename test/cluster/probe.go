@@ -54,15 +54,15 @@ func (c *Cluster) probe(ctx context.Context, namespace string) error {
 	events := c.client.CoreV1().Events(namespace)
 	dryRun := []string{metav1.DryRunAll}
 	_, err := events.Create(ctx, probeEvent(namespace, probeName+"-new"), metav1.CreateOptions{DryRun: dryRun})
-	if err := answered(err); err != nil {
+	if err := ignoreAPIError(err); err != nil {
 		return err
 	}
 	_, err = events.Patch(ctx, probeName, types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{DryRun: dryRun})
-	return answered(err)
+	return ignoreAPIError(err)
 }
 
-// answered is nil where the API server has answered, whatever it said.
-func answered(err error) error {
+// ignoreAPIError is nil where the API server has answered, whatever it said.
+func ignoreAPIError(err error) error {
 	if _, said := errors.AsType[*apierrors.StatusError](err); said {
 		return nil
 	}

@@ -14,7 +14,7 @@ func (c *Cluster) startScheduler(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	port, err := ports.Take()
+	port, err := ports.Acquire()
 	if err != nil {
 		return err
 	}

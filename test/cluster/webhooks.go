@@ -125,7 +125,7 @@ func (w Webhooks) mutating() (*admissionregistrationv1.MutatingWebhookConfigurat
 	for i := range configuration.Webhooks {
 		hook := &configuration.Webhooks[i]
 		hook.Name = w.prefix() + hook.Name
-		w.change(&hook.ClientConfig, &hook.MatchConditions, &hook.NamespaceSelector, &hook.TimeoutSeconds)
+		w.customize(&hook.ClientConfig, &hook.MatchConditions, &hook.NamespaceSelector, &hook.TimeoutSeconds)
 	}
 	return configuration, nil
 }
@@ -140,7 +140,7 @@ func (w Webhooks) validating() (*admissionregistrationv1.ValidatingWebhookConfig
 	for i := range configuration.Webhooks {
 		hook := &configuration.Webhooks[i]
 		hook.Name = w.prefix() + hook.Name
-		w.change(&hook.ClientConfig, &hook.MatchConditions, &hook.NamespaceSelector, &hook.TimeoutSeconds)
+		w.customize(&hook.ClientConfig, &hook.MatchConditions, &hook.NamespaceSelector, &hook.TimeoutSeconds)
 	}
 	return configuration, nil
 }
@@ -152,9 +152,9 @@ func (w Webhooks) prefix() string {
 	return w.Namespace + "."
 }
 
-// change makes what is shipped trust another CA, call another place for another namespace and exempt
+// customize makes what is shipped trust another CA, call another place for another namespace and exempt
 // another user, where w says so.
-func (w Webhooks) change(
+func (w Webhooks) customize(
 	to *admissionregistrationv1.WebhookClientConfig, conditions *[]admissionregistrationv1.MatchCondition,
 	namespaces **metav1.LabelSelector, timeout **int32,
 ) {
@@ -181,7 +181,7 @@ func findShipped(kind, name string, configuration any) error {
 	if err != nil {
 		return err
 	}
-	return shipped.Find(objects, kind, name, configuration)
+	return shipped.FindInto(objects, kind, name, configuration)
 }
 
 func ignoreNotFound(err error) error {

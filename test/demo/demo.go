@@ -19,11 +19,11 @@ import (
 // result is what a storm left behind, and how the API server served a bystander meanwhile.
 type result struct {
 	sent, reported, stored, writes int64
-	bystander                      bystander.Served
+	bystander                      bystander.Result
 }
 
-// quietFor is how long the bystander is watched before a storm.
-const quietFor = 5 * time.Second
+// baselineTime is how long the bystander is watched before a storm.
+const baselineTime = 5 * time.Second
 
 // webhookFlags are those of the webhook: it decides within the time that is shipped.
 func webhookFlags() []string { return []string{"--deadline=200ms"} }
@@ -49,7 +49,7 @@ func demo(ctx context.Context) (err error) {
 	var figures strings.Builder
 	var miscounted int64
 	for _, s := range scenarios() {
-		quiet := other.For(ctx, quietFor)
+		quiet := other.RunFor(ctx, baselineTime)
 		with, without, err := compare(ctx, c, client, other, program, s)
 		if err != nil {
 			return err
@@ -83,7 +83,7 @@ func demo(ctx context.Context) (err error) {
 func compare(
 	ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, other *bystander.Bystander, program string, s scenario,
 ) (with, without result, err error) {
-	fmt.Printf("\n%s\n", s.says)
+	fmt.Printf("\n%s\n", s.description)
 	r, err := replica.Start(ctx, c, program, webhookFlags()...)
 	if err != nil {
 		return with, without, err
@@ -107,7 +107,7 @@ func compare(
 	if with, err = measure(ctx, c, client, other, r, namespace, s); err != nil {
 		return with, without, err
 	}
-	if err := printEvents(ctx, c, os.Stdout, namespace, s.shows); err != nil {
+	if err := printEvents(ctx, c, os.Stdout, namespace, s.selectors); err != nil {
 		return with, without, err
 	}
 	if err := c.RemoveWebhooks(ctx); err != nil {
@@ -151,12 +151,12 @@ func measure(
 		return result{}, err
 	}
 	done := make(chan struct{})
-	stormed, watched := make(chan error, 1), make(chan bystander.Served, 1)
+	stormed, watched := make(chan error, 1), make(chan bystander.Result, 1)
 	go func() {
 		defer close(done)
 		stormed <- s.start(ctx, c, namespace)
 	}()
-	go func() { watched <- other.Watch(ctx, done) }()
+	go func() { watched <- other.Run(ctx, done) }()
 	if err := g.watch(ctx, os.Stdout, done); err != nil {
 		return result{}, err
 	}
@@ -164,7 +164,7 @@ func measure(
 		return result{}, err
 	}
 	served := <-watched
-	if err := g.awaitQuiet(ctx); err != nil {
+	if err := g.waitForQuiet(ctx); err != nil {
 		return result{}, err
 	}
 	if r != nil {
@@ -178,7 +178,7 @@ func measure(
 	if err != nil {
 		return result{}, err
 	}
-	all, err := reported(ctx, client, namespace)
+	all, err := sumReported(ctx, client, namespace)
 	return result{sent: now.sent, reported: all, stored: now.stored, writes: now.writes, bystander: served}, err
 }
 

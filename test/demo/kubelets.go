@@ -33,15 +33,15 @@ type kubelet struct {
 // lastReason is that of an Event that is not sent. A recorder sends one Event after the other, so all before it have been answered.
 const lastReason = "Last"
 
-// sink sends Events, and closes sent at the one that is the last.
-type sink struct {
+// endingSink sends Events, and closes sent at the one that is the last.
+type endingSink struct {
 	record.EventSink
 
 	sent chan<- struct{}
 }
 
 // Create implements record.EventSink.
-func (s sink) Create(e *corev1.Event) (*corev1.Event, error) {
+func (s endingSink) Create(e *corev1.Event) (*corev1.Event, error) {
 	if e.Reason == lastReason {
 		close(s.sent)
 		return e, nil
@@ -51,7 +51,7 @@ func (s sink) Create(e *corev1.Event) (*corev1.Event, error) {
 
 // newKubelet makes the kubelet of the i-th node, with a connection of its own. Its recorder stops with ctx.
 func newKubelet(ctx context.Context, admin *rest.Config, namespace string, i int) (*kubelet, error) {
-	config := as(admin, flood.Node(i))
+	config := impersonate(admin, flood.Node(i))
 	// Clients share a connection where nothing in their configurations differs.
 	config.Dial = new(net.Dialer).DialContext
 	client, err := kubernetes.NewForConfig(config)
@@ -60,7 +60,7 @@ func newKubelet(ctx context.Context, admin *rest.Config, namespace string, i int
 	}
 	sent := make(chan struct{})
 	b := record.NewBroadcaster(record.WithContext(ctx))
-	b.StartRecordingToSink(sink{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(namespace)}, sent})
+	b.StartRecordingToSink(endingSink{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(namespace)}, sent})
 	node := fmt.Sprint("node-", i)
 	return &kubelet{
 		EventRecorder: b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: node}),
@@ -100,8 +100,8 @@ func (k *kubelet) record(pod int, container, reason, message string) {
 	}, corev1.EventTypeNormal, reason, message, container)
 }
 
-// wide is the storm about many objects.
-func wide(ctx context.Context, admin *rest.Config, namespace string) error {
+// runWide is the storm about many objects.
+func runWide(ctx context.Context, admin *rest.Config, namespace string) error {
 	kubelets := make([]*kubelet, wideNodes)
 	for i := range kubelets {
 		var err error

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestAKubeletEndsOnceAllIsAnswered lets a kubelet write to a server, and counts what has been answered when it has ended.
-func TestAKubeletEndsOnceAllIsAnswered(t *testing.T) {
+// TestKubeletWaitsForAnswers lets a kubelet write to a server, and counts what has been answered when it has ended.
+func TestKubeletWaitsForAnswers(t *testing.T) {
 	var mu sync.Mutex
 	reasons, users := map[string]int{}, map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 	case flags.NArg() > 0:
 		return fmt.Errorf("unknown argument %q: there are none", flags.Arg(0))
 	case *storm != "":
-		return stormIn(ctx, *storm, *namespace, *kubeconfig)
+		return runStorm(ctx, *storm, *namespace, *kubeconfig)
 	case *build:
 		_, err := replica.Build(ctx)
 		return err

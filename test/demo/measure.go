@@ -16,11 +16,11 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// quietWithin bounds how long clients write after the storm has done all that it does.
-const quietWithin = time.Minute
+// quietTimeout bounds how long clients write after the storm has done all that it does.
+const quietTimeout = time.Minute
 
-// gauge reads what there is to see of a storm.
-type gauge struct {
+// stormGauge reads what there is to see of a storm.
+type stormGauge struct {
 	cluster   *cluster.Cluster
 	client    kubernetes.Interface
 	replica   *replica.Replica // nil without webhook
@@ -36,23 +36,23 @@ type reading struct {
 	decided              map[string]int64 // by outcome
 }
 
-func newGauge(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, r *replica.Replica, namespace string) (*gauge, error) {
+func newGauge(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, r *replica.Replica, namespace string) (*stormGauge, error) {
 	audit, err := cluster.ReadAudit(c.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
 	if err != nil {
 		return nil, err
 	}
-	g := &gauge{cluster: c, client: client, replica: r, audit: audit, namespace: namespace, before: written(audit)}
+	g := &stormGauge{cluster: c, client: client, replica: r, audit: audit, namespace: namespace, before: writtenTo(audit)}
 	g.writes, err = c.EventWrites(ctx)
 	return g, err
 }
 
-// glance takes a reading from the audit log and from the webhook, and asks the API server nothing: it is busy with the storm, and
+// readFast takes a reading from the audit log and from the webhook, and asks the API server nothing: it is busy with the storm, and
 // its metrics alone would keep others waiting.
-func (g *gauge) glance(ctx context.Context) (now reading, err error) {
-	if err := g.audit.ReadOn(); err != nil {
+func (g *stormGauge) readFast(ctx context.Context) (now reading, err error) {
+	if err := g.audit.ReadNew(); err != nil {
 		return now, err
 	}
-	now = written(g.audit)
+	now = writtenTo(g.audit)
 	now.stored -= g.before.stored
 	now.writes -= g.before.writes
 	now.sent = g.audit.PerNamespace()[g.namespace]
@@ -62,8 +62,8 @@ func (g *gauge) glance(ctx context.Context) (now reading, err error) {
 	return now, err
 }
 
-// written is what the API server has answered with success: the Events that it has created, and all writes.
-func written(audit *cluster.Audit) (r reading) {
+// writtenTo is what the API server has answered with success: the Events that it has created, and all writes.
+func writtenTo(audit *cluster.Audit) (r reading) {
 	for request, n := range audit.Requests {
 		if request.Code/100 != 2 {
 			continue
@@ -77,8 +77,8 @@ func written(audit *cluster.Audit) (r reading) {
 }
 
 // read takes a reading by the API server's own account, when the storm is over.
-func (g *gauge) read(ctx context.Context) (reading, error) {
-	now, err := g.glance(ctx)
+func (g *stormGauge) read(ctx context.Context) (reading, error) {
+	now, err := g.readFast(ctx)
 	if err != nil {
 		return now, err
 	}
@@ -98,7 +98,7 @@ func (g *gauge) read(ctx context.Context) (reading, error) {
 }
 
 // watch prints a reading a second until done is closed.
-func (g *gauge) watch(ctx context.Context, w io.Writer, done <-chan struct{}) error {
+func (g *stormGauge) watch(ctx context.Context, w io.Writer, done <-chan struct{}) error {
 	table := tabwriter.NewWriter(w, 15, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "seconds\tsent\tadmitted\tmerged\tdropped\tEvents stored\tetcd writes\t")
 	tick := time.NewTicker(time.Second)
@@ -111,7 +111,7 @@ func (g *gauge) watch(ctx context.Context, w io.Writer, done <-chan struct{}) er
 			over = true
 		case <-tick.C:
 		}
-		now, err := g.glance(ctx)
+		now, err := g.readFast(ctx)
 		if err != nil {
 			return err
 		}
@@ -130,12 +130,12 @@ func (g *gauge) watch(ctx context.Context, w io.Writer, done <-chan struct{}) er
 	return nil
 }
 
-// awaitQuiet waits until no client but the settler has written an Event for a second.
-func (g *gauge) awaitQuiet(ctx context.Context) error {
+// waitForQuiet waits until no client but the settler has written an Event for a second.
+func (g *stormGauge) waitForQuiet(ctx context.Context) error {
 	const step, steps = 100 * time.Millisecond, 10
 	last, same := int64(-1), 0
-	err := wait.PollUntilContextTimeout(ctx, step, quietWithin, true, func(context.Context) (bool, error) {
-		if err := g.audit.ReadOn(); err != nil {
+	err := wait.PollUntilContextTimeout(ctx, step, quietTimeout, true, func(context.Context) (bool, error) {
+		if err := g.audit.ReadNew(); err != nil {
 			return false, err
 		}
 		var requests int64
@@ -156,9 +156,9 @@ func (g *gauge) awaitQuiet(ctx context.Context) error {
 	return nil
 }
 
-// reported sums what the stored Events of a namespace report: their occurrences, and
+// sumReported sums what the stored Events of a namespace report: their occurrences, and
 // those that were dropped, of which notices are Events too.
-func reported(ctx context.Context, client kubernetes.Interface, namespace string) (n int64, err error) {
+func sumReported(ctx context.Context, client kubernetes.Interface, namespace string) (n int64, err error) {
 	events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("list Events: %w", err)

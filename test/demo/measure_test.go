@@ -6,9 +6,9 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestWrittenIsWhatWasAnsweredWithSuccess leaves out what a webhook refused, and what found no Event.
-func TestWrittenIsWhatWasAnsweredWithSuccess(t *testing.T) {
-	got := written(&cluster.Audit{Requests: map[cluster.Request]int64{
+// TestWrittenCountsSuccessesOnly leaves out what a webhook refused, and what found no Event.
+func TestWrittenCountsSuccessesOnly(t *testing.T) {
+	got := writtenTo(&cluster.Audit{Requests: map[cluster.Request]int64{
 		{Verb: "create", Code: 201, User: "a"}: 5,
 		{Verb: "create", Code: 201, User: "b"}: 2,
 		{Verb: "patch", Code: 200}:             3,

@@ -22,8 +22,8 @@ spec:
   limits: [{name: namespace, per: [Namespace], burst: 200, tokens: 10}]
 `
 
-// readyWithin bounds how long a webhook takes to say that a policy is in force.
-const readyWithin = time.Minute
+// readyTimeout bounds how long a webhook takes to say that a policy is in force.
+const readyTimeout = time.Minute
 
 // applyPolicy applies a policy and waits until its status says that it decides. A webhook
 // runs.
@@ -39,11 +39,11 @@ func applyPolicy(ctx context.Context, config *rest.Config, manifest string) erro
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyWithin, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
 			return false, err
 		}
-		return ready(policy), nil
+		return isReady(policy), nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait for policy %s: %w", policy.GetName(), err)
@@ -51,8 +51,8 @@ func applyPolicy(ctx context.Context, config *rest.Config, manifest string) erro
 	return nil
 }
 
-// ready reports whether the status of a policy says that it decides.
-func ready(policy *unstructured.Unstructured) bool {
+// isReady reports whether the status of a policy says that it decides.
+func isReady(policy *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(policy.Object, "status", "conditions")
 	for _, condition := range conditions {
 		c, _ := condition.(map[string]any)

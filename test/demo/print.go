@@ -17,8 +17,8 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// shown is how many Events are printed.
-const shown = 12
+// maxPrintedEvents is how many Events are printed.
+const maxPrintedEvents = 12
 
 // messageColumns is how much of a message fits on the screen.
 const messageColumns = 60
@@ -52,27 +52,27 @@ func printSelected(ctx context.Context, client rest.Interface, w io.Writer, name
 		return fmt.Errorf("get events: %w", err)
 	}
 	count := slices.IndexFunc(table.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == "Count" })
-	slices.SortStableFunc(table.Rows, func(a, b metav1.TableRow) int { return number(b.Cells[count]) - number(a.Cells[count]) })
+	slices.SortStableFunc(table.Rows, func(a, b metav1.TableRow) int { return numberIn(b.Cells[count]) - numberIn(a.Cells[count]) })
 	fmt.Fprintf(w, "\n$ kubectl get events -n %s --field-selector %s   # most frequent first, with their counts\n", namespace, selector)
 	out := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	row(out, table.ColumnDefinitions, func(i int) any { return strings.ToUpper(table.ColumnDefinitions[i].Name) })
-	for _, r := range table.Rows[:min(shown, len(table.Rows))] {
-		row(out, table.ColumnDefinitions, func(i int) any { return r.Cells[i] })
+	printRow(out, table.ColumnDefinitions, func(i int) any { return strings.ToUpper(table.ColumnDefinitions[i].Name) })
+	for _, r := range table.Rows[:min(maxPrintedEvents, len(table.Rows))] {
+		printRow(out, table.ColumnDefinitions, func(i int) any { return r.Cells[i] })
 	}
-	if more := len(table.Rows) - shown; more > 0 {
+	if more := len(table.Rows) - maxPrintedEvents; more > 0 {
 		fmt.Fprintf(out, "(and %d more)\n", more)
 	}
 	return out.Flush()
 }
 
-// number is the number in a cell.
-func number(cell any) int {
+// numberIn is the number in a cell.
+func numberIn(cell any) int {
 	n, _ := strconv.Atoi(fmt.Sprint(cell))
 	return n
 }
 
-// row prints the columns that kubectl prints without -o wide, and the count.
-func row(w io.Writer, columns []metav1.TableColumnDefinition, cell func(int) any) {
+// printRow prints the columns that kubectl prints without -o wide, and the count.
+func printRow(w io.Writer, columns []metav1.TableColumnDefinition, cell func(int) any) {
 	var cells []string
 	for i, column := range columns {
 		if column.Priority != 0 && column.Name != "Count" {

@@ -47,8 +47,8 @@ func (s scenario) start(ctx context.Context, c *cluster.Cluster, namespace strin
 	return nil
 }
 
-// stormIn is that process.
-func stormIn(ctx context.Context, name, namespace, kubeconfig string) error {
+// runStorm is that process.
+func runStorm(ctx context.Context, name, namespace, kubeconfig string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

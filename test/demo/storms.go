@@ -14,13 +14,13 @@ import (
 type scenario struct {
 	// name begins the names of its two namespaces, and prefix those of its figures.
 	name, prefix string
-	// says is what it does, in plain words.
-	says string
+	// description is what it does, in plain words.
+	description string
 	// policy governs it, the built-in default when it is empty.
 	policy string
-	// shows are field selectors of the Events that are printed after the storm with eventquota, and showsWithout after the one
+	// selectors are field selectors of the Events that are printed after the storm with eventquota, and showsWithout after the one
 	// without it.
-	shows, showsWithout []string
+	selectors, showsWithout []string
 	// run makes the storm in a namespace, and returns when it has done all that it does. The administrator does not write Events
 	// itself, as the API server would not queue them: it impersonates those who do.
 	run func(ctx context.Context, admin *rest.Config, namespace string) error
@@ -31,33 +31,33 @@ func scenarios() []scenario {
 	return []scenario{
 		{
 			name: "storm",
-			says: `A storm about few objects: 39 recorders write about the same five pods again and again.
+			description: `A storm about few objects: 39 recorders write about the same five pods again and again.
 No policy is applied.`,
-			shows:        []string{"involvedObject.name=web-0"},
+			selectors:    []string{"involvedObject.name=web-0"},
 			showsWithout: []string{"involvedObject.name=web-0"},
-			run:          narrow,
+			run:          runNarrow,
 		},
 		{
 			name: "wide", prefix: "wide_",
-			says: fmt.Sprintf(`A storm about many objects: the kubelets of %d nodes start and kill %d pods, all at once.
+			description: fmt.Sprintf(`A storm about many objects: the kubelets of %d nodes start and kill %d pods, all at once.
 They write eight Events about each, so limits for each object do nothing. This policy gives
 each namespace a quota:`, wideNodes, wideNodes*podsPerNode),
-			policy: quota,
-			shows:  []string{"reason=EventsDropped"},
-			run:    wide,
+			policy:    quota,
+			selectors: []string{"reason=EventsDropped"},
+			run:       runWide,
 		},
 	}
 }
 
-// as is the administrator who impersonates a user.
-func as(admin *rest.Config, user flood.User) *rest.Config {
+// impersonate is the administrator who impersonates a user.
+func impersonate(admin *rest.Config, user flood.User) *rest.Config {
 	config := rest.CopyConfig(admin)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user.Name, Groups: user.Groups}
 	return config
 }
 
-// narrow is the storm about few objects.
-func narrow(ctx context.Context, admin *rest.Config, namespace string) error {
+// runNarrow is the storm about few objects.
+func runNarrow(ctx context.Context, admin *rest.Config, namespace string) error {
 	_, err := storm.Storm{
 		Namespace: namespace,
 		Pods:      5,
@@ -66,6 +66,6 @@ func narrow(ctx context.Context, admin *rest.Config, namespace string) error {
 		Similar:   12,
 		Series:    12,
 		Reasons:   3,
-	}.Run(ctx, as(admin, flood.ServiceAccount("operators", "noisy")))
+	}.Run(ctx, impersonate(admin, flood.ServiceAccount("operators", "noisy")))
 	return err
 }

@@ -42,7 +42,7 @@ func (e *faultEnv) settlerCalls(namespace string) []auditCall {
 // callsOf are those of a namespace for which something holds.
 func (e *faultEnv) callsOf(namespace string, holds func(auditCall) bool) (calls []auditCall) {
 	e.Helper()
-	e.must(e.log.ReadOn(e.logs))
+	e.must(e.log.ReadNew(e.readAuditLine))
 	for _, c := range e.calls {
 		if c.namespace == namespace && holds(c) {
 			calls = append(calls, c)
@@ -51,8 +51,8 @@ func (e *faultEnv) callsOf(namespace string, holds func(auditCall) bool) (calls 
 	return calls
 }
 
-// logs takes a line of the API server's log.
-func (e *faultEnv) logs(line []byte) error {
+// readAuditLine takes a line of the API server's log.
+func (e *faultEnv) readAuditLine(line []byte) error {
 	var entry struct {
 		Verb           string
 		Annotations    map[string]string
@@ -96,9 +96,9 @@ func (e *faultEnv) logs(line []byte) error {
 	return nil
 }
 
-// first is how many occurrences calls were the first to tell of, of the calls
+// newOccurrences is how many occurrences calls were the first to tell of, of the calls
 // under way at any time from one to another for which something holds.
-func first(calls []auditCall, from, to time.Time, holds func(auditCall) bool) (n int64) {
+func newOccurrences(calls []auditCall, from, to time.Time, holds func(auditCall) bool) (n int64) {
 	known := map[string]int64{}
 	for _, c := range calls {
 		more := max(0, c.count-known[c.name])
@@ -110,10 +110,10 @@ func first(calls []auditCall, from, to time.Time, holds func(auditCall) bool) (n
 	return n
 }
 
-// passed is how many occurrences were stored by calls that failed open. Those
+// failedOpenCount is how many occurrences were stored by calls that failed open. Those
 // that the webhook had counted too may be told twice: one under a new name,
 // all that the name tells of.
-func passed(calls []auditCall) (n int64) {
+func failedOpenCount(calls []auditCall) (n int64) {
 	most := map[string]int64{}
 	for _, c := range calls {
 		if c.failedOpen && c.code/100 == 2 {
@@ -126,9 +126,9 @@ func passed(calls []auditCall) (n int64) {
 	return n
 }
 
-// collided is how many Events got the name of another: recorders make names of
+// nameCollisions is how many Events got the name of another: recorders make names of
 // the time only. The API server's log tells them apart by their messages.
-func collided(calls []auditCall) (n int64) {
+func nameCollisions(calls []auditCall) (n int64) {
 	messages := map[string]string{}
 	for _, c := range calls {
 		if first, known := messages[c.name]; known && c.message != "" && c.message != first {
@@ -140,9 +140,9 @@ func collided(calls []auditCall) (n int64) {
 	return n
 }
 
-// differences lists the objects and sources of which not as much is told as was
+// countDifferences lists the objects and sources of which not as much is told as was
 // said in calls, with both numbers, and what was called and is stored of them.
-func (e *faultEnv) differences(namespace string, calls []auditCall) (list []string) {
+func (e *faultEnv) countDifferences(namespace string, calls []auditCall) (list []string) {
 	e.Helper()
 	type numbers struct {
 		said, told int64

@@ -24,26 +24,26 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// TestTheEmergencyBrake pulls the brake in a storm, with three replicas behind a
+// TestEmergencyBrake pulls the brake in a storm, with three replicas behind a
 // Service, and releases it: by one kubectl command each.
-func TestTheEmergencyBrake(t *testing.T) {
+func TestEmergencyBrake(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	const brake = exampleDir + "/emergency-brake.yaml"
 	redis := redistest.Start(t, redistest.Options{})
 	e := &faultEnv{setEnv: newSetEnv(t, 3, sharedFlags("--redis-addresses="+redis.Addr())...)}
-	a := newAsker(e.setEnv, e.namespace("asked"))
-	e.everyReplicaKnows(a)
+	a := newReplicaClient(e.setEnv, e.namespace("asked"))
+	e.waitPoliciesInForce(a)
 	namespace := e.namespace("storm")
-	end := storm.Paced(t.Context(), e.config, 2*pace, 2, func(int, int) (storm.Storm, error) {
+	end := storm.RunPaced(t.Context(), e.config, 2*pace, 2, func(int, int) (storm.Storm, error) {
 		return storm.Storm{Namespace: namespace, Pods: 30, Events: 30, Repeating: 2, Similar: 2, Series: 1, Reasons: 2}, nil
 	})
 	defer func() { e.must(end()) }()
-	e.eventually("the storm is in its midst", func() bool { return e.answered() > beginAfter })
+	e.eventually("the storm is in its midst", func() bool { return e.answered() > stormStartedAfter })
 
 	e.kubectl("", "apply", "-f", brake)
-	a.becomes("emergency-brake", true)
+	a.waitDrops("emergency-brake", true)
 	for range 20 {
 		for i := range e.set.Replicas {
 			if !a.drops(i, corev1.EventTypeNormal, "emergency-brake") || !a.drops(i, "", "emergency-brake") {
@@ -60,35 +60,35 @@ func TestTheEmergencyBrake(t *testing.T) {
 	}
 	goesOn := func() {
 		calls := e.answered()
-		e.eventually("the storm goes on", func() bool { return e.answered() > calls+beginAfter })
+		e.eventually("the storm goes on", func() bool { return e.answered() > calls+stormStartedAfter })
 	}
 	goesOn() // what was admitted before is stored by then
-	before := e.normals(namespace)
+	before := e.storedNormals(namespace)
 	goesOn()
 	failed, err := e.cluster.WebhookFailures(t.Context()) // what the API server lets through, on a busy machine
 	e.must(err)
-	if after := e.normals(namespace); before == 0 || after > before+int(failed) {
+	if after := e.storedNormals(namespace); before == 0 || after > before+int(failed) {
 		t.Errorf("%d Normal Events are stored, %d were when the brake was in force; %d calls failed", after, before, failed)
 	}
 
 	e.kubectl("", "delete", "-f", brake)
-	a.becomes("emergency-brake", false)
+	a.waitDrops("emergency-brake", false)
 }
 
-// everyReplicaKnows waits until every replica has the policies in force that the API
+// waitPoliciesInForce waits until every replica has the policies in force that the API
 // server has. One that has just learned of policies takes its time to serve them.
-func (e *setEnv) everyReplicaKnows(a *asker) {
+func (e *setEnv) waitPoliciesInForce(a *replicaClient) {
 	e.Helper()
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {tier: Admin, action: Drop}")
 	for i := range e.set.Replicas {
 		e.eventually("a replica knows policies", func() bool { return a.drops(i, corev1.EventTypeNormal, "mark") })
 	}
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {mode: Disabled}")
-	a.becomes("mark", false)
+	a.waitDrops("mark", false)
 }
 
-// normals is how many Normal Events are stored, but for notices, which may come at any time.
-func (e *setEnv) normals(namespace string) (n int) {
+// storedNormals is how many Normal Events are stored, but for notices, which may come at any time.
+func (e *setEnv) storedNormals(namespace string) (n int) {
 	e.Helper()
 	for _, event := range e.stored(namespace) {
 		if event.Type == corev1.EventTypeNormal && !settler.IsNotice(&event) {
@@ -98,33 +98,33 @@ func (e *setEnv) normals(namespace string) (n int) {
 	return n
 }
 
-// becomes holds that soon every replica drops all Events that are no
+// waitDrops holds that soon every replica drops all Events that are no
 // Warnings, by the policy of a name, or no longer does. kubectl has just ended.
-func (a *asker) becomes(policy string, drops bool) {
+func (a *replicaClient) waitDrops(policy string, drops bool) {
 	a.Helper()
 	began := time.Now()
 	for i := range a.set.Replicas {
 		for a.drops(i, corev1.EventTypeNormal, policy) != drops {
-			if time.Since(began) > inForce {
-				a.Fatalf("replica %d after %s: that policy %s drops Normal Events is not yet %t", i, inForce, policy, drops)
+			if time.Since(began) > inForceWithin {
+				a.Fatalf("replica %d after %s: that policy %s drops Normal Events is not yet %t", i, inForceWithin, policy, drops)
 			}
 		}
 		a.Logf("replica %d: that policy %s drops is %t, %s after kubectl", i, policy, drops, time.Since(began).Round(time.Millisecond))
 	}
 }
 
-// asker asks single replicas what they make of Events, as the API server asks the
+// replicaClient asks single replicas what they make of Events, as the API server asks the
 // Service. What it asks about is written nowhere.
-type asker struct {
+type replicaClient struct {
 	*setEnv
 
 	client    *http.Client
 	namespace string
-	asked     int
+	sent      int
 }
 
-// newAsker is an asker about Events of a namespace.
-func newAsker(e *setEnv, namespace string) *asker {
+// newReplicaClient is an asker about Events of a namespace.
+func newReplicaClient(e *setEnv, namespace string) *replicaClient {
 	e.Helper()
 	webhooks := e.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	installed, err := webhooks.Get(e.Context(), cluster.MutatingWebhook, metav1.GetOptions{})
@@ -132,7 +132,7 @@ func newAsker(e *setEnv, namespace string) *asker {
 	called := installed.Webhooks[0].ClientConfig
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(called.CABundle)
-	return &asker{setEnv: e, namespace: namespace, client: &http.Client{
+	return &replicaClient{setEnv: e, namespace: namespace, client: &http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: roots,
 			ServerName: called.Service.Name + "." + called.Service.Namespace + ".svc",
@@ -142,10 +142,10 @@ func newAsker(e *setEnv, namespace string) *asker {
 
 // drops reports whether a policy drops, at a replica, an Event of a type that is unlike
 // all others. Anything but that and an admission fails the test.
-func (a *asker) drops(replica int, eventType, policy string) bool {
+func (a *replicaClient) drops(replica int, eventType, policy string) bool {
 	a.Helper()
-	a.asked++
-	event := coreEvent(a.namespace, fmt.Sprint("asked-", a.asked), fmt.Sprint("web-", a.asked), "asked once")
+	a.sent++
+	event := coreEvent(a.namespace, fmt.Sprint("asked-", a.sent), fmt.Sprint("web-", a.sent), "asked once")
 	event.Type = eventType
 	object, err := json.Marshal(event)
 	a.must(err)
@@ -170,7 +170,7 @@ func (a *asker) drops(replica int, eventType, policy string) bool {
 	return true
 }
 
-func (a *asker) post(url string, review []byte) *admissionv1.AdmissionResponse {
+func (a *replicaClient) post(url string, review []byte) *admissionv1.AdmissionResponse {
 	a.Helper()
 	request, err := http.NewRequestWithContext(a.Context(), http.MethodPost, url, bytes.NewReader(review))
 	a.must(err)

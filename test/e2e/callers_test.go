@@ -39,9 +39,9 @@ users:
     client-key: %q
 `
 
-// TestOnlyTheAPIServersCertificateIsServed holds that Events are decided where the API server has a client certificate, and
+// TestOnlyAPIServerCertificateIsAccepted holds that Events are decided where the API server has a client certificate, and
 // that anyone else is refused before a review is read.
-func TestOnlyTheAPIServersCertificateIsServed(t *testing.T) {
+func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
@@ -62,7 +62,7 @@ func TestOnlyTheAPIServersCertificateIsServed(t *testing.T) {
 		return path
 	}
 	kubeconfig := file("kubeconfig", fmt.Sprintf(webhookKubeconfig, ours.ClientCertFile, ours.ClientKeyFile))
-	o := logged()
+	o := clusterLogOptions()
 	o.Services = true
 	o.APIServerFlags = map[string]string{"admission-control-config-file": file("admission.yaml", fmt.Sprintf(admissionConfiguration, kubeconfig))}
 	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}

@@ -29,7 +29,7 @@ func TestSelfManagedCertificates(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
-	o := logged()
+	o := clusterLogOptions()
 	o.Services = true
 	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
 	objects, err := shipped.Objects("overlays/self-signed")
@@ -63,7 +63,7 @@ func TestSelfManagedCertificates(t *testing.T) {
 	}
 	e.eventually("Events are merged", func() bool { return merges("before") })
 
-	e.must(e.strip())
+	e.must(e.removeCABundles())
 	e.eventually("the caBundles are written again", e.trusted)
 	e.eventually("Events are merged again", func() bool { return merges("after") })
 	for i := range e.set.Replicas {
@@ -76,11 +76,11 @@ func TestSelfManagedCertificates(t *testing.T) {
 	e.must(e.patch(`{"service":{"path":"/mutate"}}`))
 	e.eventually("the path is written again", func() bool { return slices.Equal(e.paths(), first) })
 	e.eventually("Events are merged at that path", func() bool { return merges("repaired") })
-	e.anotherPath(first[0])
+	e.checkPathRotation(first[0])
 }
 
-// anotherPath holds that a call that fails makes another path, and that every replica accepts it before it is used.
-func (e *setEnv) anotherPath(first string) {
+// checkPathRotation holds that a call that fails makes another path, and that every replica accepts it before it is used.
+func (e *setEnv) checkPathRotation(first string) {
 	e.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
@@ -117,8 +117,8 @@ func (e *setEnv) create(namespace, pod, name string) error {
 	return err
 }
 
-// strip takes the caBundles away, as a manifest does that is applied over them.
-func (e *setEnv) strip() error { return e.patch(`{"caBundle":null}`) }
+// removeCABundles takes the caBundles away, as a manifest does that is applied over them.
+func (e *setEnv) removeCABundles() error { return e.patch(`{"caBundle":null}`) }
 
 // patch changes how the API server calls both webhooks.
 func (e *setEnv) patch(clientConfig string) error {
@@ -139,19 +139,19 @@ func (e *setEnv) patch(clientConfig string) error {
 // trusted reports whether both configurations have a caBundle.
 func (e *setEnv) trusted() bool {
 	e.Helper()
-	m, v := e.called()
+	m, v := e.clientConfigs()
 	return len(m.CABundle) > 0 && len(v.CABundle) > 0
 }
 
 // paths are those at which the API server calls both webhooks.
 func (e *setEnv) paths() []string {
 	e.Helper()
-	m, v := e.called()
+	m, v := e.clientConfigs()
 	return []string{ptr.Deref(m.Service.Path, ""), ptr.Deref(v.Service.Path, "")}
 }
 
-// called is how the API server calls both webhooks.
-func (e *setEnv) called() (mutating, validating admissionregistrationv1.WebhookClientConfig) {
+// clientConfigs is how the API server calls both webhooks.
+func (e *setEnv) clientConfigs() (mutating, validating admissionregistrationv1.WebhookClientConfig) {
 	e.Helper()
 	registration := e.client.AdmissionregistrationV1()
 	m, err := registration.MutatingWebhookConfigurations().Get(e.Context(), cluster.MutatingWebhook, metav1.GetOptions{})

@@ -16,8 +16,8 @@ type entry struct {
 	// verb is what it did; "stored" is an Event as it was found.
 	verb string
 	user string
-	// later says that it came through events.k8s.io.
-	later           bool
+	// eventsV1 says that it came through events.k8s.io.
+	eventsV1        bool
 	namespace, name string
 	// at is when a DELETE was recorded.
 	at time.Time
@@ -41,7 +41,7 @@ func auditEntries(t *testing.T, text string) (all []entry) {
 			t.Fatal(err)
 		}
 		e := entry{
-			verb: l.Verb, user: l.User.Username, later: l.ObjectRef.APIGroup != "",
+			verb: l.Verb, user: l.User.Username, eventsV1: l.ObjectRef.APIGroup != "",
 			namespace: l.ObjectRef.Namespace, name: l.ObjectRef.Name, at: l.RequestReceivedTimestamp, object: l.RequestObject,
 		}
 		if metadata, ok := e.object["metadata"].(map[string]any); ok {
@@ -73,7 +73,7 @@ func watchEntries(t *testing.T, text string) (all []entry) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := found(one.Object)
+		e := parseStored(one.Object)
 		e.verb = map[string]string{"ADDED": "create", "MODIFIED": "update", "DELETED": "delete"}[one.Type]
 		all = append(all, e)
 	}
@@ -87,7 +87,7 @@ func listEntries(t *testing.T, text string) (all []entry) {
 		t.Fatal(err)
 	}
 	for _, item := range list.Items {
-		all = append(all, found(item))
+		all = append(all, parseStored(item))
 	}
 	return all
 }
@@ -100,17 +100,17 @@ func lineEntries(t *testing.T, text string) (all []entry) {
 		if err := json.Unmarshal([]byte(line), &event); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, found(event))
+		all = append(all, parseStored(event))
 	}
 	return all
 }
 
-// found is an Event that says by itself through which API it came: only a recorder of events.k8s.io gives eventTime and no
+// parseStored is an Event that says by itself through which API it came: only a recorder of events.k8s.io gives eventTime and no
 // source. It is made what that API calls an Event, without what the API server has added.
-func found(event map[string]any) entry {
-	source, _ := either(event, "source", "deprecatedSource").(map[string]any)
+func parseStored(event map[string]any) entry {
+	source, _ := firstField(event, "source", "deprecatedSource").(map[string]any)
 	later := event["eventTime"] != nil && len(source) == 0
-	e := entry{verb: "stored", later: later, object: converted(event, later)}
+	e := entry{verb: "stored", eventsV1: later, object: converted(event, later)}
 	metadata, _ := e.object["metadata"].(map[string]any)
 	metadata = sentMetadata(metadata)
 	e.object["metadata"] = metadata
@@ -129,8 +129,8 @@ func sentMetadata(metadata map[string]any) map[string]any {
 	return sent
 }
 
-// laterNames are what events.k8s.io calls the fields of core/v1.
-func laterNames() map[string]string {
+// eventsV1Names are what events.k8s.io calls the fields of core/v1.
+func eventsV1Names() map[string]string {
 	return map[string]string{
 		"involvedObject": "regarding", "message": "note", "reportingComponent": "reportingController", "source": "deprecatedSource",
 		"firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount",
@@ -141,7 +141,7 @@ func laterNames() map[string]string {
 func converted(event map[string]any, later bool) map[string]any {
 	to := map[string]any{}
 	for field, value := range event {
-		for core, one := range laterNames() {
+		for core, one := range eventsV1Names() {
 			if later && field == core {
 				field = one
 			} else if !later && field == one {
@@ -159,8 +159,8 @@ func converted(event map[string]any, later bool) map[string]any {
 	return to
 }
 
-// either is the value of the first of some fields that is there.
-func either(event map[string]any, fields ...string) any {
+// firstField is the value of the first of some fields that is there.
+func firstField(event map[string]any, fields ...string) any {
 	for _, field := range fields {
 		if event[field] != nil {
 			return event[field]
@@ -173,7 +173,7 @@ func either(event map[string]any, fields ...string) any {
 func latest(event map[string]any) (at time.Time) {
 	series, _ := event["series"].(map[string]any)
 	for _, value := range []any{
-		either(event, "firstTimestamp", "deprecatedFirstTimestamp"), either(event, "lastTimestamp", "deprecatedLastTimestamp"),
+		firstField(event, "firstTimestamp", "deprecatedFirstTimestamp"), firstField(event, "lastTimestamp", "deprecatedLastTimestamp"),
 		event["eventTime"], series["lastObservedTime"],
 	} {
 		text, _ := value.(string)

@@ -101,8 +101,8 @@ func (e *env) namespace(name string) string {
 	return name
 }
 
-// settle stops the webhook, which settles what it owes before it exits.
-func (e *env) settle() {
+// stopReplica stops the webhook, which settles what it owes before it exits.
+func (e *env) stopReplica() {
 	e.Helper()
 	e.must(e.replica.Stop())
 }
@@ -116,9 +116,9 @@ func (e *env) audit() *cluster.Audit {
 	return a
 }
 
-// told is how many occurrences the stored Events of a namespace or, for an empty one, of all tell of, notices among
+// reportedOccurrences is how many occurrences the stored Events of a namespace or, for an empty one, of all tell of, notices among
 // them.
-func (e *env) told(namespace string) (n int64) {
+func (e *env) reportedOccurrences(namespace string) (n int64) {
 	e.Helper()
 	for _, event := range e.stored(namespace) {
 		n += occurrences(&event)
@@ -137,8 +137,8 @@ func (e *env) event(namespace, name string) *corev1.Event {
 	return got
 }
 
-// noneFailed holds that every call of the API server was answered so far.
-func (e *env) noneFailed() {
+// checkNoneFailed holds that every call of the API server was answered so far.
+func (e *env) checkNoneFailed() {
 	e.Helper()
 	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
 		e.Errorf("%d calls of the webhook failed (%v), want none:\n%s", failed, err, e.cluster.WebhookErrors())
@@ -163,5 +163,5 @@ func occurrences(e *corev1.Event) int64 {
 	return int64(max(e.Count, 1))
 }
 
-// logged is where the progress of control planes goes.
-func logged() cluster.Options { return cluster.Options{Log: os.Stderr} }
+// clusterLogOptions is where the progress of control planes goes.
+func clusterLogOptions() cluster.Options { return cluster.Options{Log: os.Stderr} }

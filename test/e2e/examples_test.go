@@ -19,8 +19,8 @@ const (
 	crdDir     = "../../manifests/crds"
 )
 
-// examples applies every example, compiles what the API server made of it, and asks which Events it matches.
-func (e *env) examples() {
+// checkExamples applies every example, compiles what the API server made of it, and asks which Events it matches.
+func (e *env) checkExamples() {
 	e.Helper()
 	want := examplesByFile()
 	files, err := os.ReadDir(exampleDir)
@@ -31,7 +31,7 @@ func (e *env) examples() {
 	e.kubectl("", "create", "namespace", "shop")
 	for _, file := range files {
 		e.Run(file.Name(), func(t *testing.T) {
-			e := e.in(t)
+			e := e.forSubtest(t)
 			path := filepath.Join(exampleDir, file.Name())
 			content, err := os.ReadFile(path)
 			e.must(err)
@@ -58,9 +58,9 @@ func (w example) check(t *testing.T, set *policy.Set, rule string) {
 	t.Helper()
 	matches := func(e exampleEvent) bool {
 		r := &policy.Request{Namespace: e.event.Namespace, Operation: "CREATE", UserInfo: policy.UserInfo{Username: "u", Groups: e.groups}}
-		g := set.For(t.Context(), e.event.Namespace, &e.event, r)
+		g := set.Resolve(t.Context(), e.event.Namespace, &e.event, r)
 		if len(g.Errors) > 0 {
-			t.Errorf("%s: %v", e.says, g.Errors)
+			t.Errorf("%s: %v", e.description, g.Errors)
 		}
 		found := g.Rule(rule)
 		switch {
@@ -75,32 +75,32 @@ func (w example) check(t *testing.T, set *policy.Set, rule string) {
 	}
 	for _, e := range w.matches {
 		if !matches(e) {
-			t.Errorf("%s does not match %s", rule, e.says)
+			t.Errorf("%s does not match %s", rule, e.description)
 		}
 	}
-	for _, e := range w.spares {
+	for _, e := range w.ignores {
 		if matches(e) {
-			t.Errorf("%s matches %s", rule, e.says)
+			t.Errorf("%s matches %s", rule, e.description)
 		}
 	}
 }
 
 // example is what a rule must do: match some Events, and leave others alone.
 type example struct {
-	drops, audited  bool
-	matches, spares []exampleEvent
+	drops, audited   bool
+	matches, ignores []exampleEvent
 }
 
 // exampleEvent is an Event, and who writes it. Namespace shop is a tenant.
 type exampleEvent struct {
-	says   string
-	event  corev1.Event
-	groups []string // of its writer
+	description string
+	event       corev1.Event
+	groups      []string // of its writer
 }
 
 func eventFrom(component, eventType, reason string) exampleEvent {
 	return exampleEvent{
-		says: strings.Join([]string{component, eventType, reason}, " "),
+		description: strings.Join([]string{component, eventType, reason}, " "),
 		event: corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web.1"},
 			Source:     corev1.EventSource{Component: component}, Type: eventType, Reason: reason, Message: "back-off",
@@ -111,22 +111,22 @@ func eventFrom(component, eventType, reason string) exampleEvent {
 // reportedBy is an Event written through events.k8s.io: it has no source.
 func reportedBy(controller, eventType, reason string) exampleEvent {
 	w := eventFrom("", eventType, reason)
-	w.says, w.event.ReportingController = "reported by "+controller+w.says, controller
+	w.description, w.event.ReportingController = "reported by "+controller+w.description, controller
 	return w
 }
 
 func (w exampleEvent) saying(message string) exampleEvent {
-	w.says, w.event.Message = fmt.Sprintf("%s with a message of %d bytes", w.says, len(message)), message
+	w.description, w.event.Message = fmt.Sprintf("%s with a message of %d bytes", w.description, len(message)), message
 	return w
 }
 
 func (w exampleEvent) in(namespace string) exampleEvent {
-	w.says, w.event.Namespace = w.says+" in "+namespace, namespace
+	w.description, w.event.Namespace = w.description+" in "+namespace, namespace
 	return w
 }
 
 func (w exampleEvent) by(group string) exampleEvent {
-	w.says, w.groups = w.says+" by "+group, []string{group}
+	w.description, w.groups = w.description+" by "+group, []string{group}
 	return w
 }
 
@@ -138,16 +138,16 @@ func examplesByFile() map[string]map[string]example {
 	all := example{matches: []exampleEvent{normal, untyped, warning, normal.in("kube-system")}}
 	audited := all
 	audited.audited = true
-	tenants := example{matches: []exampleEvent{normal, untyped, warning}, spares: []exampleEvent{normal.in("kube-system")}}
-	warnings := example{matches: []exampleEvent{warning}, spares: []exampleEvent{normal, untyped}}
+	tenants := example{matches: []exampleEvent{normal, untyped, warning}, ignores: []exampleEvent{normal.in("kube-system")}}
+	warnings := example{matches: []exampleEvent{warning}, ignores: []exampleEvent{normal, untyped}}
 	return map[string]map[string]example{
 		"audit-first.yaml": {"ClusterEventPolicy stricter-spam-filter": audited, "ClusterEventQuota stricter-quota": audited},
 		"ci-namespaces.yaml": {
 			"ClusterEventQuota namespaces":       all,
-			"ClusterEventQuota namespaces-of-ci": {spares: []exampleEvent{normal, warning}},
+			"ClusterEventQuota namespaces-of-ci": {ignores: []exampleEvent{normal, warning}},
 		},
 		"emergency-brake.yaml": {"ClusterEventPolicy emergency-brake": {
-			drops: true, matches: []exampleEvent{normal, untyped}, spares: []exampleEvent{warning},
+			drops: true, matches: []exampleEvent{normal, untyped}, ignores: []exampleEvent{warning},
 		}},
 		"eventratelimit.yaml":         {"ClusterEventQuota eventratelimit": all},
 		"keep-rare-events.yaml":       {"ClusterEventPolicy keep-rare-warnings": warnings},
@@ -156,16 +156,16 @@ func examplesByFile() map[string]map[string]example {
 		"leave-warnings-through.yaml": {"ClusterEventQuota fair-share": all},
 		"merge-for-operators.yaml": {"ClusterEventPolicy merge-for-operators": {
 			matches: []exampleEvent{eventFrom("kopf", "Normal", "Logging"), reportedBy("backup-operator", "Warning", "Failed")},
-			spares:  []exampleEvent{normal, warning},
+			ignores: []exampleEvent{normal, warning},
 		}},
 		"probe-storm.yaml": {"ClusterEventQuota probes": {
 			matches: []exampleEvent{eventFrom("kubelet", "Warning", "Unhealthy"), eventFrom("kubelet", "Warning", "ProbeWarning")},
-			spares:  []exampleEvent{warning, eventFrom("other", "Warning", "Unhealthy")},
+			ignores: []exampleEvent{warning, eventFrom("other", "Warning", "Unhealthy")},
 		}},
 		"silence-controller.yaml": {"ClusterEventPolicy silence-karpenter": {
 			drops:   true,
 			matches: []exampleEvent{eventFrom("karpenter", "Normal", "Nominated"), reportedBy("karpenter", "Normal", "DisruptionBlocked"), eventFrom("karpenter", "", "Nominated")},
-			spares:  []exampleEvent{eventFrom("karpenter", "Warning", "Nominated"), eventFrom("karpenter", "Normal", "Launched"), eventFrom("kubelet", "Normal", "Nominated")},
+			ignores: []exampleEvent{eventFrom("karpenter", "Warning", "Nominated"), eventFrom("karpenter", "Normal", "Launched"), eventFrom("kubelet", "Normal", "Nominated")},
 		}},
 		"silence-message.yaml": {"EventPolicy shop/silence-starting-pods": {
 			drops: true,
@@ -173,20 +173,20 @@ func examplesByFile() map[string]map[string]example {
 				unhealthy.saying(`Readiness probe failed: Get "http://10.0.0.7:8080/": dial tcp 10.0.0.7:8080: connect: connection refused`),
 				unhealthy.saying("Startup probe failed: "),
 			},
-			spares: []exampleEvent{
+			ignores: []exampleEvent{
 				unhealthy.saying("Liveness probe failed: connection refused"), unhealthy.saying("Readiness probe failed: HTTP probe failed with statuscode: 503"),
 				warning.saying("Startup probe failed: "), unhealthy.saying("Startup probe failed: ").in("kube-system"),
 			},
 		}},
 		"size-limit.yaml": {"ClusterEventPolicy size-limit": {
 			matches: []exampleEvent{normal.saying(strings.Repeat("é", 257))},
-			spares:  []exampleEvent{normal.saying(strings.Repeat("é", 256)), normal},
+			ignores: []exampleEvent{normal.saying(strings.Repeat("é", 256)), normal},
 		}},
 		"store-failure.yaml": {"ClusterEventQuota without-redis": all},
 		"team-limit.yaml":    {"EventQuota shop/team": tenants, "EventPolicy shop/team": tenants},
 		"tenant-quota.yaml":  {"ClusterEventQuota tenants": tenants},
 		"user-quota.yaml": {"ClusterEventQuota users": {
-			matches: []exampleEvent{normal, normal.by("system:masters")}, spares: []exampleEvent{normal.by("system:nodes")},
+			matches: []exampleEvent{normal, normal.by("system:masters")}, ignores: []exampleEvent{normal.by("system:nodes")},
 		}},
 	}
 }

@@ -39,15 +39,15 @@ func (b explainedBucket) empty() bool {
 	return b.Policy == "default" && b.Tokens == 0 && !b.Next.IsZero()
 }
 
-// explains holds that explain tells of an object that was in a storm as many
+// checkExplain holds that explain tells of an object that was in a storm as many
 // occurrences as reached the API server, and that each is told by a stored Event or
 // a notice once nothing is pending. Nobody writes Events about it meanwhile.
-func (e *env) explains(namespace, pod string) {
+func (e *env) checkExplain(namespace, pod string) {
 	e.Helper()
 	_, kubeconfig, err := e.cluster.User("explainer", "system:masters")
 	e.must(err)
 	explain := func() (said explained, pending int64) {
-		output, err := exec.CommandContext(e.Context(), program(), "explain", "pod/"+pod, "-n", namespace, "-o", "json", "--writer", stormer,
+		output, err := exec.CommandContext(e.Context(), program(), "explain", "pod/"+pod, "-n", namespace, "-o", "json", "--writer", stormUser,
 			"--kubeconfig", kubeconfig, "--endpoint", strings.TrimSuffix(e.replica.MetricsURL, "/metrics")).Output()
 		if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // nothing wraps it
 			e.Fatalf("explain: %s", exit.Stderr)

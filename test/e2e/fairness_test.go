@@ -25,17 +25,17 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// TestRequestsOfOtherServiceAccountsDelayNoCounts holds that counts are written and the lease is renewed while
+// TestOtherServiceAccountsDoNotDelayCounts holds that counts are written and the lease is renewed while
 // requests of another service account hold all seats that priority and fairness has for service accounts.
-func TestRequestsOfOtherServiceAccountsDelayNoCounts(t *testing.T) {
+func TestOtherServiceAccountsDoNotDelayCounts(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	redis := redistest.Start(t, redistest.Options{})
-	o := logged()
+	o := clusterLogOptions()
 	o.APIServerFlags = map[string]string{"max-requests-inflight": "8", "max-mutating-requests-inflight": "8", "request-timeout": "5m"}
 	e := newEnv(t, o, "--redis-addresses="+redis.Addr(), "--store-deadline=1s")
-	e.classified()
+	e.checkFlowSchemas()
 	namespace := e.namespace("counted")
 	renewed := func() string {
 		lease, err := e.client.CoordinationV1().Leases(cluster.ServiceNamespace).Get(t.Context(), replica.Lease, metav1.GetOptions{})
@@ -47,7 +47,7 @@ func TestRequestsOfOtherServiceAccountsDelayNoCounts(t *testing.T) {
 	}
 	e.eventually("the replica leads", func() bool { return renewed() != "" })
 
-	ended := e.holdSeats()
+	ended := e.occupySeats()
 	for _, name := range []string{"a", "b"} {
 		_, err := e.client.CoreV1().Events(namespace).Create(t.Context(), coreEvent(namespace, name, "web", "back-off"), metav1.CreateOptions{})
 		e.must(ignoreExists(err))
@@ -61,8 +61,8 @@ func TestRequestsOfOtherServiceAccountsDelayNoCounts(t *testing.T) {
 	})
 }
 
-// classified holds that the service account's requests are those of the FlowSchemas that are shipped.
-func (e *env) classified() {
+// checkFlowSchemas holds that the service account's requests are those of the FlowSchemas that are shipped.
+func (e *env) checkFlowSchemas() {
 	e.Helper()
 	config, _, err := e.cluster.User(replica.User, "system:serviceaccounts", "system:authenticated")
 	e.must(err)
@@ -90,9 +90,9 @@ func (e *env) classified() {
 	}
 }
 
-// holdSeats begins requests of another service account, which a webhook holds for as long as the test lasts, until
+// occupySeats begins requests of another service account, which a webhook holds for as long as the test lasts, until
 // one has to wait. It returns how many have ended since.
-func (e *env) holdSeats() (ended func() int64) {
+func (e *env) occupySeats() (ended func() int64) {
 	e.Helper()
 	const user = "system:serviceaccount:default:storm"
 	config, _, err := e.cluster.User(user, "system:serviceaccounts", "system:authenticated")
@@ -116,7 +116,7 @@ func (e *env) holdSeats() (ended func() int64) {
 	}))
 	e.Cleanup(holds.Close)
 	e.Cleanup(func() { close(release) })
-	e.must(e.holdConfigMaps(holds))
+	e.must(e.delayConfigMaps(holds))
 
 	ctx, cancel := context.WithCancel(e.Context())
 	var requests sync.WaitGroup
@@ -146,9 +146,9 @@ func (e *env) holdSeats() (ended func() int64) {
 	return n.Load
 }
 
-// holdConfigMaps makes the API server ask one webhook after the other, each for as long as it may take, before it
+// delayConfigMaps makes the API server ask one webhook after the other, each for as long as it may take, before it
 // creates a ConfigMap.
-func (e *env) holdConfigMaps(server *httptest.Server) error {
+func (e *env) delayConfigMaps(server *httptest.Server) error {
 	none, ignore := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Ignore
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "holds"}}
 	for i := range 4 {

@@ -22,11 +22,11 @@ import (
 // nothing is lost.
 func TestFaults(t *testing.T) {
 	if isolated(t) {
-		newFaultEnv(t, standalone(t)).endures(
-			fault{statusNamespace, allCountsAgree},
-			fault{"redis-restarts", redisRestarts},
-			fault{"replica-killed", aReplicaIsKilled},
-			fault{"leader-killed", theLeaderIsKilled},
+		newFaultEnv(t, newStandaloneRedis(t)).runFaults(
+			fault{statusNamespace, checkCountsAgree},
+			fault{"redis-restarts", restartRedis},
+			fault{"replica-killed", killReplica},
+			fault{"leader-killed", killLeader},
 		)
 	}
 }
@@ -34,65 +34,65 @@ func TestFaults(t *testing.T) {
 // TestFaultLeaderHangs mostly waits, so that it has a control plane of its own beside the others.
 func TestFaultLeaderHangs(t *testing.T) {
 	if isolated(t) {
-		newFaultEnv(t, standalone(t)).endures(fault{"leader-hangs", theLeaderHangs})
+		newFaultEnv(t, newStandaloneRedis(t)).runFaults(fault{"leader-hangs", hangLeader})
 	}
 }
 
-func TestFaultSentinelsMasterKilled(t *testing.T) {
+func TestFaultSentinelMasterKilled(t *testing.T) {
 	if isolated(t) {
-		newFaultEnv(t, withSentinels(t)).endures(fault{"master-killed", aMasterIsKilled})
+		newFaultEnv(t, newSentinelRedis(t)).runFaults(fault{"master-killed", killMaster})
 	}
 }
 
 func TestFaultClusterMasterKilled(t *testing.T) {
 	if isolated(t) {
-		newFaultEnv(t, inACluster(t)).endures(fault{"master-killed", aMasterIsKilled})
+		newFaultEnv(t, newClusterRedis(t)).runFaults(fault{"master-killed", killMaster})
 	}
 }
 
-// aReplicaIsKilled: missing is what it refused by itself from memory and had not
+// killReplica: missing is what it refused by itself from memory and had not
 // told Redis, a flush interval of refusals at most. Calls that it did not answer
 // are admitted by the API server, and told twice where it had carried them out.
-func aReplicaIsKilled(e *faultEnv) *faultyStorm {
+func killReplica(e *faultEnv) *faultyStorm {
 	before := e.outcomes()
 	s := e.begin(1, spamming) // about one Pod, so that it refuses
 	victim := (e.leader() + 1) % len(e.set.Replicas)
 	e.eventually("the replica has refused Events", func() bool { return e.outcomes()[victim]["drop"]-before[victim]["drop"] > 5 })
 	e.must(e.set.Kill(e.Context(), victim))
-	s.broken = time.Now()
+	s.faultTime = time.Now()
 	e.must(e.set.Restart(e.Context(), victim))
 	calls := s.end()
 	refused := func(c auditCall) bool { return c.dropped }
-	e.Logf("%d occurrences were refused in the last 200 ms before", first(calls, s.broken.Add(-200*time.Millisecond), s.broken, refused))
-	return s.explained(first(calls, s.broken.Add(-refusalsHeld), s.broken, refused), passed(calls))
+	e.Logf("%d occurrences were refused in the last 200 ms before", newOccurrences(calls, s.faultTime.Add(-200*time.Millisecond), s.faultTime, refused))
+	return s.allow(newOccurrences(calls, s.faultTime.Add(-localReportWithin), s.faultTime, refused), failedOpenCount(calls))
 }
 
-// theLeaderIsKilled: of a leader that answers no reviews nothing is missing, as
+// killLeader: of a leader that answers no reviews nothing is missing, as
 // what it had claimed to write is written by its successor. A call that comes by
 // an old connection just then is admitted by the API server, and may be told twice.
-func theLeaderIsKilled(e *faultEnv) *faultyStorm {
+func killLeader(e *faultEnv) *faultyStorm {
 	s := e.begin(30, briefly)
 	leader := e.leader()
 	e.must(e.set.SetReady(e.Context(), leader, false))
-	e.rests(leader)
+	e.waitDrained(leader)
 	e.eventually("there is more due than the leader can write at once", func() bool { return len(e.pending()) > 20 })
 	e.must(e.set.Kill(e.Context(), leader))
-	s.broken = time.Now()
+	s.faultTime = time.Now()
 	e.Logf("it has left %d pending writes", len(e.pending()))
 	e.eventually("another replica leads", func() bool {
 		now, err := e.set.Leader(e.Context())
 		return err == nil && now >= 0 && now != leader
 	})
 	e.must(e.set.Restart(e.Context(), leader))
-	return s.explained(0, passed(s.end()))
+	return s.allow(0, failedOpenCount(s.end()))
 }
 
-// theLeaderHangs: another settles meanwhile, and it goes on where it was. Its calls of that time are
+// hangLeader: another settles meanwhile, and it goes on where it was. Its calls of that time are
 // admitted by the API server, and told twice where they had been carried out. No count goes down.
-func theLeaderHangs(e *faultEnv) *faultyStorm {
+func hangLeader(e *faultEnv) *faultyStorm {
 	s := e.begin(30, longer)
 	leader := e.leader()
-	holder := e.holder()
+	holder := e.leaseHolder()
 	e.eventually("it writes what it has written before, and does not read it again", func() bool {
 		written := map[string]bool{}
 		for _, c := range e.settlerCalls(s.namespace) {
@@ -104,14 +104,14 @@ func theLeaderHangs(e *faultEnv) *faultyStorm {
 		return false
 	})
 	e.must(e.set.Pause(e.Context(), leader))
-	s.broken = time.Now()
-	e.eventually("another replica leads", func() bool { return e.holder() != holder })
+	s.faultTime = time.Now()
+	e.eventually("another replica leads", func() bool { return e.leaseHolder() != holder })
 	led := time.Now()
 	e.eventually("it settles", func() bool {
 		return slices.ContainsFunc(e.settlerCalls(s.namespace), func(c auditCall) bool { return c.begun.After(led) })
 	})
 	e.must(e.set.Resume(e.Context(), leader))
-	s.explained(0, passed(s.end()))
+	s.allow(0, failedOpenCount(s.end()))
 	written := map[string]int64{}
 	for _, c := range e.settlerCalls(s.namespace) {
 		if c.count < written[c.name] {
@@ -125,51 +125,51 @@ func theLeaderHangs(e *faultEnv) *faultyStorm {
 	return s
 }
 
-// redisRestarts: nothing that it had answered is lost. Of a call that it has not
+// restartRedis: nothing that it had answered is lost. Of a call that it has not
 // answered, the replica finds out whether it was carried out.
-func redisRestarts(e *faultEnv) *faultyStorm {
+func restartRedis(e *faultEnv) *faultyStorm {
 	s := e.begin(30, briefly)
-	s.broken = time.Now()
-	failed := e.each(storeErrors)
+	s.faultTime = time.Now()
+	failed := e.metricOfEach(storeErrors)
 	server := e.masters()[0]
 	e.must(server.Stop())
-	e.eventually("calls of Redis have failed", func() bool { return !slices.Equal(e.each(storeErrors), failed) })
+	e.eventually("calls of Redis have failed", func() bool { return !slices.Equal(e.metricOfEach(storeErrors), failed) })
 	e.must(server.Launch())
 	e.must(server.WaitReady(e.Context()))
 	s.end()
-	e.noneFailed()
+	e.checkNoneFailed()
 	return s
 }
 
-// aMasterIsKilled: what it had answered in its last moment and not yet told its
+// killMaster: what it had answered in its last moment and not yet told its
 // replicas may be missing, or told twice where another Event was stored instead.
-func aMasterIsKilled(e *faultEnv) *faultyStorm {
+func killMaster(e *faultEnv) *faultyStorm {
 	s := e.begin(30, briefly)
-	e.Logf("to all replicas of masters it took %s", e.replicated())
-	decided, reported := e.alone()
-	s.broken = time.Now()
+	e.Logf("to all replicas of masters it took %s", e.waitReplicated())
+	decided, reported := e.localDecisions()
+	s.faultTime = time.Now()
 	e.must(e.redis.kill(e.Context()))
 	calls := s.end()
-	e.decidedAlone(decided, reported)
-	e.noneFailed()
-	last := first(calls, s.broken.Add(-replicatedWithin), time.Now(), func(c auditCall) bool { return c.begun.Before(s.broken) })
-	return s.explained(last, last)
+	e.checkLocalDecisions(decided, reported)
+	e.checkNoneFailed()
+	last := newOccurrences(calls, s.faultTime.Add(-replicatedWithin), time.Now(), func(c auditCall) bool { return c.begun.Before(s.faultTime) })
+	return s.allow(last, last)
 }
 
 const (
-	// quietFor is longer than it takes until what replicas hold goes to Redis.
-	quietFor = 2 * time.Second
-	// quietWithin bounds the wait for that: the longest wait between two writes of an Event.
-	quietWithin = 7 * time.Minute
+	// idleFor is longer than it takes until what replicas hold goes to Redis.
+	idleFor = 2 * time.Second
+	// idleTimeout bounds the wait for that: the longest wait between two writes of an Event.
+	idleTimeout = 7 * time.Minute
 )
 
-// quiet waits until nothing is pending any more in Redis, and no replica has anything to report to it.
+// waitIdle waits until nothing is pending any more in Redis, and no replica has anything to report to it.
 // Of an Event that was not found, what it was to report waits for the next one. All replicas run.
-func (e *faultEnv) quiet() {
+func (e *faultEnv) waitIdle() {
 	e.Helper()
 	state, since := "", time.Now()
-	err := wait.PollUntilContextTimeout(e.Context(), 500*time.Millisecond, quietWithin, true, func(context.Context) (bool, error) {
-		pending, waiting := int64(0), append(e.each(storeUnavailable), e.each(reportsWaiting)...)
+	err := wait.PollUntilContextTimeout(e.Context(), 500*time.Millisecond, idleTimeout, true, func(context.Context) (bool, error) {
+		pending, waiting := int64(0), append(e.metricOfEach(storeUnavailable), e.metricOfEach(reportsWaiting)...)
 		for _, p := range e.pending() {
 			if p.Name != "" {
 				pending++
@@ -179,10 +179,10 @@ func (e *faultEnv) quiet() {
 		if now != state || pending > 0 || slices.Max(waiting) > 0 {
 			state, since = now, time.Now()
 		}
-		return time.Since(since) > quietFor, nil
+		return time.Since(since) > idleFor, nil
 	})
 	if err != nil {
-		e.Errorf("not all is settled %s after the storm; pending, and replicas without Redis or with reports: %s", quietWithin, state)
+		e.Errorf("not all is settled %s after the storm; pending, and replicas without Redis or with reports: %s", idleTimeout, state)
 	}
 }
 
@@ -201,10 +201,10 @@ func (e *faultEnv) pending() []store.PendingWrite {
 	return writes
 }
 
-// late is how many occurrences in a namespace will be reported when a window has passed in which no Event comes in the
+// lateOccurrences is how many occurrences in a namespace will be reported when a window has passed in which no Event comes in the
 // place of one that was not found: that is ten minutes. The replicas have stopped, and nobody settles
 // any more.
-func (e *faultEnv) late(namespace string) (n int64) {
+func (e *faultEnv) lateOccurrences(namespace string) (n int64) {
 	e.Helper()
 	for _, p := range e.pending() {
 		if p.Namespace == namespace {
@@ -214,34 +214,36 @@ func (e *faultEnv) late(namespace string) (n int64) {
 	return n
 }
 
-// holder is who holds the Lease of the settler.
-func (e *faultEnv) holder() string {
+// leaseHolder is who holds the Lease of the settler.
+func (e *faultEnv) leaseHolder() string {
 	e.Helper()
 	lease, err := e.client.CoordinationV1().Leases(cluster.ServiceNamespace).Get(e.Context(), "eventquota-settler", metav1.GetOptions{})
 	e.must(err)
 	return *lease.Spec.HolderIdentity
 }
 
-// rests waits until a replica, which is out of the Service, gets no more calls,
+// waitDrained waits until a replica, which is out of the Service, gets no more calls,
 // and Redis knows of all that it has decided.
-func (e *faultEnv) rests(i int) {
+func (e *faultEnv) waitDrained(i int) {
 	e.Helper()
 	calls, since := int64(-1), time.Now()
 	e.eventually("a replica out of the Service gets no calls", func() bool {
 		if now := e.metric(e.set.Replicas[i], "eventquota_decisions_total"); now != calls {
 			calls, since = now, time.Now()
 		}
-		return time.Since(since) > refusalsHeld && e.metric(e.set.Replicas[i], reportsWaiting) == 0
+		return time.Since(since) > localReportWithin && e.metric(e.set.Replicas[i], reportsWaiting) == 0
 	})
 }
 
-// alone is what each replica has decided without Redis, and what of it reported.
-func (e *faultEnv) alone() (decided, reported []int64) { return e.each(withoutStore), e.each(reports) }
+// localDecisions is what each replica has decided without Redis, and what of it reported.
+func (e *faultEnv) localDecisions() (decided, reported []int64) {
+	return e.metricOfEach(decisionsWithoutStore), e.metricOfEach(reports)
+}
 
-// decidedAlone holds that replicas have decided without Redis since then, and reported that to it.
-func (e *faultEnv) decidedAlone(decided, reported []int64) {
+// checkLocalDecisions holds that replicas have decided without Redis since then, and reported that to it.
+func (e *faultEnv) checkLocalDecisions(decided, reported []int64) {
 	e.Helper()
-	d, r := e.alone()
+	d, r := e.localDecisions()
 	d, r = difference(d, decided), difference(r, reported)
 	e.Logf("without Redis the replicas decided %v times, and reported %v decisions", d, r)
 	if slices.Max(d) == 0 {

@@ -21,10 +21,10 @@ const (
 	// knownReasons and rareReasons together have a reserve each: a bucket has room
 	// for 16.
 	knownReasons, rareReasons = 5, 6
-	// floodKnown are the Events of a bucket under its known reasons, and floodRare
+	// eventsPerKnownReason are the Events of a bucket under its known reasons, and eventsPerRareReason
 	// those under each rare one. They are enough to empty the buckets of 5
 	// replicas that share nothing.
-	floodKnown, floodRare = 160, 8
+	eventsPerKnownReason, eventsPerRareReason = 160, 8
 	// floodRepeats repeat each Event that was the first of a known reason.
 	floodRepeats = 4
 )
@@ -60,16 +60,16 @@ func newFlood(e *setEnv, namespace string) *flood {
 	return &flood{setEnv: e, namespace: e.namespace(namespace), counts: map[string]int64{}, admitted: map[spamKey]int64{}}
 }
 
-// fill writes the four waves.
-func (f *flood) fill() {
+// writeWaves writes the four waves.
+func (f *flood) writeWaves() {
 	f.Helper()
 	begun := time.Now()
 	sent := f.wave(knownReasons, f.opening)
 	sent += f.wave(knownReasons*floodRepeats, f.repeat)
-	sent += f.wave(floodKnown-knownReasons, func(k spamKey, i int) *corev1.Event {
+	sent += f.wave(eventsPerKnownReason-knownReasons, func(k spamKey, i int) *corev1.Event {
 		return f.event(k, fmt.Sprint("more-", i), fmt.Sprint("Known", i%knownReasons))
 	})
-	sent += f.wave(rareReasons*floodRare, func(k spamKey, i int) *corev1.Event {
+	sent += f.wave(rareReasons*eventsPerRareReason, func(k spamKey, i int) *corev1.Event {
 		return f.event(k, fmt.Sprint("rare-", i), fmt.Sprint("Rare", i%rareReasons))
 	})
 	lasted := time.Since(begun)
@@ -79,8 +79,8 @@ func (f *flood) fill() {
 	}
 }
 
-// given is how many Events one bucket gives of a flood.
-func given() int64 {
+// tokensPerBucket is how many Events one bucket gives of a flood.
+func tokensPerBucket() int64 {
 	limits := policy.Default().SpamFilter
 	return int64(limits.Burst + rareReasons*limits.ReservePerReason)
 }
@@ -96,7 +96,7 @@ func (f *flood) wave(n int, event func(k spamKey, i int) *corev1.Event) (sent in
 			e := event(k, i)
 			writers.Go(func() error {
 				_, err := f.client.CoreV1().Events(f.namespace).Create(f.Context(), e, metav1.CreateOptions{})
-				return f.note(k, e, err)
+				return f.recordOutcome(k, e, err)
 			})
 		}
 	}
@@ -104,8 +104,8 @@ func (f *flood) wave(n int, event func(k spamKey, i int) *corev1.Event) (sent in
 	return n * len(spamKeys())
 }
 
-// note takes down what became of an Event. Any other answer is an error.
-func (f *flood) note(k spamKey, e *corev1.Event, err error) error {
+// recordOutcome takes down what became of an Event. Any other answer is an error.
+func (f *flood) recordOutcome(k spamKey, e *corev1.Event, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {

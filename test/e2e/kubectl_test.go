@@ -15,11 +15,11 @@ func (e *env) kubectl(stdin string, args ...string) string {
 	return stdout
 }
 
-// TestKubectlAppliesTheDefinitionsAndNoBadPolicy does what a user does at the
+// TestKubectlAppliesCRDsAndRefusesBadPolicies does what a user does at the
 // beginning, and what a user gets wrong. What a schema refuses is in the tests of
 // package v1alpha1; here are the ways of kubectl to it. No webhook runs: the API
 // server alone refuses.
-func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
+func TestKubectlAppliesCRDsAndRefusesBadPolicies(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
@@ -76,6 +76,6 @@ func TestKubectlAppliesTheDefinitionsAndNoBadPolicy(t *testing.T) {
 	if kept, want := e.kubectl("", "get", "cevp,cevq", "-o", columns), "ClusterEventPolicy good 1 Exempt\nClusterEventQuota good 1 5\n"; kept != want {
 		t.Errorf("the API server has %q, want the good ones as they were, %q", kept, want)
 	}
-	e.examples()
-	e.namesDeleteOneKind()
+	e.checkExamples()
+	e.checkDeleteByName()
 }

@@ -25,12 +25,12 @@ const inTwoNamespaces = `
 {apiVersion: eventquota.io/v1alpha1, kind: EventQuota, metadata: {name: named, namespace: default}, spec: {limits: [{name: all, burst: 5, tokens: 1}]}},
 ]}`
 
-// namesDeleteOneKind deletes all objects of namespace shop by each name of each kind. A name that is the category too
+// checkDeleteByName deletes all objects of namespace shop by each name of each kind. A name that is the category too
 // would delete the objects of all four kinds, the cluster's among them.
-func (e *env) namesDeleteOneKind() {
+func (e *env) checkDeleteByName() {
 	e.Helper()
 	e.kubectl("", "delete", category, "--all", "--all-namespaces")
-	if left := e.named(); len(left) > 0 {
+	if left := e.listByCategory(); len(left) > 0 {
 		e.Errorf("kubectl delete %s left %v", category, left)
 	}
 	crds, err := manifests.CRDs()
@@ -39,9 +39,9 @@ func (e *env) namesDeleteOneKind() {
 		names := crd.Spec.Names
 		for _, name := range append([]string{names.Singular, names.Plural, names.Kind}, names.ShortNames...) {
 			e.Run("kubectl delete "+name, func(t *testing.T) {
-				e := e.in(t)
+				e := e.forSubtest(t)
 				e.kubectl(inTwoNamespaces, "apply", "-f", "-")
-				want := e.named()
+				want := e.listByCategory()
 				if len(want) != 6 {
 					t.Fatalf("kubectl get %s lists %v, want the 6 objects of all kinds", category, want)
 				}
@@ -51,7 +51,7 @@ func (e *env) namesDeleteOneKind() {
 					namespace = "<none>"
 				}
 				want = slices.DeleteFunc(want, func(line string) bool { return line == names.Kind+" "+namespace })
-				if diff := cmp.Diff(want, e.named()); diff != "" {
+				if diff := cmp.Diff(want, e.listByCategory()); diff != "" {
 					t.Errorf("what is left, with want (-) and got (+):\n%s", diff)
 				}
 			})
@@ -59,8 +59,8 @@ func (e *env) namesDeleteOneKind() {
 	}
 }
 
-// named is the kind and the namespace of each object that kubectl finds by the category.
-func (e *env) named() []string {
+// listByCategory is the kind and the namespace of each object that kubectl finds by the category.
+func (e *env) listByCategory() []string {
 	e.Helper()
 	const columns = "custom-columns=KIND:.kind,NAMESPACE:.metadata.namespace"
 	var lines []string

@@ -15,8 +15,8 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// inForce is how soon a policy governs, on a machine that is very busy: what it takes otherwise is logged.
-const inForce = 5 * time.Second
+// inForceWithin is how soon a policy governs, on a machine that is very busy: what it takes otherwise is logged.
+const inForceWithin = 5 * time.Second
 
 // apply creates or replaces a policy.
 func (e *env) apply(policy string) {
@@ -41,8 +41,8 @@ func (e *env) write(namespace, kind string, n int) error {
 	return err
 }
 
-// until writes Events until one gets an answer, and logs how long that took.
-func (e *env) until(namespace, kind string, from int, answered func(error) bool) (n int) {
+// writeUntil writes Events until one gets an answer, and logs how long that took.
+func (e *env) writeUntil(namespace, kind string, from int, answered func(error) bool) (n int) {
 	e.Helper()
 	began := time.Now()
 	for n = from; ; n++ {
@@ -57,22 +57,22 @@ func (e *env) until(namespace, kind string, from int, answered func(error) bool)
 	}
 }
 
-// policiesGovern waits until the policies that were applied before govern, and
+// waitPoliciesGovern waits until the policies that were applied before govern, and
 // returns the number of the next Event. An API server that has just learned of
 // policies takes its time to serve them. Changes come in their order.
-func (e *env) policiesGovern(namespace string) (n int) {
+func (e *env) waitPoliciesGovern(namespace string) (n int) {
 	e.Helper()
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\n" +
 		"spec: {tier: Admin, action: Drop, match: {types: [Warning]}}")
-	n = e.until(namespace, corev1.EventTypeWarning, 0, dropsIt("ClusterEventPolicy mark"))
+	n = e.writeUntil(namespace, corev1.EventTypeWarning, 0, isDroppedBy("ClusterEventPolicy mark"))
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {mode: Disabled}")
-	return e.until(namespace, corev1.EventTypeWarning, n, stored)
+	return e.writeUntil(namespace, corev1.EventTypeWarning, n, isStored)
 }
 
-func dropsIt(policy string) func(error) bool {
+func isDroppedBy(policy string) func(error) bool {
 	return func(err error) bool {
 		return apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), policy+" drops it")
 	}
 }
 
-func stored(err error) bool { return err == nil }
+func isStored(err error) bool { return err == nil }

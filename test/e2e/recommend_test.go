@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRecommendReadsAClusterAndItsQuotasGovern sizes quotas by the Events that the API server stores, in two pages, applies
+// TestRecommendedQuotasApplyToCluster sizes quotas by the Events that the API server stores, in two pages, applies
 // them, and writes as much again, and then a storm.
-func TestRecommendReadsAClusterAndItsQuotasGovern(t *testing.T) {
+func TestRecommendedQuotasApplyToCluster(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
-	e := newEnv(t, logged())
+	e := newEnv(t, clusterLogOptions())
 	_, kubeconfig, err := e.cluster.User("administrator", "system:masters")
 	e.must(err)
 	const each = 300
@@ -29,7 +29,7 @@ func TestRecommendReadsAClusterAndItsQuotasGovern(t *testing.T) {
 	}
 	namespaces := []string{e.namespace("recommend-a"), e.namespace("recommend-b"), e.namespace("recommend-c")}
 	for _, namespace := range namespaces {
-		e.became("the Events before", e.creates(namespace, each, pods("before")), tried{"stored": each})
+		e.requireOutcomes("the Events before", e.creates(namespace, each, pods("before")), answerCounts{"stored": each})
 	}
 	recommend := func(format string) []byte {
 		var errs bytes.Buffer
@@ -64,7 +64,7 @@ func TestRecommendReadsAClusterAndItsQuotasGovern(t *testing.T) {
 		return len(refused) > 0
 	})
 	for _, namespace := range namespaces {
-		e.became("as many again", e.creates(namespace, each, pods("again")), tried{"stored": each})
+		e.requireOutcomes("as many again", e.creates(namespace, each, pods("again")), answerCounts{"stored": each})
 	}
 	const batch, batches = 50, 200 // a storm is refused in the end, however slow it is
 	for i := range batches {

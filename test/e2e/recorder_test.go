@@ -13,16 +13,16 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// repeatsCost holds I4 for one recorder of each API at a time: what each Event costs in requests while it is stored,
+// checkRepeatCost holds I4 for one recorder of each API at a time: what each Event costs in requests while it is stored,
 // merged and dropped.
-func (e *env) repeatsCost() {
+func (e *env) checkRepeatCost() {
 	namespace := e.namespace("repeats")
 	for name, recorder := range map[string]func(*env, string) *recorder{
 		"core/v1":       legacyRecorder,
 		"events.k8s.io": seriesRecorder,
 	} {
 		e.Run(name, func(t *testing.T) {
-			e := e.in(t)
+			e := e.forSubtest(t)
 			pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web", UID: types.UID(name)}
 
 			first := recorder(e, "test-"+name)
@@ -60,8 +60,8 @@ func (e *env) repeatsCost() {
 	}
 }
 
-// in is e for a subtest.
-func (e *env) in(t *testing.T) *env {
+// forSubtest is e for a subtest.
+func (e *env) forSubtest(t *testing.T) *env {
 	t.Helper()
 	sub := *e
 	sub.T = t
@@ -79,9 +79,9 @@ type recorder struct {
 // record records an Event and waits until the recorder has done with it.
 func (r *recorder) record(about *corev1.ObjectReference, reason, message string) {
 	r.Helper()
-	before := r.log.ended()
+	before := r.log.completed()
 	r.emit(about, reason, message)
-	r.eventually("the recorder has written "+reason, func() bool { return r.log.ended() > before })
+	r.eventually("the recorder has written "+reason, func() bool { return r.log.completed() > before })
 }
 
 // requests lists the requests since it was last called, and how they were

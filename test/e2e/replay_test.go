@@ -23,8 +23,8 @@ import (
 
 // Answers of the API server beside those of the webhook.
 const (
-	aggregated = "aggregated"
-	nameTaken  = "failed"
+	aggregatedAnswer = "aggregated"
+	nameTakenAnswer  = "failed"
 )
 
 // replay sends the writes of a recording to an API server, one after the other, as the clients would that have made
@@ -35,35 +35,35 @@ type replay struct {
 	files   map[string][]entry
 	clients map[string]dynamic.Interface // by the user that they impersonate
 	sent    map[types.NamespacedName]map[string]any
-	// made is how many writes of an entry there are, and done how many of them were sent.
-	made, done map[place]int64
-	deletes    []deletion
+	// totalWrites is how many writes of an entry there are, and done how many of them were sent.
+	totalWrites, sentWrites map[entryPosition]int64
+	deletes                 []deletion
 }
 
-// place is where an entry is: the first of a file has line 1.
-type place struct {
+// entryPosition is where an entry is: the first of a file has line 1.
+type entryPosition struct {
 	file string
 	line int64
 }
 
 type deletion struct {
 	entry
-	place
+	entryPosition
 }
 
 // newReplay replays the writes that simulate says a recording has.
 func newReplay(e *env, files map[string][]entry, decisions []simulate.Decision) *replay {
 	r := &replay{
 		env: e, files: files, clients: map[string]dynamic.Interface{}, sent: map[types.NamespacedName]map[string]any{},
-		made: map[place]int64{}, done: map[place]int64{},
+		totalWrites: map[entryPosition]int64{}, sentWrites: map[entryPosition]int64{},
 	}
 	for i := range decisions {
-		r.made[place{decisions[i].File, decisions[i].Line}]++
+		r.totalWrites[entryPosition{decisions[i].File, decisions[i].Line}]++
 	}
 	for name, entries := range files {
 		for i, e := range entries {
 			if e.verb == "delete" {
-				r.deletes = append(r.deletes, deletion{e, place{name, int64(i + 1)}})
+				r.deletes = append(r.deletes, deletion{e, entryPosition{name, int64(i + 1)}})
 			}
 		}
 	}
@@ -75,10 +75,10 @@ func newReplay(e *env, files map[string][]entry, decisions []simulate.Decision) 
 // or what the webhook says.
 func (r *replay) answer(d *simulate.Decision) string {
 	r.Helper()
-	at := place{d.File, d.Line}
+	at := entryPosition{d.File, d.Line}
 	r.deleteUntil(d.Time, at)
-	e, step, of := r.files[at.file][at.line-1], r.done[at], r.made[at]
-	r.done[at]++
+	e, step, of := r.files[at.file][at.line-1], r.sentWrites[at], r.totalWrites[at]
+	r.sentWrites[at]++
 	if e.verb == "" || e.namespace != d.Namespace || e.name != d.Name && e.name != "" { // the API server makes a name of none
 		r.Fatalf("a decision about %s/%s is said to be of line %d, which has %+v", d.Namespace, d.Name, d.Line, e)
 	}
@@ -103,46 +103,46 @@ func (r *replay) answer(d *simulate.Decision) string {
 		body = r.difference(&e, known, event)
 	}
 	r.sent[name] = event
-	_, err := r.as(&e).Patch(r.Context(), e.name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
+	_, err := r.clientFor(&e).Patch(r.Context(), e.name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
 		return r.create(&e, event)
 	}
-	return r.says(err, false)
+	return r.answerText(err, false)
 }
 
 // create creates an Event.
 func (r *replay) create(e *entry, event map[string]any) string {
 	r.Helper()
-	got, err := r.as(e).Create(r.Context(), &unstructured.Unstructured{Object: event}, metav1.CreateOptions{})
+	got, err := r.clientFor(e).Create(r.Context(), &unstructured.Unstructured{Object: event}, metav1.CreateOptions{})
 	combined := func(event map[string]any) bool {
-		message, _ := either(event, "message", "note").(string)
+		message, _ := firstField(event, "message", "note").(string)
 		return strings.HasPrefix(message, "(combined from similar events): ")
 	}
-	return r.says(err, err == nil && combined(got.Object) && !combined(event))
+	return r.answerText(err, err == nil && combined(got.Object) && !combined(event))
 }
 
-func (r *replay) says(err error, isAggregate bool) string {
+func (r *replay) answerText(err error, isAggregate bool) string {
 	r.Helper()
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	switch {
 	case isAggregate:
-		return aggregated
+		return aggregatedAnswer
 	case err == nil:
-		return letPass
+		return admittedAnswer
 	case !ok:
 		r.Fatal(err)
 	case strings.HasPrefix(status.Status().Message, "admission webhook "):
 		_, said, _ := strings.Cut(status.Status().Message, "denied the request: ")
-		said, _, _ = strings.Cut(said, untilNext)
+		said, _, _ = strings.Cut(said, nextTokenText)
 		return said
 	case apierrors.IsAlreadyExists(err):
-		return nameTaken
+		return nameTakenAnswer
 	}
 	return err.Error()
 }
 
 // deleteUntil deletes what the recording deletes before a write.
-func (r *replay) deleteUntil(until time.Time, before place) {
+func (r *replay) deleteUntil(until time.Time, before entryPosition) {
 	r.Helper()
 	for len(r.deletes) > 0 {
 		d := r.deletes[0]
@@ -151,14 +151,14 @@ func (r *replay) deleteUntil(until time.Time, before place) {
 		}
 		r.deletes = r.deletes[1:]
 		delete(r.sent, types.NamespacedName{Namespace: d.namespace, Name: d.name})
-		if err := r.as(&d.entry).Delete(r.Context(), d.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if err := r.clientFor(&d.entry).Delete(r.Context(), d.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			r.Fatal(err)
 		}
 	}
 }
 
-// as is a client of the API of an entry, for its namespace and as its user.
-func (r *replay) as(e *entry) dynamic.ResourceInterface {
+// clientFor is a client of the API of an entry, for its namespace and as its user.
+func (r *replay) clientFor(e *entry) dynamic.ResourceInterface {
 	r.Helper()
 	client := r.clients[e.user]
 	if client == nil {
@@ -172,7 +172,7 @@ func (r *replay) as(e *entry) dynamic.ResourceInterface {
 		r.clients[e.user] = client
 	}
 	resource := corev1.SchemeGroupVersion.WithResource("events")
-	if e.later {
+	if e.eventsV1 {
 		resource = eventsv1.SchemeGroupVersion.WithResource("events")
 	}
 	return client.Resource(resource).Namespace(e.namespace)
@@ -206,7 +206,7 @@ func (r *replay) difference(e *entry, before, after map[string]any) []byte {
 	for _, field := range []string{"message", "count", "lastTimestamp", "series"} {
 		delete(known, field)
 	}
-	if e.later {
+	if e.eventsV1 {
 		schema = eventsv1.Event{}
 	}
 	patch, err := strategicpatch.CreateTwoWayMergePatch(r.encode(known), r.encode(after), schema)

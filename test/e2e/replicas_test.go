@@ -24,19 +24,19 @@ import (
 )
 
 const (
-	// refusalsHeld is how long a replica may hold what it refused by itself: the
+	// localReportWithin is how long a replica may hold what it refused by itself: the
 	// 200 ms between two times that it tells Redis, and what that takes on a
 	// busy machine.
-	refusalsHeld = time.Second
+	localReportWithin = time.Second
 	// replicatedWithin is how long Redis may take to tell its replicas.
 	replicatedWithin = time.Second
-	// beginAfter is how many reviews are answered when a storm is in its midst.
-	beginAfter = 350
+	// stormStartedAfter is how many reviews are answered when a storm is in its midst.
+	stormStartedAfter = 350
 	// pace is how many calls a storm makes in a second, so that it goes on after a fault without being large, and
 	// briefly, spamming and longer are the Events of a recorder in one of 25, of 35 and of 50 seconds.
 	pace, briefly, spamming, longer = 35, 52, 75, 105
-	// leastAfter is how many calls of a storm come after a fault, at least.
-	leastAfter = 200
+	// minCallsAfterFault is how many calls of a storm come after a fault, at least.
+	minCallsAfterFault = 200
 )
 
 // faultEnv is replicas that share a Redis.
@@ -59,18 +59,18 @@ func newFaultEnv(t *testing.T, r faultyRedis) *faultEnv {
 		"--settle-rate=40",
 		statusFlag,
 	}, r.flags()...)
-	return newSetEnv(t, 3, flags...).with(r)
+	return newSetEnv(t, 3, flags...).withRedis(r)
 }
 
-// with is e with a Redis.
-func (e *setEnv) with(r faultyRedis) *faultEnv {
+// withRedis is e with a Redis.
+func (e *setEnv) withRedis(r faultyRedis) *faultEnv {
 	return &faultEnv{setEnv: e, redis: r, log: &cluster.AuditLog{Path: e.cluster.AuditLog}}
 }
 
 // fault is something that fails in a storm, which is in a namespace of that name.
 type fault struct {
-	name    string
-	happens func(*faultEnv) *faultyStorm
+	name   string
+	inject func(*faultEnv) *faultyStorm
 }
 
 // faultyStorm is a storm in which something fails.
@@ -79,19 +79,19 @@ type faultyStorm struct {
 	namespace string
 	over      chan error
 	begun     time.Time
-	broken    time.Time // when something failed
-	// missing and told twice may be as many occurrences.
-	missing, twice int64
+	faultTime time.Time // when something failed
+	// allowedMissing and told twice may be as many occurrences.
+	allowedMissing, allowedDuplicates int64
 }
 
-// endures has one thing fail after the other. In the end no more occurrences are missing, or told twice, than what
+// runFaults has one thing fail after the other. In the end no more occurrences are missing, or told twice, than what
 // failed explains.
-func (e *faultEnv) endures(faults ...fault) {
+func (e *faultEnv) runFaults(faults ...fault) {
 	e.Helper()
 	var storms []*faultyStorm
 	for _, f := range faults {
 		e.Run(f.name, func(t *testing.T) {
-			storms = append(storms, f.happens((&setEnv{env: e.in(t), set: e.set}).with(e.redis)))
+			storms = append(storms, f.inject((&setEnv{env: e.forSubtest(t), set: e.set}).withRedis(e.redis)))
 		})
 	}
 	for i := range e.set.Replicas {
@@ -99,7 +99,7 @@ func (e *faultEnv) endures(faults ...fault) {
 	}
 	sent := e.audit().PerNamespace()
 	for _, s := range storms {
-		e.holds(s, sent[s.namespace])
+		e.checkOccurrences(s, sent[s.namespace])
 	}
 }
 
@@ -123,7 +123,7 @@ func (e *faultEnv) begin(pods, events int) *faultyStorm {
 		}.Run(e.Context(), config)
 		s.over <- err
 	}()
-	e.eventually("the storm is in its midst", func() bool { return e.answered()-before > beginAfter })
+	e.eventually("the storm is in its midst", func() bool { return e.answered()-before > stormStartedAfter })
 	return s
 }
 
@@ -135,34 +135,34 @@ func (s *faultyStorm) end() (calls []auditCall) {
 	calls = s.auditCalls(s.namespace)
 	after := 0
 	for _, c := range calls {
-		if c.begun.After(s.broken) {
+		if c.begun.After(s.faultTime) {
 			after++
 		}
 	}
 	s.Logf("the storm took %s; %d of its %d calls came after the fault", time.Since(s.begun).Round(time.Second), after, len(calls))
-	if after < leastAfter {
-		s.Errorf("only %d calls came after the fault, want %d", after, leastAfter)
+	if after < minCallsAfterFault {
+		s.Errorf("only %d calls came after the fault, want %d", after, minCallsAfterFault)
 	}
 	begun := time.Now()
-	s.quiet()
+	s.waitIdle()
 	s.Logf("answers of each replica: %v", s.outcomes())
 	s.Logf("all was settled %s later", time.Since(begun).Round(time.Second))
 	return calls
 }
 
-// explained is s with what its fault explains.
-func (s *faultyStorm) explained(missing, twice int64) *faultyStorm {
-	s.missing, s.twice = missing, twice
+// allow is s with what its fault explains.
+func (s *faultyStorm) allow(missing, twice int64) *faultyStorm {
+	s.allowedMissing, s.allowedDuplicates = missing, twice
 	return s
 }
 
-// holds holds that of the occurrences that were sent in a storm no more are missing, or told twice. All replicas have
+// checkOccurrences holds that of the occurrences that were sent in a storm no more are missing, or told twice. All replicas have
 // stopped.
-func (e *faultEnv) holds(s *faultyStorm, sent int64) {
+func (e *faultEnv) checkOccurrences(s *faultyStorm, sent int64) {
 	e.Helper()
 	calls := e.auditCalls(s.namespace)
-	missing, twice := s.missing, s.twice+collided(calls) // which are counted as one
-	told, late := e.told(s.namespace), e.late(s.namespace)
+	missing, twice := s.allowedMissing, s.allowedDuplicates+nameCollisions(calls) // which are counted as one
+	told, late := e.reportedOccurrences(s.namespace), e.lateOccurrences(s.namespace)
 	e.Logf("%s: %d occurrences reached the API server, %d are told and %d will be; up to %d may be missing, %d told twice",
 		s.namespace, sent, told, late, missing, twice)
 	if told += late; told < sent-missing || told > sent+twice {
@@ -170,14 +170,14 @@ func (e *faultEnv) holds(s *faultyStorm, sent int64) {
 			s.namespace, told, sent, missing, twice)
 	}
 	if told != sent {
-		e.Logf("where told and sent differ:\n%s", strings.Join(e.differences(s.namespace, calls), "\n"))
+		e.Logf("where told and sent differ:\n%s", strings.Join(e.countDifferences(s.namespace, calls), "\n"))
 	}
 }
 
 // answered is how many reviews the replicas have answered that run now.
 func (e *faultEnv) answered() (n int64) {
 	e.Helper()
-	for _, each := range e.each("eventquota_decisions_total") {
+	for _, each := range e.metricOfEach("eventquota_decisions_total") {
 		n += each
 	}
 	return n
@@ -209,8 +209,8 @@ type faultyRedis struct {
 	copies int
 }
 
-// standalone starts a server that keeps all that it has answered.
-func standalone(t *testing.T) faultyRedis {
+// newStandaloneRedis starts a server that keeps all that it has answered.
+func newStandaloneRedis(t *testing.T) faultyRedis {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Persist: true, Fsync: "always"})
 	return faultyRedis{
@@ -220,7 +220,7 @@ func standalone(t *testing.T) faultyRedis {
 	}
 }
 
-func withSentinels(t *testing.T) faultyRedis {
+func newSentinelRedis(t *testing.T) faultyRedis {
 	t.Helper()
 	s := redistest.StartSentinel(t, redistest.Options{})
 	r := faultyRedis{options: redisclient.Options{Addresses: s.Addrs(), SentinelMaster: redistest.MasterName}, keys: []string{"{a}"}, copies: 2}
@@ -232,7 +232,7 @@ func withSentinels(t *testing.T) faultyRedis {
 	return r
 }
 
-func inACluster(t *testing.T) faultyRedis {
+func newClusterRedis(t *testing.T) faultyRedis {
 	t.Helper()
 	c := redistest.StartCluster(t, redistest.Options{}, 3, 1)
 	r := faultyRedis{options: redisclient.Options{Addresses: c.Addrs(), Cluster: true}, copies: 1}
@@ -265,9 +265,9 @@ func (e *faultEnv) masters() (masters []*redistest.Server) {
 	return masters
 }
 
-// replicated waits until every master's replicas have all that it has answered
+// waitReplicated waits until every master's replicas have all that it has answered
 // so far, and returns how long that took.
-func (e *faultEnv) replicated() time.Duration {
+func (e *faultEnv) waitReplicated() time.Duration {
 	e.Helper()
 	begun := time.Now()
 	for i, master := range e.masters() {
@@ -305,8 +305,8 @@ func (e *setEnv) metric(r *replica.Replica, name string) (sum int64) {
 	return sum
 }
 
-// each is a metric of every replica.
-func (e *setEnv) each(name string) (values []int64) {
+// metricOfEach is a metric of every replica.
+func (e *setEnv) metricOfEach(name string) (values []int64) {
 	e.Helper()
 	for _, r := range e.set.Replicas {
 		values = append(values, e.metric(r, name))
@@ -319,8 +319,8 @@ const (
 	storeUnavailable = "eventquota_store_unavailable"
 	// storeErrors is how many calls of the store have failed.
 	storeErrors = "eventquota_store_errors_total"
-	// withoutStore is what a replica has decided without Redis.
-	withoutStore = "eventquota_decisions_without_store_total"
+	// decisionsWithoutStore is what a replica has decided without Redis.
+	decisionsWithoutStore = "eventquota_decisions_without_store_total"
 	// reports is how many decisions a replica reports to Redis afterwards, and reportsWaiting for how many registers
 	// some wait.
 	reports        = "eventquota_reports_total"

@@ -47,8 +47,8 @@ func (l *requestLog) add(method string, code int) {
 	}
 }
 
-// ended is how many Events have been written, or refused for good.
-func (l *requestLog) ended() int {
+// completed is how many Events have been written, or refused for good.
+func (l *requestLog) completed() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.done

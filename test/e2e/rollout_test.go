@@ -25,20 +25,20 @@ const (
 	// rolloutRate is how many requests a second recorders make during a rollout, for about
 	// 150 Events.
 	rolloutRate = 170
-	// endpointLate is how long after its signal to stop a replica may stay an endpoint. The
+	// endpointLag is how long after its signal to stop a replica may stay an endpoint. The
 	// shipped shutdown delay is more than twice that, for a machine that is busy.
-	endpointLate = 2 * time.Second
+	endpointLag = 2 * time.Second
 )
 
-// TestARolloutFailsNoCallAndLosesNoCount restarts all replicas of the shipped Deployment,
+// TestRolloutFailsNoCallAndLosesNoCount restarts all replicas of the shipped Deployment,
 // with its flags and its surge, while recorders write Events. In Kubernetes the signal to
 // stop and the end of an endpoint race each other, so each replica ends in another order.
-func TestARolloutFailsNoCallAndLosesNoCount(t *testing.T) {
+func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	d := shippedDeployment(t)
-	endings := []func(*setEnv, int){(*setEnv).endpointFirst, (*setEnv).signalFirst, (*setEnv).bothAtOnce}
+	endings := []func(*setEnv, int){(*setEnv).removeEndpointThenStop, (*setEnv).stopThenRemoveEndpoint, (*setEnv).stopAndRemoveEndpoint}
 	replicas, surge := int(*d.Spec.Replicas), d.Spec.Strategy.RollingUpdate.MaxSurge.IntValue()
 	if replicas != len(endings) || surge != 1 {
 		t.Fatalf("the Deployment has %d replicas and a surge of %d, want %d and 1, which this test is for", replicas, surge, len(endings))
@@ -54,7 +54,7 @@ func TestARolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 
 	begun := time.Now()
 	end := e.pacedStorm(rolloutRate)
-	e.eventually("all old replicas are called", func() bool { return e.allCalledBut(free) })
+	e.eventually("all old replicas are called", func() bool { return e.othersAnswered(free) })
 	rollout := time.Now()
 	for i, ending := range endings {
 		e.must(e.set.Restart(t.Context(), free))
@@ -62,15 +62,15 @@ func TestARolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 		free = i
 	}
 	t.Logf("the rollout took %s", time.Since(rollout).Round(time.Second))
-	e.eventually("all new replicas are called", func() bool { return e.allCalledBut(free) })
+	e.eventually("all new replicas are called", func() bool { return e.othersAnswered(free) })
 	e.must(end())
 	lasted := time.Since(begun)
-	e.noneFailed()
+	e.checkNoneFailed()
 
 	sent := e.audit().PerObject()
 	t.Logf("%d occurrences about %d objects reached the API server in %s: %.0f a second",
 		e.audit().Occurrences(), len(sent), lasted.Round(time.Second), float64(e.audit().Occurrences())/lasted.Seconds())
-	e.eventually("all that was sent is told", func() bool { return cmp.Equal(sent, e.toldOf()) })
+	e.eventually("all that was sent is told", func() bool { return cmp.Equal(sent, e.reportedByObject()) })
 	var ends errgroup.Group
 	for i, r := range e.set.Replicas {
 		if i != free {
@@ -78,23 +78,23 @@ func TestARolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 		}
 	}
 	e.must(ends.Wait())
-	if diff := cmp.Diff(sent, e.toldOf()); diff != "" {
+	if diff := cmp.Diff(sent, e.reportedByObject()); diff != "" {
 		t.Errorf("after the end of all replicas (-sent +told):\n%s", diff)
 	}
 }
 
-// TestARolloutOfOneReplicaLosesNoCount restarts the only replica, which keeps all in its memory, as the
+// TestSingleReplicaRolloutLosesNoCount restarts the only replica, which keeps all in its memory, as the
 // shipped Deployment does: another one decides beside it for some time, and each merges into Events
 // that the other knows too. Each Event is created under a name of its own, or is a repeat of a stored
 // one: what a replica knows of names that it refused ends with it.
-func TestARolloutOfOneReplicaLosesNoCount(t *testing.T) {
+func TestSingleReplicaRolloutLosesNoCount(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	e := newSetEnv(t, 2, append(shippedFlags(shippedDeployment(t)), "--calls-per-connection=20")...)
 	e.must(e.set.Stop(t.Context(), 1))
-	end := e.repeats(e.namespace("rollout"), 4)
-	e.eventually("the old replica is called", func() bool { return e.allCalledBut(1) })
+	end := e.repeatEvents(e.namespace("rollout"), 4)
+	e.eventually("the old replica is called", func() bool { return e.othersAnswered(1) })
 	e.must(e.set.Restart(t.Context(), 1))
 	for range 20 { // while both decide
 		before := e.decisions("validate")
@@ -103,31 +103,31 @@ func TestARolloutOfOneReplicaLosesNoCount(t *testing.T) {
 			return now[0] > before[0] && now[1] > before[1]
 		})
 	}
-	e.signalFirst(0)
+	e.stopThenRemoveEndpoint(0)
 	e.must(end())
-	e.noneFailed()
+	e.checkNoneFailed()
 	e.must(e.set.Replicas[1].Stop())
-	sent, told := e.audit().PerObject(), e.toldOf()
+	sent, told := e.audit().PerObject(), e.reportedByObject()
 	t.Logf("%d occurrences about %d objects reached the API server", e.audit().Occurrences(), len(sent))
 	if diff := cmp.Diff(sent, told); diff != "" {
 		t.Errorf("after the end of both replicas (-sent +told):\n%s", diff)
 	}
 }
 
-// endpointFirst stops a replica that the API server has been told of.
-func (e *setEnv) endpointFirst(i int) {
+// removeEndpointThenStop stops a replica that the API server has been told of.
+func (e *setEnv) removeEndpointThenStop(i int) {
 	e.Helper()
 	e.must(e.set.Stop(e.Context(), i))
 }
 
-// signalFirst stops a replica that is called for some time after.
-func (e *setEnv) signalFirst(i int) {
+// stopThenRemoveEndpoint stops a replica that is called for some time after.
+func (e *setEnv) stopThenRemoveEndpoint(i int) {
 	e.Helper()
-	e.endpointAfterSignal(i, endpointLate)
+	e.endpointAfterSignal(i, endpointLag)
 }
 
-// bothAtOnce stops a replica while the API server is being told of it.
-func (e *setEnv) bothAtOnce(i int) {
+// stopAndRemoveEndpoint stops a replica while the API server is being told of it.
+func (e *setEnv) stopAndRemoveEndpoint(i int) {
 	e.Helper()
 	e.endpointAfterSignal(i, 0)
 }
@@ -145,7 +145,7 @@ func (e *setEnv) endpointAfterSignal(i int, later time.Duration) {
 // as rate says, until end is called. That returns when the API server has answered all.
 // Each storm is about objects of its own, so that a count that is lost is not told later.
 func (e *setEnv) pacedStorm(rate int) (end func() error) {
-	return storm.Paced(e.Context(), e.config, rate, 2, func(lane, n int) (storm.Storm, error) {
+	return storm.RunPaced(e.Context(), e.config, rate, 2, func(lane, n int) (storm.Storm, error) {
 		namespace := fmt.Sprintf("storm-%d-%d", lane, n)
 		_, err := e.client.CoreV1().Namespaces().Create(e.Context(),
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
@@ -155,9 +155,9 @@ func (e *setEnv) pacedStorm(rate int) (end func() error) {
 	})
 }
 
-// repeats makes one client a pod, until end is called, each with an Event that is stored. It counts that
+// repeatEvents makes one client a pod, until end is called, each with an Event that is stored. It counts that
 // one on and creates the same Event under other names, in turn.
-func (e *setEnv) repeats(namespace string, pods int) (end func() error) {
+func (e *setEnv) repeatEvents(namespace string, pods int) (end func() error) {
 	e.Helper()
 	ctx, cancel := context.WithCancel(e.Context())
 	events := e.client.CoreV1().Events(namespace)
@@ -167,7 +167,7 @@ func (e *setEnv) repeats(namespace string, pods int) (end func() error) {
 		_, err := events.Create(ctx, coreEvent(namespace, name, name, "back-off"), metav1.CreateOptions{})
 		e.must(err)
 		clients.Go(func() error {
-			return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, false, counting(func(n int) error {
+			return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, false, requireStoredOrMerged(func(n int) error {
 				if n%2 == 0 {
 					_, err := events.Patch(e.Context(), name, types.MergePatchType, fmt.Appendf(nil, `{"count":%d}`, 2+n/2), metav1.PatchOptions{})
 					return err
@@ -186,8 +186,8 @@ func (e *setEnv) repeats(namespace string, pods int) (end func() error) {
 	}
 }
 
-// counting calls do with 0, 1 and so on, and expects each write to be stored or merged.
-func counting(do func(n int) error) wait.ConditionWithContextFunc {
+// requireStoredOrMerged calls do with 0, 1 and so on, and expects each write to be stored or merged.
+func requireStoredOrMerged(do func(n int) error) wait.ConditionWithContextFunc {
 	n := -1
 	return func(context.Context) (bool, error) {
 		n++
@@ -198,8 +198,8 @@ func counting(do func(n int) error) wait.ConditionWithContextFunc {
 	}
 }
 
-// allCalledBut reports whether all replicas but one, which has ended, have answered reviews.
-func (e *setEnv) allCalledBut(ended int) bool {
+// othersAnswered reports whether all replicas but one, which has ended, have answered reviews.
+func (e *setEnv) othersAnswered(ended int) bool {
 	e.Helper()
 	for i, r := range e.set.Replicas {
 		if i == ended {
@@ -221,7 +221,7 @@ func shippedDeployment(t *testing.T) (d appsv1.Deployment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := shipped.Find(objects, "Deployment", "eventquota", &d); err != nil {
+	if err := shipped.FindInto(objects, "Deployment", "eventquota", &d); err != nil {
 		t.Fatal(err)
 	}
 	return d

@@ -15,19 +15,19 @@ type setEnv struct {
 	set *replica.Set
 }
 
-// isolated is cluster.Isolated for a test that runs the webhook, beside other such tests: they mostly wait, and
+// isolated is cluster.RunIsolated for a test that runs the webhook, beside other such tests: they mostly wait, and
 // what they hold does not depend on how busy the machine is.
 func isolated(t *testing.T) bool {
 	t.Helper()
 	t.Parallel()
-	return cluster.Isolated(t)
+	return cluster.RunIsolated(t)
 }
 
 // newSetEnv starts a cluster and n replicas, which end with the test. The test is
 // isolated.
 func newSetEnv(t *testing.T, n int, flags ...string) *setEnv {
 	t.Helper()
-	o := logged()
+	o := clusterLogOptions()
 	o.Services = true
 	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
 	var err error

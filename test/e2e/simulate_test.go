@@ -20,7 +20,7 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// simulatedPolicies are those of TestSimulateDecidesAsTheWebhookDid.
+// simulatedPolicies are those of TestSimulateMatchesWebhook.
 func simulatedPolicies() []string {
 	return []string{`
 kind: ClusterEventPolicy
@@ -40,20 +40,20 @@ spec:
   action: Drop`}
 }
 
-// TestSimulateDecidesAsTheWebhookDid records a storm of recorders that write about
+// TestSimulateMatchesWebhook records a storm of recorders that write about
 // the same objects at the same time, and lets the program simulate what it recorded.
 // In which order they were decided, the log tells by the webhook's annotations only.
-func TestSimulateDecidesAsTheWebhookDid(t *testing.T) {
+func TestSimulateMatchesWebhook(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	const namespaces, alike, each = 3, 4, 100
-	e := newEnv(t, logged())
+	e := newEnv(t, clusterLogOptions())
 	for _, p := range simulatedPolicies() {
 		e.apply(p)
 	}
-	e.policiesGovern(e.namespace("probe"))
-	config, kubeconfig, err := e.cluster.User(stormer, "system:masters")
+	e.waitPoliciesGovern(e.namespace("probe"))
+	config, kubeconfig, err := e.cluster.User(stormUser, "system:masters")
 	e.must(err)
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
@@ -70,22 +70,22 @@ func TestSimulateDecidesAsTheWebhookDid(t *testing.T) {
 		writers.Go(func() error { return writeSeries(t, client, namespace, each) })
 	}
 	e.must(writers.Wait())
-	e.settle()
+	e.stopReplica()
 
 	policies := filepath.Join(t.TempDir(), "policies.yaml")
 	e.must(os.WriteFile(policies, []byte("apiVersion: eventquota.io/v1alpha1"+
 		strings.Join(simulatedPolicies(), "\n---\napiVersion: eventquota.io/v1alpha1")), 0o600))
-	live, outcomes := e.answers(), map[string]int{}
+	live, outcomes := e.webhookAnswers(), map[string]int{}
 	for _, answer := range live {
 		outcomes[strings.SplitN(answer, " ", 2)[0]]++
 	}
-	for what, least := range map[string]int{letPass: namespaces, "merged": namespaces * each, "spam": each, "ClusterEventPolicy": each} {
+	for what, least := range map[string]int{admittedAnswer: namespaces, "merged": namespaces * each, "spam": each, "ClusterEventPolicy": each} {
 		if outcomes[what] < least {
 			t.Errorf("%d answers are %q, want at least %d: that is no storm", outcomes[what], what, least)
 		}
 	}
 	for from, flags := range map[string][]string{"a file": {"--policies", policies}, "the cluster": {"--kubeconfig", kubeconfig}} {
-		told, same := e.simulated(flags...), 0
+		told, same := e.simulateAnswers(flags...), 0
 		for id, answer := range live {
 			if told[id] != answer {
 				t.Errorf("request %s: the webhook answered %q, simulate says %q", id, answer, told[id])
@@ -114,19 +114,19 @@ func writeSeries(t *testing.T, client kubernetes.Interface, namespace string, n 
 	return t.Context().Err()
 }
 
-// untilNext is where an answer begins to depend on the moment of the decision.
-const untilNext = ": next token"
+// nextTokenText is where an answer begins to depend on the moment of the decision.
+const nextTokenText = ": next token"
 
-// letPass stands for the answer to a request that the webhook lets pass.
-const letPass = "admitted"
+// admittedAnswer stands for the answer to a request that the webhook lets pass.
+const admittedAnswer = "admitted"
 
-// answers are what the webhook said of each request of the storm that came to
+// webhookAnswers are what the webhook said of each request of the storm that came to
 // it, by auditID.
-func (e *env) answers() map[string]string {
+func (e *env) webhookAnswers() map[string]string {
 	e.Helper()
 	all := map[string]string{}
 	log := cluster.AuditLog{Path: e.cluster.AuditLog}
-	e.must(log.ReadOn(func(line []byte) error {
+	e.must(log.ReadNew(func(line []byte) error {
 		var l struct {
 			AuditID   string
 			ObjectRef struct{ Namespace string }
@@ -145,16 +145,16 @@ func (e *env) answers() map[string]string {
 		if refused {
 			_, said, _ = strings.Cut(said, "denied the request: ")
 		} else {
-			said = letPass
+			said = admittedAnswer
 		}
-		all[l.AuditID], _, _ = strings.Cut(said, untilNext)
+		all[l.AuditID], _, _ = strings.Cut(said, nextTokenText)
 		return nil
 	}))
 	return all
 }
 
-// simulated is what simulate says of each request in the audit log.
-func (e *env) simulated(flags ...string) map[string]string {
+// simulateAnswers is what simulate says of each request in the audit log.
+func (e *env) simulateAnswers(flags ...string) map[string]string {
 	e.Helper()
 	args := append([]string{"simulate", e.cluster.AuditLog, "-o", "decisions"}, flags...)
 	output, err := exec.CommandContext(e.Context(), program(), args...).Output()
@@ -166,9 +166,9 @@ func (e *env) simulated(flags ...string) map[string]string {
 		var d struct{ AuditID, Outcome, Message string }
 		e.must(lines.Decode(&d))
 		if d.Outcome == "admit" || d.Outcome == "aggregate" {
-			d.Message = letPass
+			d.Message = admittedAnswer
 		}
-		all[d.AuditID], _, _ = strings.Cut(d.Message, untilNext)
+		all[d.AuditID], _, _ = strings.Cut(d.Message, nextTokenText)
 	}
 	return all
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// fairShare is the least part of the calls that each of 3 replicas must get.
+// minFairShare is the least part of the calls that each of 3 replicas must get.
 //
 // A connection carries 2 to 6 calls of one phase, and goes to each replica with
 // a chance of 1/3. Of the 300 connections or more of a test, one replica then
 // gets less than 15 % with a chance below exp(-300 D) = 6e-12, where D = 0.0867
 // is the relative entropy of 0.15 to 1/3, were all connections of one length.
 // Lengths that differ add a twelfth to the variance: about 1e-10.
-const fairShare = 0.15
+const minFairShare = 0.15
 
 // spreadCalls make 300 connections.
 const spreadCalls = 1200
 
-// TestSpread holds that calls to a Service are spread over its replicas, by
+// TestCallsAreSpreadOverReplicas holds that calls to a Service are spread over its replicas, by
 // connections that end, and that no call fails by that.
-func TestSpread(t *testing.T) {
+func TestCallsAreSpreadOverReplicas(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
@@ -32,11 +32,11 @@ func TestSpread(t *testing.T) {
 	e := newSetEnv(t, 3, "--calls-per-connection=4", "--shutdown-delay=5s")
 	namespace := e.namespace("spread")
 
-	e.spread("a writer that makes one call at a time", []string{"mutate"}, func() {
+	e.checkSpread("a writer that makes one call at a time", []string{"mutate"}, func() {
 		e.write(namespace, spreadCalls)
 	})
-	e.spread("a storm", []string{"mutate"}, func() { e.must(e.storm(namespace, 260)) })
-	e.noneFailed()
+	e.checkSpread("a storm", []string{"mutate"}, func() { e.must(e.storm(namespace, 260)) })
+	e.checkNoneFailed()
 
 	// A rolling update in a storm, to replicas that never end a connection.
 	end := e.pacedStorm(rolloutRate)
@@ -45,7 +45,7 @@ func TestSpread(t *testing.T) {
 		e.must(e.set.Restart(t.Context(), i, "--calls-per-connection=0"))
 	}
 	e.must(end())
-	e.noneFailed()
+	e.checkNoneFailed()
 
 	const calls = 300
 	before := e.decisions("mutate")
@@ -55,11 +55,11 @@ func TestSpread(t *testing.T) {
 	if !slices.Equal(each, []int64{0, 0, calls}) {
 		t.Errorf("%v calls where connections never end, want all at one replica", each)
 	}
-	e.noneFailed()
+	e.checkNoneFailed()
 }
 
-// spread holds that each replica gets a fair share of what do makes.
-func (e *setEnv) spread(what string, phases []string, do func()) {
+// checkSpread holds that each replica gets a fair share of what do makes.
+func (e *setEnv) checkSpread(what string, phases []string, do func()) {
 	e.Helper()
 	before := map[string][]int64{}
 	for _, phase := range phases {
@@ -76,8 +76,8 @@ func (e *setEnv) spread(what string, phases []string, do func()) {
 		if all < spreadCalls {
 			e.Errorf("%s: /%s was called %d times, want %d or more", what, phase, all, spreadCalls)
 		}
-		if least := slices.Min(each); float64(least) < fairShare*float64(all) {
-			e.Errorf("%s: /%s was called %v times, want each replica at %.0f %% or more", what, phase, each, 100*fairShare)
+		if least := slices.Min(each); float64(least) < minFairShare*float64(all) {
+			e.Errorf("%s: /%s was called %v times, want each replica at %.0f %% or more", what, phase, each, 100*minFairShare)
 		}
 	}
 }

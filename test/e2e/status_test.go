@@ -47,7 +47,7 @@ func TestStatus(t *testing.T) {
 	}
 	e := newEnv(t, cluster.Options{APIServerFlags: map[string]string{"audit-policy-file": statusAudit(t)}}, statusFlag)
 	e.namespace(statusNamespace)
-	e.policiesGovern(statusNamespace)
+	e.waitPoliciesGovern(statusNamespace)
 	e.apply(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "Noise"))
 	e.apply(fmt.Sprintf(statusPolicies, "limit", "Limit", "Enforce", "Steady"))
 	e.apply(fmt.Sprintf(statusPolicies, "audited", "Drop", "Audit", "Quiet"))
@@ -68,13 +68,13 @@ func TestStatus(t *testing.T) {
 	const objects = 7
 	for i := range objects {
 		for range i + 1 {
-			e.sends("Noise", fmt.Sprint("web-", i), apierrors.IsTooManyRequests)
+			e.writeReason("Noise", fmt.Sprint("web-", i), apierrors.IsTooManyRequests)
 		}
 	}
 	for i := range 3 {
-		e.sends("Steady", fmt.Sprint("web-", i), stored)
-		e.sends("Steady", fmt.Sprint("web-", i), apierrors.IsTooManyRequests)
-		e.sends("Quiet", fmt.Sprint("web-", i), stored)
+		e.writeReason("Steady", fmt.Sprint("web-", i), isStored)
+		e.writeReason("Steady", fmt.Sprint("web-", i), apierrors.IsTooManyRequests)
+		e.writeReason("Quiet", fmt.Sprint("web-", i), isStored)
 	}
 	dropped := int64(objects * (objects + 1) / 2)
 	e.eventually("counts are told", func() bool {
@@ -85,7 +85,7 @@ func TestStatus(t *testing.T) {
 	// A change that is not valid: the one before goes on.
 	e.apply(strings.Replace(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "X"), "event.reason == 'X'", "nothing", 1))
 	e.eventually("the change is told", func() bool { return e.conditions("brake", 2) == "False Invalid, False PreviousGenerationInForce" })
-	e.sends("Noise", "web-6", apierrors.IsTooManyRequests)
+	e.writeReason("Noise", "web-6", apierrors.IsTooManyRequests)
 
 	dropped++
 	e.eventually("the last is told", func() bool { return e.total("brake").Dropped == dropped })
@@ -103,16 +103,16 @@ func TestStatus(t *testing.T) {
 	wantTable := []string{
 		"audited Mode=Audit Matched=3 Merged=0 Dropped=3", fmt.Sprintf("brake Mode=Enforce Matched=%d Merged=0 Dropped=%[1]d", dropped),
 		"broken Mode=Enforce Matched=<nil> Merged=<nil> Dropped=<nil>", "limit Mode=Enforce Matched=6 Merged=3 Dropped=0",
-		"mark Mode=Disabled Matched=0 Merged=0 Dropped=0", // of policiesGovern
+		"mark Mode=Disabled Matched=0 Merged=0 Dropped=0", // of waitPoliciesGovern
 	}
 	if diff := cmp.Diff(wantTable, e.table()); diff != "" {
 		t.Errorf("kubectl get (-want +got):\n%s", diff)
 	}
-	e.writtenSeldom()
+	e.checkStatusWriteRate()
 }
 
-// sends writes an Event of a reason about a Pod, which gets an answer.
-func (e *env) sends(reason, pod string, answered func(error) bool) {
+// writeReason writes an Event of a reason about a Pod, which gets an answer.
+func (e *env) writeReason(reason, pod string, answered func(error) bool) {
 	e.Helper()
 	event := coreEvent(statusNamespace, "", pod, "the same "+reason)
 	event.GenerateName, event.Reason, event.Type = "e-", reason, corev1.EventTypeNormal
@@ -199,9 +199,9 @@ rules:
 	return path
 }
 
-// writtenSeldom holds that the webhook has written each status, and none twice
+// checkStatusWriteRate holds that the webhook has written each status, and none twice
 // within an interval.
-func (e *env) writtenSeldom() {
+func (e *env) checkStatusWriteRate() {
 	e.Helper()
 	content, err := os.ReadFile(e.cluster.AuditLog)
 	e.must(err)
@@ -237,17 +237,17 @@ func TestStatusOfReplicas(t *testing.T) {
 	redis := redistest.Start(t, redistest.Options{})
 	e := newSetEnv(t, 3, sharedFlags("--redis-addresses="+redis.Addr(), statusFlag)...)
 	e.namespace(statusNamespace)
-	e.policiesGovern(statusNamespace)
+	e.waitPoliciesGovern(statusNamespace)
 	e.apply(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "Noise"))
 	// Those that do not know of it yet decide by another.
 	var want int64
 	e.eventually("every replica knows of it", func() bool {
-		n := e.refused(30, 0)
+		n := e.writeRefused(30, 0)
 		want += n
 		return n == 30
 	})
-	want += e.refused(300, 3)
-	e.allTookPart("mutate")
+	want += e.writeRefused(300, 3)
+	e.checkAllTookPart("mutate")
 	t.Logf("%d Events were dropped", want)
 	var got v1alpha1.Counts
 	t.Cleanup(func() { t.Logf("told in the end: %+v", got) })
@@ -266,7 +266,7 @@ func TestStatusOfReplicas(t *testing.T) {
 	e.must(e.set.Kill(t.Context(), leader))
 	e.apply(fmt.Sprintf(statusPolicies, "other", "Drop", "Enforce", "Other"))
 	e.eventually("the next leader writes", func() bool { return e.conditions("other", 1) != "" })
-	want += e.refused(60, 3)
+	want += e.writeRefused(60, 3)
 	e.eventually("the next leader goes on", func() bool {
 		got = e.total("brake")
 		return got.Dropped >= want
@@ -277,9 +277,9 @@ func TestStatusOfReplicas(t *testing.T) {
 	}
 }
 
-// refused writes Events from several goroutines that a policy drops, and
+// writeRefused writes Events from several goroutines that a policy drops, and
 // returns how many it did drop.
-func (e *setEnv) refused(n, first int) int64 {
+func (e *setEnv) writeRefused(n, first int) int64 {
 	e.Helper()
 	answers := make([]error, n)
 	var writers errgroup.Group
@@ -295,7 +295,7 @@ func (e *setEnv) refused(n, first int) int64 {
 	e.must(writers.Wait())
 	dropped := int64(0)
 	for _, err := range answers {
-		if dropsIt("ClusterEventPolicy brake")(err) {
+		if isDroppedBy("ClusterEventPolicy brake")(err) {
 			dropped++
 		}
 	}

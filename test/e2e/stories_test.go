@@ -16,32 +16,32 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestStories does with the examples what users want of them, and at the end what they do not want. That of the
-// emergency brake is TestTheEmergencyBrake.
-func TestStories(t *testing.T) {
+// TestExampleScenarios does with the examples what users want of them, and at the end what they do not want. That of the
+// emergency brake is TestEmergencyBrake.
+func TestExampleScenarios(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	e := newEnv(t, cluster.Options{NoAudit: true})
-	e.policiesGovern(e.namespace("elsewhere"))
+	e.waitPoliciesGovern(e.namespace("elsewhere"))
 	for _, story := range []struct {
 		says string
 		tell func(*env)
 	}{
-		{"a reason of a controller is silenced", (*env).silence},
-		{"CI namespaces have five times the rest", (*env).ciNamespaces},
-		{"Warnings are never dropped, but merged", (*env).keepWarnings},
-		{"a probe storm on 500 pods costs a handful of Events", (*env).probeStorm},
-		{"a team tightens what it may write, and cannot loosen it", (*env).team},
-		{"a storm of Normal Events leaves Warnings through", (*env).leaveWarningsThrough},
-		{"what cannot be read gets past no quota", (*env).unreadable},
+		{"a reason of a controller is silenced", (*env).testSilenceController},
+		{"CI namespaces have five times the rest", (*env).testCINamespaces},
+		{"Warnings are never dropped, but merged", (*env).testKeepWarnings},
+		{"a probe storm on 500 pods costs a handful of Events", (*env).testProbeStorm},
+		{"a team tightens what it may write, and cannot loosen it", (*env).testTeamLimit},
+		{"a storm of Normal Events leaves Warnings through", (*env).testLeaveWarningsThrough},
+		{"what cannot be read gets past no quota", (*env).testUnreadableReviews},
 	} {
-		t.Run(story.says, func(t *testing.T) { story.tell(e.in(t)) })
+		t.Run(story.says, func(t *testing.T) { story.tell(e.forSubtest(t)) })
 	}
 }
 
-// slowly makes a bucket of an example come back so slowly that nothing does in a test.
-func slowly(tokens string) []string {
+// slowRefill makes a bucket of an example come back so slowly that nothing does in a test.
+func slowRefill(tokens string) []string {
 	return []string{"tokens: " + tokens + "\n", "tokens: 1\n    interval: 1h\n"}
 }
 
@@ -66,8 +66,8 @@ func (e *env) example(file string, changes ...string) {
 	e.kubectl(changed, "wait", "--for=condition=Ready", "--timeout=2m", "-f", "-")
 }
 
-// labelled makes a namespace with a label.
-func (e *env) labelled(name, label string) string {
+// labelledNamespace makes a namespace with a label.
+func (e *env) labelledNamespace(name, label string) string {
 	e.Helper()
 	key, value, _ := strings.Cut(label, "=")
 	_, err := e.client.CoreV1().Namespaces().Create(e.Context(),
@@ -76,13 +76,13 @@ func (e *env) labelled(name, label string) string {
 	return name
 }
 
-// tried are answers to CREATEs by how they begin: stored, merged, or who refused them.
-type tried map[string]int
+// answerCounts are answers to CREATEs by how they begin: stored, merged, or who refused them.
+type answerCounts map[string]int
 
 // creates writes n Events, which a change makes different.
-func (e *env) creates(namespace string, n int, change func(i int, event *corev1.Event)) tried {
+func (e *env) creates(namespace string, n int, change func(i int, event *corev1.Event)) answerCounts {
 	e.Helper()
-	all := tried{}
+	all := answerCounts{}
 	for i := range n {
 		event := coreEvent(namespace, "", fmt.Sprint("web-", i), "the same")
 		event.GenerateName = "e-"
@@ -104,8 +104,8 @@ func (e *env) creates(namespace string, n int, change func(i int, event *corev1.
 	return all
 }
 
-// became holds what came of Events.
-func (e *env) became(what string, got, want tried) {
+// requireOutcomes holds what came of Events.
+func (e *env) requireOutcomes(what string, got, want answerCounts) {
 	e.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		e.Errorf("%s: %v, want %v", what, got, want)
@@ -127,7 +127,7 @@ func ofType(eventType string) func(int, *corev1.Event) {
 	return func(_ int, event *corev1.Event) { event.Type = eventType }
 }
 
-func (e *env) silence() {
+func (e *env) testSilenceController() {
 	const file, dropped = "silence-controller.yaml", "ClusterEventPolicy silence-karpenter drops it"
 	nominated := func(eventType string) func(int, *corev1.Event) {
 		return func(_ int, event *corev1.Event) {
@@ -136,11 +136,11 @@ func (e *env) silence() {
 	}
 	silent, noticed := e.namespace("silent"), e.namespace("noticed")
 	e.example(file)
-	e.became("Normal ones", e.creates(silent, 20, nominated("Normal")), tried{dropped: 20})
-	e.became("Warnings", e.creates(silent, 3, nominated("Warning")), tried{"stored": 3})
+	e.requireOutcomes("Normal ones", e.creates(silent, 20, nominated("Normal")), answerCounts{dropped: 20})
+	e.requireOutcomes("Warnings", e.creates(silent, 3, nominated("Warning")), answerCounts{"stored": 3})
 	// With notices there is one for each namespace.
 	e.example(file, "notices: None", "notices: Enabled")
-	e.became("Normal ones, with notices", e.creates(noticed, 20, nominated("Normal")), tried{dropped: 20})
+	e.requireOutcomes("Normal ones, with notices", e.creates(noticed, 20, nominated("Normal")), answerCounts{dropped: 20})
 	e.eventually("one notice reports them", func() bool { return fmt.Sprint(e.noticesIn(noticed)) == "[20]" })
 	if n := len(e.stored(noticed)); n != 1 {
 		e.Errorf("%d Events are stored, want the notice alone", n)
@@ -150,16 +150,16 @@ func (e *env) silence() {
 	}
 }
 
-func (e *env) ciNamespaces() {
-	ci, other := e.labelled("ci", "example.com/purpose=ci"), e.namespace("no-ci")
-	e.example("ci-namespaces.yaml", append(slowly("10"), slowly("50")...)...)
-	e.became("a CI namespace", e.creates(ci, 520, ofType("Warning")),
-		tried{"stored": 500, `limit "per-namespace" of ClusterEventQuota namespaces-of-ci`: 20})
-	e.became("another one", e.creates(other, 120, ofType("Warning")),
-		tried{"stored": 100, `limit "per-namespace" of ClusterEventQuota namespaces`: 20})
+func (e *env) testCINamespaces() {
+	ci, other := e.labelledNamespace("ci", "example.com/purpose=ci"), e.namespace("no-ci")
+	e.example("ci-namespaces.yaml", append(slowRefill("10"), slowRefill("50")...)...)
+	e.requireOutcomes("a CI namespace", e.creates(ci, 520, ofType("Warning")),
+		answerCounts{"stored": 500, `limit "per-namespace" of ClusterEventQuota namespaces-of-ci`: 20})
+	e.requireOutcomes("another one", e.creates(other, 120, ofType("Warning")),
+		answerCounts{"stored": 100, `limit "per-namespace" of ClusterEventQuota namespaces`: 20})
 }
 
-func (e *env) keepWarnings() {
+func (e *env) testKeepWarnings() {
 	const reasons, messages = 8, 8 // fewer of these than are combined
 	namespace := e.namespace("warned")
 	about := func(eventType string) func(int, *corev1.Event) {
@@ -169,7 +169,7 @@ func (e *env) keepWarnings() {
 		}
 	}
 	e.example("keep-warnings.yaml")
-	e.became("Warnings of one source about one object", e.creates(namespace, reasons*messages, about("Warning")), tried{"stored": reasons * messages})
+	e.requireOutcomes("Warnings of one source about one object", e.creates(namespace, reasons*messages, about("Warning")), answerCounts{"stored": reasons * messages})
 	again := e.creates(namespace, reasons*messages, about("Warning"))
 	for said, n := range again {
 		if !strings.HasPrefix(said, "merged") {
@@ -181,45 +181,45 @@ func (e *env) keepWarnings() {
 	}
 }
 
-func (e *env) probeStorm() {
+func (e *env) testProbeStorm() {
 	const pods = 500
 	namespace := e.namespace("probed")
 	e.example("probe-storm.yaml", "interval: 1m", "interval: 12h")
-	e.became("a failing probe of each pod", e.creates(namespace, pods, func(_ int, event *corev1.Event) {
+	e.requireOutcomes("a failing probe of each pod", e.creates(namespace, pods, func(_ int, event *corev1.Event) {
 		event.Reason, event.Message = "Unhealthy", "Readiness probe failed: connection refused"
-	}), tried{"stored": 10, `limit "probes" of ClusterEventQuota probes`: pods - 10})
+	}), answerCounts{"stored": 10, `limit "probes" of ClusterEventQuota probes`: pods - 10})
 	e.eventually("one notice reports the rest", func() bool { return fmt.Sprint(e.noticesIn(namespace)) == fmt.Sprintf("[%d]", pods-10) })
-	e.became("another Warning", e.creates(namespace, 1, ofType("Warning")), tried{"stored": 1})
+	e.requireOutcomes("another Warning", e.creates(namespace, 1, ofType("Warning")), answerCounts{"stored": 1})
 }
 
-func (e *env) team() {
+func (e *env) testTeamLimit() {
 	const tenants, team = `limit "namespace" of ClusterEventQuota tenants`, `limit "all" of EventQuota shop/team`
-	shop := e.labelled("shop", "eventquota.io/tenant=true")
+	shop := e.labelledNamespace("shop", "eventquota.io/tenant=true")
 	from := 0
-	writes := func(n int) tried {
+	writes := func(n int) answerCounts {
 		from += 1000 // pods of other names
 		return e.creates(shop, n, func(i int, event *corev1.Event) { event.InvolvedObject.Name = fmt.Sprint("web-", from+i) })
 	}
-	e.example("tenant-quota.yaml", slowly("50")...)
+	e.example("tenant-quota.yaml", slowRefill("50")...)
 	e.example("team-limit.yaml", "tokens: 20\n", "tokens: 1\n    interval: 14m\n") // within a day, as a namespace's bucket has to
-	e.became("what the team allows itself", writes(120), tried{"stored": 100, team: 20})
+	e.requireOutcomes("what the team allows itself", writes(120), answerCounts{"stored": 100, team: 20})
 	e.example("team-limit.yaml", "burst: 100\n    tokens: 20\n", "burst: 1000000\n    tokens: 1000000\n")
 	e.apply("kind: EventPolicy\nmetadata: {name: exempt, namespace: shop}\nspec: {action: Exempt, precedence: 1}")
 	e.apply("kind: EventPolicy\nmetadata: {name: audited, namespace: shop}\nspec: {mode: Audit, spamFilter: {burst: 1000000, tokens: 1000000, interval: 1s}}")
-	e.became("what the admin allows it", writes(120), tried{"stored": 100, tenants: 20})
+	e.requireOutcomes("what the admin allows it", writes(120), answerCounts{"stored": 100, tenants: 20})
 }
 
-func (e *env) leaveWarningsThrough() {
+func (e *env) testLeaveWarningsThrough() {
 	namespace := e.namespace("stormy")
 	from := 0
-	writes := func(n int, eventType string) tried {
+	writes := func(n int, eventType string) answerCounts {
 		from += 1000
 		return e.creates(namespace, n, func(i int, event *corev1.Event) {
 			event.InvolvedObject.Name, event.Type = fmt.Sprint("web-", from+i), eventType
 		})
 	}
 	const limit = `limit "per-namespace" of ClusterEventQuota fair-share`
-	e.example("leave-warnings-through.yaml", slowly("10")...)
-	e.became("Normal Events", writes(70, "Normal"), tried{"stored": 50, limit: 20})
-	e.became("Warnings", writes(70, "Warning"), tried{"stored": 50, limit: 20})
+	e.example("leave-warnings-through.yaml", slowRefill("10")...)
+	e.requireOutcomes("Normal Events", writes(70, "Normal"), answerCounts{"stored": 50, limit: 20})
+	e.requireOutcomes("Warnings", writes(70, "Warning"), answerCounts{"stored": 50, limit: 20})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// The policies of TestTenantsPolicies: each is as large as may be, with an annotation.
+// The policies of TestManyTenantPolicies: each is as large as may be, with an annotation.
 const (
 	tenants, policiesEach        = 20, 50
 	reasonBytes, annotationBytes = 120, 64 << 10
@@ -25,16 +25,16 @@ const (
 	memoryLimit = 512 << 20
 )
 
-// TestTenantsPolicies holds that tenants with many policies, each as large as may be, neither
+// TestManyTenantPolicies holds that tenants with many policies, each as large as may be, neither
 // delay a change by the admin nor use up the memory of a replica: of one that runs, and of one
 // that has just started.
-func TestTenantsPolicies(t *testing.T) {
+func TestManyTenantPolicies(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	e := newEnv(t, cluster.Options{NoAudit: true})
 	known := e.namespace("known")
-	e.policiesGovern(known)
+	e.waitPoliciesGovern(known)
 	config := rest.CopyConfig(e.config)
 	config.QPS = -1
 	client, err := dynamic.NewForConfig(config)
@@ -46,39 +46,39 @@ func TestTenantsPolicies(t *testing.T) {
 		for j := range policiesEach {
 			writers.Go(func() error {
 				_, err := client.Resource(v1alpha1.Resources()[v1alpha1.KindEventPolicy]).Namespace(namespace).
-					Create(t.Context(), largest(namespace, fmt.Sprint("p-", j)), metav1.CreateOptions{FieldManager: "test"})
+					Create(t.Context(), largestPolicy(namespace, fmt.Sprint("p-", j)), metav1.CreateOptions{FieldManager: "test"})
 				return err
 			})
 		}
 	}
 	e.must(writers.Wait())
-	e.changesAsAdmin(known, "First")
+	e.checkAdminChange(known, "First")
 
 	e.must(e.replica.Stop())
-	e.bounded()
+	e.checkMemory()
 	e.must(e.cluster.RemoveWebhooks(t.Context()))
 	e.replica, err = replica.Start(t.Context(), e.cluster, program())
 	e.must(err)
 	e.must(e.replica.Install(t.Context()))
-	e.changesAsAdmin(known, "Second")
+	e.checkAdminChange(known, "Second")
 	e.must(e.replica.Stop())
-	e.bounded()
+	e.checkMemory()
 }
 
-// changesAsAdmin has every tenant send an Event, and drops a reason in all namespaces while their policies are compiled.
-func (e *env) changesAsAdmin(namespace, reason string) {
+// checkAdminChange has every tenant send an Event, and drops a reason in all namespaces while their policies are compiled.
+func (e *env) checkAdminChange(namespace, reason string) {
 	e.Helper()
 	for i := range tenants {
 		e.dropped(fmt.Sprint("tenant-", i), "Any"+reason)
 	}
 	e.kubectl(fmt.Sprintf("apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: admins}\n"+
 		"spec: {tier: Admin, action: Drop, match: {reasons: [%s]}}", reason), "apply", "-f", "-")
-	e.soon("the admin's change", func() bool { return e.dropped(namespace, reason) })
+	e.eventuallyInForce("the admin's change", func() bool { return e.dropped(namespace, reason) })
 	e.eventually("it is in force for a tenant", func() bool { return e.dropped("tenant-0", reason) })
 }
 
-// bounded holds the memory that the replica has used until it stopped.
-func (e *env) bounded() {
+// checkMemory holds the memory that the replica has used until it stopped.
+func (e *env) checkMemory() {
 	e.Helper()
 	peak := e.replica.PeakMemory()
 	e.Logf("the replica has used at most %d MiB of memory", peak>>20)
@@ -87,8 +87,8 @@ func (e *env) bounded() {
 	}
 }
 
-// largest is a policy with about as much in it as may be. It matches nothing.
-func largest(namespace, name string) *unstructured.Unstructured {
+// largestPolicy is a policy with about as much in it as may be. It matches nothing.
+func largestPolicy(namespace, name string) *unstructured.Unstructured {
 	reasons := make([]any, policy.MaxRuleSize/(reasonBytes+16)-2)
 	for i := range reasons {
 		reasons[i] = fmt.Sprintf("%-*d", reasonBytes, i)

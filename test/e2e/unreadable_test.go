@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// unreadable writes, as protobuf, what the API server takes and sends on as JSON that is longer, deeper or odder than
+// testUnreadableReviews writes, as protobuf, what the API server takes and sends on as JSON that is longer, deeper or odder than
 // what the webhook reads: none of it gets past a quota. What it applies, stays.
-func (e *env) unreadable() {
+func (e *env) testUnreadableReviews() {
 	config := rest.CopyConfig(e.config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	var err error
@@ -30,9 +30,9 @@ func (e *env) unreadable() {
 	long := func(_ int, event *corev1.Event) { event.Message = strings.Repeat("<", 1_450_000) }
 	const empty = `limit "few" of ClusterEventQuota few`
 	namespace := e.namespace("long")
-	e.became("too long", e.creates(namespace, 10, long), tried{"stored": 3, empty: 7})
+	e.requireOutcomes("too long", e.creates(namespace, 10, long), answerCounts{"stored": 3, empty: 7})
 	e.eventually("one notice reports them", func() bool { return fmt.Sprint(e.noticesIn(namespace)) == "[7]" })
-	e.became("elsewhere", e.creates(e.namespace("next"), 1, long), tried{"stored": 1})
+	e.requireOutcomes("elsewhere", e.creates(e.namespace("next"), 1, long), answerCounts{"stored": 1})
 
 	one := e.stored(namespace)[0]
 	one.Annotations = map[string]string{"a": "b"}
@@ -40,8 +40,8 @@ func (e *env) unreadable() {
 		e.Errorf("an UPDATE of one that is too long: %v, want it dropped", err)
 	}
 
-	braked := e.labelled("braked", "brake=pulled")
-	for what, change := range oddities() {
+	braked := e.labelledNamespace("braked", "brake=pulled")
+	for what, change := range oddEvents() {
 		event := coreEvent(braked, "odd", "web-0", "odd")
 		change(event)
 		_, err := e.client.CoreV1().Events(braked).Create(e.Context(), event, metav1.CreateOptions{})
@@ -56,11 +56,11 @@ func (e *env) unreadable() {
 	}
 }
 
-// oddities are what protobuf can have and JSON cannot, or not as well.
-func oddities() map[string]func(*corev1.Event) {
+// oddEvents are what protobuf can have and JSON cannot, or not as well.
+func oddEvents() map[string]func(*corev1.Event) {
 	fields := func(raw string) func(*corev1.Event) {
 		return func(e *corev1.Event) {
-			e.ManagedFields = managed(metav1.ManagedFieldsEntry{Manager: "odd"})
+			e.ManagedFields = managedFieldsEntry(metav1.ManagedFieldsEntry{Manager: "odd"})
 			e.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(raw)
 		}
 	}

@@ -23,17 +23,17 @@ const (
 	versions = 6
 	// streamRate is in Events a second.
 	streamRate = 250
-	// streamPlaces bounds the Events that are under way: a namespace alone may have half of --max-in-flight decided at the
+	// streamInFlight bounds the Events that are under way: a namespace alone may have half of --max-in-flight decided at the
 	// same time.
-	streamPlaces = 120
+	streamInFlight = 120
 	// messageBytes is longer than any version leaves a message.
 	messageBytes = 200
 )
 
-// changing is a version of a policy and of a quota: two objects, so an Event may be decided by two versions. Each spares
+// versionedRules is a version of a policy and of a quota: two objects, so an Event may be decided by two versions. Each spares
 // Events of one reason, and shows its number in all others: the policy by how long a message it leaves, the quota by the
 // name of its limit and by how long it takes until a token comes back. The policy rest leaves those whole that are spared.
-func changing(version int) string {
+func versionedRules(version int) string {
 	return strings.ReplaceAll(`
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventPolicy
@@ -63,21 +63,21 @@ spec:
 `, "VERSION", strconv.Itoa(version))
 }
 
-// changesAsAWhole holds that versions of a policy and a quota come into force soon after kubectl has ended, in their
+// testAtomicVersionChanges holds that versions of a policy and a quota come into force soon after kubectl has ended, in their
 // order, and each as a whole.
-func (e *env) changesAsAWhole() {
+func (e *env) testAtomicVersionChanges() {
 	e.Helper()
 	s := newStream(e, e.namespace("changing"))
-	e.kubectl(changing(1), "apply", "-f", "-")
-	e.kubectl(changing(1), "wait", "--for=condition=Ready", "--timeout=2m", "-f", "-")
+	e.kubectl(versionedRules(1), "apply", "-f", "-")
+	e.kubectl(versionedRules(1), "wait", "--for=condition=Ready", "--timeout=2m", "-f", "-")
 	ctx, end := context.WithCancel(e.Context())
 	var running sync.WaitGroup
 	running.Go(func() { s.run(ctx) })
 	defer running.Wait()
 	defer end()
 	for n := 2; n <= versions; n++ {
-		e.kubectl(changing(n), "apply", "-f", "-")
-		e.soon(fmt.Sprint("version ", n), func() bool { return s.newest(100*time.Millisecond) == shown{n, n} })
+		e.kubectl(versionedRules(n), "apply", "-f", "-")
+		e.eventuallyInForce(fmt.Sprint("version ", n), func() bool { return s.newest(100*time.Millisecond) == versionPair{n, n} })
 	}
 	end()
 	running.Wait()
@@ -85,25 +85,25 @@ func (e *env) changesAsAWhole() {
 	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
 		e.Fatalf("%d calls of the webhook failed (%v): what became of their Events says nothing", failed, err)
 	}
-	for _, wrong := range s.wrong[:min(len(s.wrong), 20)] {
+	for _, wrong := range s.problems[:min(len(s.problems), 20)] {
 		e.Error(wrong)
 	}
-	e.kubectl(changing(versions), "delete", "-f", "-")
-	e.policiesGovern(e.namespace("changed"))
+	e.kubectl(versionedRules(versions), "delete", "-f", "-")
+	e.waitPoliciesGovern(e.namespace("changed"))
 }
 
-// shown are versions of the policy and of the quota, 0 for none.
-type shown struct{ policy, quota int }
+// versionPair are versions of the policy and of the quota, 0 for none.
+type versionPair struct{ policy, quota int }
 
 // stream writes Events at a steady rate, none of which is like another, and looks at which version decided each.
 type stream struct {
 	client    kubernetes.Interface
 	namespace string
 
-	mu      sync.Mutex
-	seen    shown // the newest
-	written int
-	wrong   []string
+	mu       sync.Mutex
+	seen     versionPair // the newest
+	written  int
+	problems []string
 }
 
 func newStream(e *env, namespace string) *stream {
@@ -128,7 +128,7 @@ type streamUser struct{}
 func (s *stream) run(ctx context.Context) {
 	var writers sync.WaitGroup
 	defer writers.Wait()
-	places := make(chan struct{}, streamPlaces)
+	places := make(chan struct{}, streamInFlight)
 	begun := time.Now()
 	for n := 0; ; n++ {
 		due := begun.Add(time.Duration(n) * time.Second / streamRate)
@@ -160,14 +160,14 @@ func (s *stream) write(ctx context.Context, n int) {
 	defer s.mu.Unlock()
 	s.written++
 	older := by.policy > 0 && by.policy < before.policy || by.quota > 0 && by.quota < before.quota
-	if older || by == (shown{}) {
-		s.wrong = append(s.wrong, fmt.Sprintf("%s %s, which no whole version does that is as new as %+v", event.Reason, said, before))
+	if older || by == (versionPair{}) {
+		s.problems = append(s.problems, fmt.Sprintf("%s %s, which no whole version does that is as new as %+v", event.Reason, said, before))
 	}
-	s.seen = shown{max(s.seen.policy, by.policy), max(s.seen.quota, by.quota)}
+	s.seen = versionPair{max(s.seen.policy, by.policy), max(s.seen.quota, by.quota)}
 }
 
 // newest are the newest versions that an Event has shown, after a while.
-func (s *stream) newest(after time.Duration) shown {
+func (s *stream) newest(after time.Duration) versionPair {
 	<-time.After(after)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,10 +177,10 @@ func (s *stream) newest(after time.Duration) shown {
 var refusal = regexp.MustCompile(`limit "v(\d)" of ClusterEventQuota changing is empty: next token at \S+, in (\S+)$`)
 
 // decidedBy finds out which version decided an Event: neither, where no whole version does what became of it.
-func decidedBy(sparedBy int, stored *corev1.Event, err error) (by shown, said string) {
+func decidedBy(sparedBy int, stored *corev1.Event, err error) (by versionPair, said string) {
 	switch {
 	case err == nil && len(stored.Message) == messageBytes:
-		return shown{policy: sparedBy}, "stored whole"
+		return versionPair{policy: sparedBy}, "stored whole"
 	case err == nil:
 		n := len(stored.Message) - 100
 		if n != sparedBy && n > 0 && n <= versions {

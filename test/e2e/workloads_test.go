@@ -47,9 +47,9 @@ type workloads struct {
 	sent, refused int64
 }
 
-// TestNoticesNameTheWorkloadOfPods has Deployments whose pods come and go in a storm, pods that lie about whose they are, and
+// TestNoticesNameWorkloads has Deployments whose pods come and go in a storm, pods that lie about whose they are, and
 // clients that write Events that look like notices. kubectl shows what was dropped in a line, and every occurrence is told once.
-func TestNoticesNameTheWorkloadOfPods(t *testing.T) {
+func TestNoticesNameWorkloads(t *testing.T) {
 	t.Parallel()
 	e := &workloads{env: newEnv(t, cluster.Options{}, "--workloads", "--status-interval=1s")}
 	for _, namespace := range []string{"shop", "mix", "probe"} {
@@ -98,7 +98,7 @@ func TestNoticesNameTheWorkloadOfPods(t *testing.T) {
 		}
 		e.sent, e.refused = e.sent+1, e.refused+1
 	}
-	e.settle()
+	e.stopReplica()
 
 	line := e.kubectl("", "get", "events", "-n", "shop", "--field-selector", "reason=EventsDropped")
 	t.Logf("kubectl get events -n shop:\n%s", line)
@@ -122,10 +122,10 @@ func TestNoticesNameTheWorkloadOfPods(t *testing.T) {
 	if all := e.kubectl("", "get", "events", "-A"); strings.Contains(all, "innocent") {
 		t.Errorf("an innocent Deployment is named:\n%s", all)
 	}
-	if told := e.told(""); told != e.sent {
+	if told := e.reportedOccurrences(""); told != e.sent {
 		t.Errorf("%d occurrences are told of %d", told, e.sent)
 	}
-	e.noneFailed()
+	e.checkNoneFailed()
 }
 
 // kubectl is what kubectl prints.

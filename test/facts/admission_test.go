@@ -13,14 +13,14 @@ import (
 
 // What a client writes in events.k8s.io/v1 arrives converted to core/v1, and says so. The uid and
 // creationTimestamp are filled in between the phases, whatever the client sent.
-func (r *rig) createIsAskedAboutOnce(t *testing.T) {
+func (r *rig) createIsReviewedOnce(t *testing.T) {
 	r.namespace(t, "create", nil)
 	core := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	events := metav1.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "Event"}
 	check := func(sent metav1.GroupVersionKind, created metav1.Object) {
 		t.Helper()
 		for path, uid := range map[string]string{"/mutate": "", "/validate": string(created.GetUID())} {
-			call := r.seen(t, "create", path, 1)[0]
+			call := r.takeCalls(t, "create", path, 1)[0]
 			if call.proto != "HTTP/2.0" || call.timeout != "20s" {
 				t.Errorf("%s was called by %s with timeout %q", path, call.proto, call.timeout)
 			}
@@ -71,7 +71,7 @@ func (r *rig) generatedName(t *testing.T) {
 			t.Fatal(err)
 		}
 		for path, name := range map[string]string{"/mutate": "", "/validate": created.Name} {
-			request := r.seen(t, "names", path, 1)[0].request
+			request := r.takeCalls(t, "names", path, 1)[0].request
 			if object := eventOf(t, request.Object.Raw); request.Name != name || object.Name != name {
 				t.Errorf("%s sees name %q and metadata.name %q, want %q", path, request.Name, object.Name, name)
 			}

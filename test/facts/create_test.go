@@ -17,7 +17,7 @@ import (
 
 // The mutating phase is asked about what the API server refuses as invalid afterwards; the
 // validating phase is not. What is invalid is for TestValid of the end-to-end tests.
-func (r *rig) mutatingSeesInvalidEvents(t *testing.T) {
+func (r *rig) invalidEventsReachMutatingPhase(t *testing.T) {
 	r.namespace(t, "invalid", nil)
 	long := strings.Repeat("l", 1<<20)
 	byCore := func(change func(e *corev1.Event)) error {
@@ -43,10 +43,10 @@ func (r *rig) mutatingSeesInvalidEvents(t *testing.T) {
 		{"a label of any form", byCore(func(e *corev1.Event) { e.Labels = map[string]string{"a b": long} }), "metadata.labels",
 			func(e *corev1.Event) bool { return e.Labels["a b"] == long }},
 	}
-	r.seen(t, "invalid", "/validate", 0)
-	calls := r.seen(t, "invalid", "/mutate", len(tests))
+	r.takeCalls(t, "invalid", "/validate", 0)
+	calls := r.takeCalls(t, "invalid", "/mutate", len(tests))
 	for i, test := range tests {
-		if got := invalid(t, test.err); got != test.invalid {
+		if got := invalidFields(t, test.err); got != test.invalid {
 			t.Errorf("%s: %q is invalid, want %q", test.name, got, test.invalid)
 		}
 		if e := eventOf(t, calls[i].request.Object.Raw); !test.sees(&e) {
@@ -55,9 +55,9 @@ func (r *rig) mutatingSeesInvalidEvents(t *testing.T) {
 	}
 }
 
-// invalid names the fields that an answer calls invalid, each once for the problems it
+// invalidFields names the fields that an answer calls invalid, each once for the problems it
 // has. It is empty if nothing was refused.
-func invalid(t *testing.T, err error) string {
+func invalidFields(t *testing.T, err error) string {
 	t.Helper()
 	if err == nil {
 		return ""
@@ -75,7 +75,7 @@ func invalid(t *testing.T, err error) string {
 
 // An Event that is too large for etcd is tried once more without its managedFields: the
 // validating phase is asked twice, each time about another uid, and the Event is not stored.
-func (r *rig) tooLargeIsTriedTwice(t *testing.T) {
+func (r *rig) tooLargeEventIsRetriedOnce(t *testing.T) {
 	r.namespace(t, "large", nil)
 	event := eventtest.Core("large", "a")
 	event.Message = strings.Repeat("m", 7<<18)
@@ -83,8 +83,8 @@ func (r *rig) tooLargeIsTriedTwice(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "etcdserver: request is too large") {
 		t.Errorf("got %v, want that it is too large", err)
 	}
-	r.seen(t, "large", "/mutate", 1)
-	calls := r.seen(t, "large", "/validate", 2)
+	r.takeCalls(t, "large", "/mutate", 1)
+	calls := r.takeCalls(t, "large", "/validate", 2)
 	first, second := eventOf(t, calls[0].request.Object.Raw), eventOf(t, calls[1].request.Object.Raw)
 	if len(first.ManagedFields) == 0 || len(second.ManagedFields) != 0 || first.UID == second.UID {
 		t.Errorf("saw uid %s with %d managedFields, then %s with %d",
@@ -94,7 +94,7 @@ func (r *rig) tooLargeIsTriedTwice(t *testing.T) {
 }
 
 // A CREATE can fail after both phases have admitted it: when its name is taken, and when another webhook denies it.
-func (r *rig) admittedIsNotStored(t *testing.T) {
+func (r *rig) admittedEventMayNotBeStored(t *testing.T) {
 	r.namespace(t, "fails", func(c call) *admissionv1.AdmissionResponse {
 		return &admissionv1.AdmissionResponse{Allowed: c.path != "/other" || c.request.Name != "denied"}
 	})
@@ -104,7 +104,7 @@ func (r *rig) admittedIsNotStored(t *testing.T) {
 		if (err == nil) != (i == 0) || apierrors.IsAlreadyExists(err) != (i == 1) {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if got := fmt.Sprint(r.called("fails")); got != "[/mutate /other /validate]" {
+		if got := fmt.Sprint(r.takePaths("fails")); got != "[/mutate /other /validate]" {
 			t.Errorf("%s: %s were called", name, got)
 		}
 	}
@@ -112,7 +112,7 @@ func (r *rig) admittedIsNotStored(t *testing.T) {
 }
 
 // No webhook is asked about a CREATE in a namespace that is terminating or not there.
-func (r *rig) terminatingAsksNobody(t *testing.T) {
+func (r *rig) terminatingNamespaceIsNotReviewed(t *testing.T) {
 	r.namespace(t, "terminating", nil)
 	// No controller ends the namespace here.
 	if err := r.client.CoreV1().Namespaces().Delete(t.Context(), "terminating", metav1.DeleteOptions{}); err != nil {
@@ -127,7 +127,7 @@ func (r *rig) terminatingAsksNobody(t *testing.T) {
 		t.Errorf("got %v, want that there is no such namespace", err)
 	}
 	for _, namespace := range []string{"terminating", "missing"} {
-		if got := r.called(namespace); len(got) != 0 {
+		if got := r.takePaths(namespace); len(got) != 0 {
 			t.Errorf("%s: %s were called", namespace, got)
 		}
 	}

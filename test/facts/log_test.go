@@ -18,7 +18,7 @@ import (
 
 // A refusal in the validating phase is a line in the API server's log. One in the mutating
 // phase leaves nothing there.
-func (r *rig) refusalsInTheLog(t *testing.T) {
+func (r *rig) refusalsAreLogged(t *testing.T) {
 	r.namespace(t, "f37", nil)
 	const mutating, validating = "refused for this while mutating", "refused for this while validating"
 	for _, refusal := range []struct{ path, message string }{{"/mutate", mutating}, {"/validate", validating}} {

@@ -14,7 +14,7 @@ import (
 )
 
 // What makes a notice valid, and whether `kubectl describe` of its object shows it.
-func (r *rig) notices(t *testing.T) {
+func (r *rig) validNotices(t *testing.T) {
 	r.namespace(t, "f38", nil)
 	namespace, err := r.client.CoreV1().Namespaces().Get(t.Context(), "f38", metav1.GetOptions{})
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *rig) notices(t *testing.T) {
 			test.change(notice)
 		}
 		_, err := r.client.CoreV1().Events(test.in).Create(t.Context(), notice, metav1.CreateOptions{})
-		if got := invalid(t, err); got != test.invalid {
+		if got := invalidFields(t, err); got != test.invalid {
 			t.Errorf("%s: %q is invalid, want %q: %v", test.name, got, test.invalid, err)
 		}
 	}

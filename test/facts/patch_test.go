@@ -15,7 +15,7 @@ import (
 
 // A patch says which Event it is meant for by uid and resourceVersion. One that does not
 // find that Event changes nothing, and its answer says why.
-func (r *rig) patchSaysWhichEvent(t *testing.T) {
+func (r *rig) patchIdentifiesEvent(t *testing.T) {
 	r.namespace(t, "f30", nil)
 	core, events := r.client.CoreV1().Events("f30"), r.client.EventsV1().Events("f30")
 	const another = "11111111-2222-3333-4444-555555555555"
@@ -59,7 +59,7 @@ func (r *rig) patchSaysWhichEvent(t *testing.T) {
 				t.Fatalf("got %q, want %q: %v", got, test.reason, err)
 			}
 			if test.reason == metav1.StatusReasonInvalid {
-				if got := invalid(t, err); got != test.field {
+				if got := invalidFields(t, err); got != test.field {
 					t.Errorf("field %q is the cause, want %q", got, test.field)
 				}
 			}
@@ -77,7 +77,7 @@ func (r *rig) patchSaysWhichEvent(t *testing.T) {
 // kubectl shows the count of an Event's series where it has both. Without lastTimestamp and eventTime `kubectl events`
 // does not know when an Event that has been counted was last seen; `kubectl get events` shows firstTimestamp then, if
 // there is one.
-func (r *rig) kubectlShows(t *testing.T) {
+func (r *rig) kubectlShowsSeriesCount(t *testing.T) {
 	r.namespace(t, "shown", nil)
 	for name, test := range map[string]struct {
 		change      func(e *corev1.Event)

@@ -20,7 +20,7 @@ import (
 // has generated, and tries seven more names. So what merges a CREATE with generateName
 // refuses it with AlreadyExists in the mutating phase, and with TooManyRequests in the
 // validating phase: then it costs one call.
-func (r *rig) refusedGeneratedName(t *testing.T) {
+func (r *rig) refusedGeneratedNameIsRetried(t *testing.T) {
 	r.namespace(t, "f36", nil)
 	for _, test := range []struct {
 		name       string
@@ -64,9 +64,9 @@ func (r *rig) refusedGeneratedName(t *testing.T) {
 			if got := apierrors.ReasonForError(err); got != test.reason {
 				t.Errorf("got %q, want %q: %v", got, test.reason, err)
 			}
-			r.seen(t, "f36", "/mutate", 1)
+			r.takeCalls(t, "f36", "/mutate", 1)
 			names, uids := sets.New[string](), sets.New[types.UID]()
-			for _, c := range r.seen(t, "f36", "/validate", test.validating) {
+			for _, c := range r.takeCalls(t, "f36", "/validate", test.validating) {
 				names.Insert(c.request.Name)
 				uids.Insert(eventOf(t, c.request.Object.Raw).UID)
 			}
@@ -78,7 +78,7 @@ func (r *rig) refusedGeneratedName(t *testing.T) {
 }
 
 // A Retry-After header comes of that detail of the refusal. client-go would try again, so this is seen without it.
-func (r *rig) retryAfterReachesTheClient(t *testing.T) {
+func (r *rig) retryAfterReachesClient(t *testing.T) {
 	r.namespace(t, "retry", func(call) *admissionv1.AdmissionResponse {
 		return &admissionv1.AdmissionResponse{Result: &metav1.Status{
 			Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Details: &metav1.StatusDetails{RetryAfterSeconds: 7},

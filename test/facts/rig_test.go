@@ -103,9 +103,9 @@ func (r *rig) respond(namespace string, answer answer) {
 	r.answers[namespace] = answer
 }
 
-// called returns the paths that were called about Events in namespace since the last look,
+// takePaths returns the paths that were called about Events in namespace since the last look,
 // sorted.
-func (r *rig) called(namespace string) []string {
+func (r *rig) takePaths(namespace string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var paths []string
@@ -117,9 +117,9 @@ func (r *rig) called(namespace string) []string {
 	return paths
 }
 
-// seen returns the calls of path about Events in namespace since the last look, and
+// takeCalls returns the calls of path about Events in namespace since the last look, and
 // fails the test unless there are n of them.
-func (r *rig) seen(t *testing.T, namespace, path string, n int) []call {
+func (r *rig) takeCalls(t *testing.T, namespace, path string, n int) []call {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()

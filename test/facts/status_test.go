@@ -18,7 +18,7 @@ import (
 // A patch of a custom resource's status that names the uid of another object is
 // taken all the same; one that tests it is not. So only the latter leaves alone
 // what was deleted and made again.
-func (r *rig) statusPatchesAndTheUID(t *testing.T) {
+func (r *rig) statusPatchIgnoresUID(t *testing.T) {
 	made := r.policy(t, v1alpha1.KindClusterEventPolicy, "", "made")
 	const another = "11111111-2222-3333-4444-555555555555"
 	tests := "[{\"op\": \"test\", \"path\": \"/metadata/uid\", \"value\": %q}, {\"op\": \"add\", \"path\": \"/status\", \"value\": {\"observedGeneration\": 7}}]"

@@ -18,7 +18,7 @@ import (
 
 // An Event that is written again outlives one that is not. A patch that changes
 // nothing is no write: the API server answers it without telling etcd.
-func TestWritesRenewTheTTL(t *testing.T) {
+func TestWritesRenewTTL(t *testing.T) {
 	t.Parallel()
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true, EventTTL: 3 * time.Second})
 	client, err := kubernetes.NewForConfig(c.Config)

@@ -23,18 +23,18 @@ func (r *rig) patchIsAnUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.seen(t, "f3", "/mutate", 1)
-	r.seen(t, "f3", "/validate", 1)
+	r.takeCalls(t, "f3", "/mutate", 1)
+	r.takeCalls(t, "f3", "/validate", 1)
 
 	check := func(oldCount, newCount int32) {
 		t.Helper()
-		request := r.seen(t, "f3", "/validate", 1)[0].request
+		request := r.takeCalls(t, "f3", "/validate", 1)[0].request
 		before, after := eventOf(t, request.OldObject.Raw), eventOf(t, request.Object.Raw)
 		if request.Operation != admissionv1.Update || before.Count != oldCount || after.Count != newCount ||
 			after.Message != created.Message || after.UID != created.UID {
 			t.Errorf("saw %s from %s to %s", request.Operation, request.OldObject.Raw, request.Object.Raw)
 		}
-		r.seen(t, "f3", "/mutate", 0)
+		r.takeCalls(t, "f3", "/mutate", 0)
 	}
 	patched, err := events.Patch(t.Context(), "a", types.StrategicMergePatchType, []byte(`{"count": 2}`), metav1.PatchOptions{})
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *rig) patchIsAnUpdate(t *testing.T) {
 
 // When somebody else has written the Event since it was read, the API server applies
 // the patch to the new Event and admits the result once more.
-func (r *rig) conflictIsAdmittedAgain(t *testing.T) {
+func (r *rig) conflictIsReviewedAgain(t *testing.T) {
 	var once sync.Once
 	r.namespace(t, "f3-conflict", func(c call) *admissionv1.AdmissionResponse {
 		response := &admissionv1.AdmissionResponse{Allowed: true}
@@ -75,12 +75,12 @@ func (r *rig) conflictIsAdmittedAgain(t *testing.T) {
 	if _, err := events.Create(t.Context(), eventtest.Core("f3-conflict", "a"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	r.seen(t, "f3-conflict", "/validate", 1)
+	r.takeCalls(t, "f3-conflict", "/validate", 1)
 	if _, err := events.Patch(t.Context(), "a", types.StrategicMergePatchType, []byte(`{"message": "new"}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	var counts []int32
-	calls := r.seen(t, "f3-conflict", "/validate", 2)
+	calls := r.takeCalls(t, "f3-conflict", "/validate", 2)
 	for _, c := range calls {
 		counts = append(counts, eventOf(t, c.request.OldObject.Raw).Count)
 	}
@@ -91,7 +91,7 @@ func (r *rig) conflictIsAdmittedAgain(t *testing.T) {
 }
 
 // A patch of an Event that does not exist is refused before admission.
-func (r *rig) patchOfNothing(t *testing.T) {
+func (r *rig) patchOfMissingEvent(t *testing.T) {
 	r.namespace(t, "f3-nothing", nil)
 	for _, kind := range []types.PatchType{types.StrategicMergePatchType, types.MergePatchType} {
 		_, err := r.client.CoreV1().Events("f3-nothing").Patch(t.Context(), "a", kind, []byte(`{"count": 2}`), metav1.PatchOptions{})
@@ -99,14 +99,14 @@ func (r *rig) patchOfNothing(t *testing.T) {
 			t.Errorf("%s: got %v, want not found", kind, err)
 		}
 	}
-	if got := r.called("f3-nothing"); len(got) != 0 {
+	if got := r.takePaths("f3-nothing"); len(got) != 0 {
 		t.Errorf("%s were called", got)
 	}
 }
 
 // A put and a server-side apply create an Event that does not exist, and are a CREATE
 // to admission, the mutating phase included.
-func (r *rig) putOfNothing(t *testing.T) {
+func (r *rig) putOfMissingEvent(t *testing.T) {
 	r.namespace(t, "f3-put", nil)
 	events := r.client.CoreV1().Events("f3-put")
 	check := func(name string, err error) {
@@ -115,7 +115,7 @@ func (r *rig) putOfNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, path := range []string{"/mutate", "/validate"} {
-			request := r.seen(t, "f3-put", path, 1)[0].request
+			request := r.takeCalls(t, "f3-put", path, 1)[0].request
 			if request.Operation != admissionv1.Create || request.Name != name {
 				t.Errorf("%s: saw %s of %q, want CREATE of %q", path, request.Operation, request.Name, name)
 			}

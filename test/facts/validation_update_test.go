@@ -81,7 +81,7 @@ func (r *rig) updateValidation(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = patch(test.via, name, test.patch)
-			if got := invalid(t, err); got != test.invalid {
+			if got := invalidFields(t, err); got != test.invalid {
 				t.Errorf("%q is invalid, want %q: %v", got, test.invalid, err)
 			}
 		})

@@ -88,7 +88,7 @@ func (r *rig) untilCalled(t *testing.T, namespace string, paths ...string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := r.client.CoreV1().Events(namespace).Create(ctx, eventtest.Core(namespace, "probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		called := r.called(namespace)
+		called := r.takePaths(namespace)
 		missing := slices.ContainsFunc(paths, func(path string) bool { return !slices.Contains(called, path) })
 		return !missing, err
 	})

@@ -18,7 +18,7 @@ const repeatedObjects = 5
 // Distinct makes Events that have neither source and object nor name in
 // common, so that none repeats another and no bucket of an object runs empty.
 func Distinct(e *corev1.Event, serial int64) {
-	About(e, "web-"+strconv.FormatInt(serial, 10))
+	SetPod(e, "web-"+strconv.FormatInt(serial, 10))
 	byKubelet(e, "node-1", corev1.EventTypeWarning, "BackOff")
 	e.Message = "Back-off restarting failed container web in pod " + e.InvolvedObject.Name
 }
@@ -32,7 +32,7 @@ func Repeats(e *corev1.Event, serial int64) {
 // the scheduler's, and the rest say that the pod started.
 func Wide(e *corev1.Event, serial int64) {
 	pod, nth := serial/3, serial%3
-	About(e, "web-"+strconv.FormatInt(pod, 10))
+	SetPod(e, "web-"+strconv.FormatInt(pod, 10))
 	reason := "Killing"
 	if nth > 0 {
 		pairs := [...]string{
@@ -61,8 +61,8 @@ func byKubelet(e *corev1.Event, node, kind, reason string) {
 	e.Type, e.Reason = kind, reason
 }
 
-// About makes a pod of its namespace the object of e.
-func About(e *corev1.Event, pod string) {
+// SetPod makes a pod of its namespace the object of e.
+func SetPod(e *corev1.Event, pod string) {
 	e.InvolvedObject = corev1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod", Namespace: e.Namespace, Name: pod,
 		UID: types.UID("0f3c9a52-5f0e-4d0b-a7be-" + pod), ResourceVersion: "812", FieldPath: "spec.containers{web}",

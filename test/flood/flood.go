@@ -29,8 +29,8 @@ type Plan struct {
 	Events int
 	// EventsPerSecond is how many all writers together write at most, 0 for as many as they can.
 	EventsPerSecond float64
-	// First says that the writers do not give way to other processes: those of quiet clients, of which the answers are measured.
-	First bool
+	// HighPriority says that the writers do not give way to other processes: those of quiet clients, of which the answers are measured.
+	HighPriority bool
 }
 
 // Result is what became of the Events.
@@ -70,7 +70,7 @@ func (p Plan) Start(ctx context.Context, admin *rest.Config) (_ *Flood, err erro
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	f := &Flood{process: exec.CommandContext(ctx, self)}
-	f.process.Env = append(os.Environ(), variable+"=1")
+	f.process.Env = append(os.Environ(), processVariable+"=1")
 	f.process.Stderr = os.Stderr
 	in, err := f.process.StdinPipe()
 	if err != nil {
@@ -90,13 +90,13 @@ func (p Plan) Start(ctx context.Context, admin *rest.Config) (_ *Flood, err erro
 			_ = f.process.Wait()
 		}
 	}()
-	if err := json.NewEncoder(in).Encode(order{p, admin.Host, admin.TLSClientConfig}); err != nil {
+	if err := json.NewEncoder(in).Encode(processConfig{p, admin.Host, admin.TLSClientConfig}); err != nil {
 		return nil, fmt.Errorf("start the writers: %w", err)
 	}
-	if said, err := f.out.ReadString('\n'); strings.TrimSpace(said) != connected {
+	if said, err := f.out.ReadString('\n'); strings.TrimSpace(said) != connectedMessage {
 		return nil, fmt.Errorf("start the writers: they said %q: %w", said, err)
 	}
-	if p.First {
+	if p.HighPriority {
 		return f, nil
 	}
 	chrt := exec.CommandContext(ctx, "chrt", "--all-tasks", "--idle", "--pid", "0", strconv.Itoa(f.process.Process.Pid))
@@ -108,16 +108,16 @@ func (p Plan) Start(ctx context.Context, admin *rest.Config) (_ *Flood, err erro
 
 // Stop ends the writers, once what they have begun is answered, and returns what became of it all.
 func (f *Flood) Stop() (Result, error) {
-	return f.end(f.in.Close)
+	return f.finish(f.in.Close)
 }
 
 // Wait waits until each writer has written its Events.
 func (f *Flood) Wait() (Result, error) {
 	defer f.in.Close()
-	return f.end(func() error { return nil })
+	return f.finish(func() error { return nil })
 }
 
-func (f *Flood) end(stop func() error) (r Result, err error) {
+func (f *Flood) finish(stop func() error) (r Result, err error) {
 	err = errors.Join(stop(), json.NewDecoder(f.out).Decode(&r), f.process.Wait())
 	if err != nil {
 		return r, fmt.Errorf("end the writers: %w", err)

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// variable tells a process that it is that of the writers.
-	variable = "EVENTQUOTA_TEST_FLOOD"
-	// connected is what the process says once all writers are.
-	connected = "connected"
-	// tries are how often client-go sends a request that is answered with Retry-After.
-	tries = 11
-	// sharing is how many writers share a connection.
-	sharing = 8
+	// processVariable tells a process that it is that of the writers.
+	processVariable = "EVENTQUOTA_TEST_FLOOD"
+	// connectedMessage is what the process says once all writers are.
+	connectedMessage = "connected"
+	// maxAttempts are how often client-go sends a request that is answered with Retry-After.
+	maxAttempts = 11
+	// writersPerConnection is how many writers share a connection.
+	writersPerConnection = 8
 )
 
-// order is what the process is told.
-type order struct {
+// processConfig is what the process is told.
+type processConfig struct {
 	Plan Plan
 	Host string
 	TLS  rest.TLSClientConfig
@@ -39,7 +39,7 @@ type order struct {
 // Main reports whether this is the process of the writers, and has then done its work: main, or TestMain, calls it first and returns
 // if it was. An error is on standard error, and whoever started the process has no result.
 func Main() bool {
-	if os.Getenv(variable) == "" {
+	if os.Getenv(processVariable) == "" {
 		return false
 	}
 	if err := run(os.Stdin, os.Stdout); err != nil {
@@ -55,7 +55,7 @@ func run(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var o order
+	var o processConfig
 	if err := json.Unmarshal(line, &o); err != nil {
 		return err
 	}
@@ -69,17 +69,17 @@ func run(in io.Reader, out io.Writer) error {
 		_, _ = io.Copy(io.Discard, told)
 		stop()
 	}()
-	fmt.Fprintln(out, connected)
+	fmt.Fprintln(out, connectedMessage)
 	return json.NewEncoder(out).Encode(o.Plan.write(stopped, writers))
 }
 
 // connect makes the writers, each with a connection that is up.
-func (o order) connect(ctx context.Context) (writers []*Writer, err error) {
+func (o processConfig) connect(ctx context.Context) (writers []*Writer, err error) {
 	var client *http.Client
 	config := &rest.Config{Host: o.Host, TLSClientConfig: o.TLS}
 	for i := range o.Plan.Writers {
-		if i%sharing == 0 {
-			if client, err = connectNow(ctx, config); err != nil {
+		if i%writersPerConnection == 0 {
+			if client, err = connectAndCheck(ctx, config); err != nil {
 				return nil, err
 			}
 		}
@@ -88,8 +88,8 @@ func (o order) connect(ctx context.Context) (writers []*Writer, err error) {
 	return writers, nil
 }
 
-// connectNow makes a client whose connection is up.
-func connectNow(ctx context.Context, config *rest.Config) (*http.Client, error) {
+// connectAndCheck makes a client whose connection is up.
+func connectAndCheck(ctx context.Context, config *rest.Config) (*http.Client, error) {
 	client, err := Connect(config)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (p Plan) write(stopped context.Context, writers []*Writer) Result {
 					return
 				}
 				first := time.Now()
-				answer, rejected, err := w.insist(stopped, run, serials.Add(1)-1)
+				answer, rejected, err := w.writeWithRetries(stopped, run, serials.Add(1)-1)
 				took := time.Since(first)
 				mu.Lock()
 				result.Rejected += rejected
@@ -155,15 +155,15 @@ func (p Plan) write(stopped context.Context, writers []*Writer) Result {
 	return result
 }
 
-// insist writes an Event, again for as long as its tries are rejected, and returns how many were.
-func (w *Writer) insist(stopped context.Context, run string, serial int64) (answer Answer, rejected int, err error) {
+// writeWithRetries writes an Event, again for as long as its tries are rejected, and returns how many were.
+func (w *Writer) writeWithRetries(stopped context.Context, run string, serial int64) (answer Answer, rejected int, err error) {
 	for {
 		// What has begun is to be answered.
 		if answer, err = w.Write(context.WithoutCancel(stopped), run, serial); err != nil || answer.RetryAfter == 0 {
 			return answer, rejected, err
 		}
 		rejected++
-		if rejected == tries {
+		if rejected == maxAttempts {
 			return answer, rejected, nil
 		}
 		select {

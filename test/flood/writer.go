@@ -21,8 +21,8 @@ import (
 
 const (
 	protobufMedia = "application/vnd.kubernetes.protobuf"
-	// answeredWithin is more than the API server gives a request.
-	answeredWithin = 70 * time.Second
+	// answerTimeout is more than the API server gives a request.
+	answerTimeout = 70 * time.Second
 )
 
 // Writer creates Events, one after the other. It speaks HTTP/2 and protobuf, as
@@ -31,7 +31,7 @@ const (
 type Writer struct {
 	client *http.Client
 	url    string
-	as     User
+	user   User
 	codec  *protobuf.Serializer
 	event  corev1.Event
 	fill   Generator
@@ -60,7 +60,7 @@ func NewWriter(client *http.Client, host, namespace string, as User, fill Genera
 	return &Writer{
 		client: client,
 		url:    strings.TrimSuffix(host, "/") + "/api/v1/namespaces/" + namespace + "/events",
-		as:     as,
+		user:   as,
 		codec:  protobuf.NewSerializer(scheme.Scheme, scheme.Scheme),
 		event: corev1.Event{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
@@ -94,9 +94,9 @@ func (w *Writer) Write(ctx context.Context, run string, serial int64) (Answer, e
 	}
 	request.Header.Set("Content-Type", protobufMedia)
 	request.Header.Set("Accept", protobufMedia)
-	if w.as.Name != "" {
-		request.Header.Set("Impersonate-User", w.as.Name)
-		request.Header["Impersonate-Group"] = w.as.Groups
+	if w.user.Name != "" {
+		request.Header.Set("Impersonate-User", w.user.Name)
+		request.Header["Impersonate-Group"] = w.user.Groups
 	}
 	response, err := w.client.Do(request)
 	if err != nil {
@@ -118,6 +118,6 @@ func Connect(config *rest.Config) (*http.Client, error) {
 	}
 	return &http.Client{
 		Transport: &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true},
-		Timeout:   answeredWithin,
+		Timeout:   answerTimeout,
 	}, nil
 }

@@ -24,10 +24,10 @@ func (w *world) enabled() []action {
 	live := w.ops.live()
 	w.opActions(&as, live)
 	w.timeActions(&as, live)
-	for _, s := range w.speakers {
+	for _, s := range w.eventClients {
 		for _, r := range w.replicas {
 			if !s.busy && !r.stopped {
-				as.add(8, func() { s.speak(r) }, s.name+" writes, through "+r.name)
+				as.add(8, func() { s.act(r) }, s.name+" writes, through "+r.name)
 			}
 		}
 	}
@@ -37,17 +37,17 @@ func (w *world) enabled() []action {
 	return as
 }
 
-func (w *world) opActions(as *actions, live []*op) {
+func (w *world) opActions(as *actions, live []*operation) {
 	for _, o := range live {
 		w.forwardActions(as, o)
 		w.faultActions(as, o)
 	}
 }
 
-func (w *world) forwardActions(as *actions, o *op) {
+func (w *world) forwardActions(as *actions, o *operation) {
 	forward := func() { w.ops.forward(o) }
 	switch {
-	case o.gone:
+	case o.abandoned:
 		as.add(3, forward, "carry out late "+o.id)
 		as.add(2, func() { w.ops.lose(o) }, "lose the late "+o.id)
 	case o.ran:
@@ -57,7 +57,7 @@ func (w *world) forwardActions(as *actions, o *op) {
 	}
 }
 
-func (w *world) faultActions(as *actions, o *op) {
+func (w *world) faultActions(as *actions, o *operation) {
 	m := w.mix
 	if o.refuse != nil && m.Refuses {
 		as.add(2, func() {
@@ -65,16 +65,16 @@ func (w *world) faultActions(as *actions, o *op) {
 			w.ops.answer(o, nil)
 		}, "others refuse "+o.id)
 	}
-	if o.gone || o.once {
+	if o.abandoned || o.once {
 		return
 	}
-	if o.fail != nil && m.APIFails && w.spend("") {
+	if o.fail != nil && m.APIFails && w.allowFault("") {
 		says := "the API server fails before "
 		if o.ran {
 			says = "the API server fails after "
 		}
 		as.add(2, func() {
-			w.spend("failure")
+			w.allowFault("failure")
 			o.fail()
 			w.ops.answer(o, nil)
 		}, says+o.id)
@@ -91,7 +91,7 @@ func (w *world) faultActions(as *actions, o *op) {
 }
 
 // timeActions let time pass. Where calls are in time, only as long as that leaves time enough for those under way.
-func (w *world) timeActions(as *actions, live []*op) {
+func (w *world) timeActions(as *actions, live []*operation) {
 	steps := []time.Duration{5 * time.Millisecond, 110 * time.Millisecond, 260 * time.Millisecond, 1100 * time.Millisecond, 3 * time.Second}
 	weight := 3
 	switch {
@@ -100,9 +100,9 @@ func (w *world) timeActions(as *actions, live []*op) {
 		if len(live) > 0 {
 			weight = 1
 		}
-	case slices.ContainsFunc(live, func(o *op) bool { return o.redis != nil }) || len(w.calls) > 0:
+	case slices.ContainsFunc(live, func(o *operation) bool { return o.redis != nil }) || len(w.calls) > 0:
 		steps = steps[:0]
-		if w.patient(live) {
+		if w.callsHaveTime(live) {
 			steps = []time.Duration{time.Millisecond}
 		}
 	case len(live) > 0: // settlers wait for longer
@@ -110,26 +110,26 @@ func (w *world) timeActions(as *actions, live []*op) {
 	}
 	if w.mix.Windows > 0 && w.mix.Slow && !slices.ContainsFunc(w.leaders, func(l *leader) bool { return !l.over() }) {
 		long := w.mix.Windows * 5 / 4
-		as.add(2, func() { w.drive(long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", long))
+		as.add(2, func() { w.runUntil(long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", long))
 	}
-	if w.mix.Long > 0 && w.longs < 3 && w.quietly() {
-		as.add(1, func() { w.longs++; w.drive(w.mix.Long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", w.mix.Long))
+	if w.mix.Long > 0 && w.longs < 3 && w.apiIdle() {
+		as.add(1, func() { w.longs++; w.runUntil(w.mix.Long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", w.mix.Long))
 	}
-	if i := slices.IndexFunc(live, func(o *op) bool { return o.prompt }); i >= 0 {
+	if i := slices.IndexFunc(live, func(o *operation) bool { return o.prompt }); i >= 0 {
 		// The API server stores what was admitted within a tenth of a second, or settlers would not find it.
 		const most = 100 * time.Millisecond
-		if w.old(live) > most {
+		if w.oldestWait(live) > most {
 			return
 		}
 		steps = slices.DeleteFunc(steps, func(d time.Duration) bool { return d > most })
 	}
 	for _, d := range steps {
-		as.add(weight, func() { w.pass(d) }, fmt.Sprintf("at most %v pass", d))
+		as.add(weight, func() { w.advanceTime(d) }, fmt.Sprintf("at most %v pass", d))
 	}
 }
 
-// old is how long the oldest of what the API server is to store has waited.
-func (w *world) old(live []*op) (oldest time.Duration) {
+// oldestWait is how long the oldest of what the API server is to store has waited.
+func (w *world) oldestWait(live []*operation) (oldest time.Duration) {
 	for _, o := range live {
 		if o.prompt {
 			oldest = max(oldest, time.Since(o.at))
@@ -138,13 +138,13 @@ func (w *world) old(live []*op) (oldest time.Duration) {
 	return oldest
 }
 
-// quietly reports whether nothing is between its decision and the API server.
-func (w *world) quietly() bool {
-	return len(w.calls) == 0 && !slices.ContainsFunc(w.ops.live(), func(o *op) bool { return o.prompt })
+// apiIdle reports whether nothing is between its decision and the API server.
+func (w *world) apiIdle() bool {
+	return len(w.calls) == 0 && !slices.ContainsFunc(w.ops.live(), func(o *operation) bool { return o.prompt })
 }
 
-// patient reports whether all calls under way have time left.
-func (w *world) patient(live []*op) bool {
+// callsHaveTime reports whether all calls under way have time left.
+func (w *world) callsHaveTime(live []*operation) bool {
 	const most = 20 * time.Millisecond
 	for _, o := range live {
 		if o.redis != nil && time.Since(o.at) > most {
@@ -159,17 +159,17 @@ func (w *world) patient(live []*op) bool {
 	return true
 }
 
-// pass lets time pass until something is asked.
-func (w *world) pass(d time.Duration) {
+// advanceTime lets time pass until something is asked.
+func (w *world) advanceTime(d time.Duration) {
 	select {
-	case <-w.ops.news:
+	case <-w.ops.wake:
 	default:
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-w.ops.news:
+	case <-w.ops.wake:
 	}
 }
 
@@ -210,11 +210,11 @@ func (w *world) replicaActions(as *actions) {
 	}
 	for _, r := range w.replicas {
 		if w.mix.Outages && !r.over() {
-			if r.reach == answers {
-				as.add(1, func() { r.reach = refuses }, r.name+" gets no connection to Redis")
-				as.add(1, func() { r.reach = silent }, "Redis is silent to "+r.name)
+			if r.reach == redisAnswers {
+				as.add(1, func() { r.reach = redisRefuses }, r.name+" gets no connection to Redis")
+				as.add(1, func() { r.reach = redisSilent }, "Redis is silent to "+r.name)
 			} else {
-				as.add(2, func() { r.reach = answers }, "Redis answers "+r.name+" again")
+				as.add(2, func() { r.reach = redisAnswers }, "Redis answers "+r.name+" again")
 			}
 		}
 		if w.mix.Stops && running > 1 && !r.stopped && r.calls == 0 && !r.leads() {
@@ -223,7 +223,7 @@ func (w *world) replicaActions(as *actions) {
 				r.stop()
 			}, r.name+" stops")
 		}
-		if w.mix.ClockJumps && w.spend("") && w.quietly() {
+		if w.mix.ClockJumps && w.allowFault("") && w.apiIdle() {
 			r.clockActions(as)
 		}
 	}
@@ -236,7 +236,7 @@ func (w *world) replicaActions(as *actions) {
 // clockActions let the clock of r jump.
 func (r *replica) clockActions(as *actions) {
 	for _, d := range []time.Duration{3 * time.Second, -3 * time.Second} {
-		as.add(1, func() { r.world.spend("jump"); r.jumped += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
+		as.add(1, func() { r.world.allowFault("jump"); r.jumped += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
 	}
 }
 
@@ -250,8 +250,8 @@ func (r *replica) leads() bool {
 	return false
 }
 
-// spend counts faults of which a schedule has few, and reports whether there may be another.
-func (w *world) spend(what string) bool {
+// allowFault counts faults of which a schedule has few, and reports whether there may be another.
+func (w *world) allowFault(what string) bool {
 	const most = 4
 	if what != "" {
 		w.spent++

@@ -20,21 +20,21 @@ import (
 	"github.com/eventquota/eventquota/admission/settler"
 )
 
-// stored is an Event or notice at the API server.
-type stored struct {
+// storedEvent is an Event or notice at the API server.
+type storedEvent struct {
 	*corev1.Event
 
-	kind     kind // none of a notice
-	bucket   string
-	stubborn bool // the API server takes no patch of it from a settler
-	refused  bool // nor does it until all faults cease
-	recorder bool
+	kind           kind // none of a notice
+	bucket         string
+	rejectsPatches bool // the API server takes no patch of it from a settler
+	refused        bool // nor does it until all faults cease
+	recorder       bool
 }
 
 // api is an API server: what it stores, with versions and uids.
 type api struct {
 	world   *world
-	events  map[string]*stored // by namespace/name
+	events  map[string]*storedEvent // by namespace/name
 	version int
 	missed  map[string]bool // what settlers have asked for that was not there
 	early   int64           // occurrences of Events that were stored after that
@@ -45,7 +45,7 @@ func resource() schema.GroupResource { return corev1.Resource("events") }
 func at(namespace, name string) string { return namespace + "/" + name }
 
 // put stores an Event.
-func (a *api) put(s *stored) {
+func (a *api) put(s *storedEvent) {
 	a.version++
 	s.Event = s.DeepCopy()
 	s.ResourceVersion = fmt.Sprint(a.version)
@@ -67,9 +67,9 @@ func (a *api) create(e *corev1.Event) (*corev1.Event, error) {
 	if a.world.mix.Rejects && a.world.rng.IntN(3) == 0 {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, e.Name, nil)
 	}
-	s := &stored{Event: e, bucket: e.Message}
+	s := &storedEvent{Event: e, bucket: e.Message}
 	a.put(s)
-	a.world.say("the API server stores notice %s, count %d", a.world.alias(e.Name), e.Count)
+	a.world.note("the API server stores notice %s, count %d", a.world.alias(e.Name), e.Count)
 	return s.Event, nil
 }
 
@@ -97,19 +97,19 @@ func (a *api) patch(namespace, name string, body []byte) (*corev1.Event, error) 
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, name, field.ErrorList{immutable})
 	case is.ResourceVersion != s.ResourceVersion:
 		return nil, apierrors.NewConflict(resource(), name, errors.New("the object has been modified"))
-	case s.refused && !a.world.ceased:
+	case s.refused && !a.world.faultsStopped:
 		return nil, apierrors.NewForbidden(resource(), name, errors.New("a policy is in the way"))
-	case s.stubborn:
+	case s.rejectsPatches:
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, name, nil)
 	}
 	before, after := admission.Occurrences(s.Event), admission.Occurrences(is)
-	merged := admission.StoredOf(is, "").Merged
+	merged := admission.ReadStored(is, "").Merged
 	if after < before && merged >= 0 || after < 1 {
-		a.world.violated(lowered, "a settler sets %s from %d to %d (%d merged)", a.world.alias(name), before, after, merged)
+		a.world.violated(kindLowered, "a settler sets %s from %d to %d (%d merged)", a.world.alias(name), before, after, merged)
 	}
 	s.Event = is
 	a.put(s)
-	a.world.say("the API server sets %s from %d to %d", a.world.alias(name), before, after)
+	a.world.note("the API server sets %s from %d to %d", a.world.alias(name), before, after)
 	return s.Event, nil
 }
 
@@ -178,7 +178,7 @@ func (c *client) request(ctx context.Context, says string, run func(*api) (*core
 	}
 	var e *corev1.Event
 	var answered error
-	o := &op{by: c.settler.name, says: says, run: func() { e, answered = run(c.world.api) }}
+	o := &operation{by: c.settler.name, says: says, run: func() { e, answered = run(c.world.api) }}
 	o.fail = func() { answered = apierrors.NewTimeoutError("the server could not finish in time", 0) }
 	if err := c.world.ops.ask(ctx, o); err != nil {
 		return nil, err

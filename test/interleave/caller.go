@@ -17,7 +17,7 @@ import (
 // labelKey is where a context says for whom something is done.
 type labelKey struct{}
 
-func labelled(ctx context.Context, label string) context.Context {
+func withLabel(ctx context.Context, label string) context.Context {
 	return context.WithValue(ctx, labelKey{}, label)
 }
 
@@ -25,9 +25,9 @@ func labelled(ctx context.Context, label string) context.Context {
 type reach int
 
 const (
-	answers reach = iota
-	refuses       // no connection
-	silent        // nothing comes back, and nothing arrives
+	redisAnswers reach = iota
+	redisRefuses       // no connection
+	redisSilent        // nothing comes back, and nothing arrives
 )
 
 var _ redisclient.Caller = (*caller)(nil)
@@ -64,7 +64,7 @@ func (c *caller) Call(ctx context.Context, cmds ...redis.Cmder) error {
 		}
 		return err
 	}
-	if c.replica.reach == refuses {
+	if c.replica.reach == redisRefuses {
 		if c.replica.stopped {
 			c.replica.missed++
 		}
@@ -81,8 +81,8 @@ func (c *caller) Call(ctx context.Context, cmds ...redis.Cmder) error {
 		made.keys = append(made.keys, luaredis.Keys(texts)...)
 	}
 	label, _ := ctx.Value(labelKey{}).(string)
-	o := &op{by: c.replica.name, says: c.world.inWords(label, made), redis: made, replica: c.replica, run: made.next}
-	o.lost = c.replica.reach == silent
+	o := &operation{by: c.replica.name, says: c.world.inWords(label, made), redis: made, replica: c.replica, run: made.next}
+	o.dropped = c.replica.reach == redisSilent
 	if err := c.world.ops.ask(ctx, o); err != nil {
 		return fail(err)
 	}

@@ -15,11 +15,11 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 1000, "schedules of each mix")
-	tries = flag.Int("tries", 300, "runs in which a schedule that fails is shrunk; with 0 a mix ends at the first one that fails")
-	only  = flag.String("mix", "", "run this mix only")
-	first = flag.Uint64("seed", 1, "the first seed")
-	loud  = flag.Bool("print", false, "print what happens in a schedule that fails, as it is before it is shrunk")
+	seeds   = flag.Int("seeds", 1000, "schedules of each mix")
+	tries   = flag.Int("tries", 300, "runs in which a schedule that fails is shrunk; with 0 a mix ends at the first one that fails")
+	only    = flag.String("mix", "", "run this mix only")
+	first   = flag.Uint64("seed", 1, "the first seed")
+	verbose = flag.Bool("print", false, "print what happens in a schedule that fails, as it is before it is shrunk")
 )
 
 // TestMain lets goroutines take turns on one processor: with more the order in which those go on that one step has
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestWhateverInterleaves(t *testing.T) {
+func TestInterleavings(t *testing.T) {
 	engine := luaredis.NewEngine()
 	for _, m := range interleave.Mixes() {
 		if *only != "" && *only != m.Name {
@@ -60,7 +60,7 @@ func TestWhateverInterleaves(t *testing.T) {
 // report shows the shortest schedule that fails like one.
 func report(t *testing.T, m *interleave.Mix, engine *luaredis.Engine, r *interleave.Result, kind interleave.Kind) {
 	t.Helper()
-	if *loud {
+	if *verbose {
 		t.Log("\n" + strings.Join(r.Trace, "\n"))
 	}
 	shrunk := interleave.Shrink(r, kind, *tries, func(plan []string) *interleave.Result {
@@ -69,7 +69,7 @@ func report(t *testing.T, m *interleave.Mix, engine *luaredis.Engine, r *interle
 	t.Errorf("seed %d of mix %s: %s, in %d steps of %d:\n%s", r.Seed, m.Name, kind, len(shrunk.Steps), len(r.Steps), strings.Join(shrunk.Trace, "\n"))
 }
 
-func TestTheSameSeedIsTheSameSchedule(t *testing.T) {
+func TestSchedulesAreDeterministic(t *testing.T) {
 	engine := luaredis.NewEngine()
 	for _, m := range interleave.Mixes() {
 		if *only != "" && *only != m.Name {

@@ -34,7 +34,7 @@ func (w *world) lead(on *replica) *leader {
 	go func() {
 		defer close(l.ended)
 		if err := s.Run(ctx); err != nil && !w.mix.Slow && !w.mix.Junk { // or else it had no time, or could not read one
-			w.violated(failed, "%s: %v", l.name, err)
+			w.violated(kindFailed, "%s: %v", l.name, err)
 		}
 	}()
 	w.leaders = append(w.leaders, l)
@@ -43,7 +43,7 @@ func (w *world) lead(on *replica) *leader {
 
 func (l *leader) settler(o settler.Options) *settler.Settler {
 	w := l.replica.world
-	o.Observe = func(t settler.Try) {
+	o.Observe = func(t settler.Attempt) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.givenUp += t.Lost
@@ -84,7 +84,7 @@ func (q *queue) wait(ctx context.Context, says string) error {
 	if q.dead.Load() {
 		return errDead
 	}
-	err := q.replica.world.ops.ask(ctx, &op{by: q.name, says: says, once: true, run: func() {}})
+	err := q.replica.world.ops.ask(ctx, &operation{by: q.name, says: says, once: true, run: func() {}})
 	if err == nil && q.dead.Load() {
 		return errDead
 	}
@@ -93,8 +93,8 @@ func (q *queue) wait(ctx context.Context, says string) error {
 
 // late notes a call that has outlived its context.
 func (q *queue) late(ctx context.Context, what string) {
-	if by, ok := ctx.Deadline(); ok && time.Since(by) > early {
-		q.replica.world.violated(overdue, "%s of %s takes %v too long", what, q.name, time.Since(by))
+	if by, ok := ctx.Deadline(); ok && time.Since(by) > maxEarlyTimeout {
+		q.replica.world.violated(kindOverdue, "%s of %s takes %v too long", what, q.name, time.Since(by))
 	}
 }
 
@@ -106,10 +106,10 @@ func (q *queue) Claim(
 		return nil, err
 	}
 	defer q.late(ctx, "a claim")
-	writes, err := q.replica.store.Claim(labelled(ctx, q.name), now, ahead, n, claimed)
+	writes, err := q.replica.store.Claim(withLabel(ctx, q.name), now, ahead, n, claimed)
 	for i := range writes {
 		if p := &writes[i]; p.Notice != nil {
-			about := &p.Notice.About
+			about := &p.Notice.InvolvedObject
 			q.replica.world.noticed(p.Name, about.Name, p.Notice.First)
 		}
 	}
@@ -123,10 +123,10 @@ func (q *queue) Complete(ctx context.Context, now time.Time, p store.PendingWrit
 		return err
 	}
 	defer q.late(ctx, "a completion")
-	return q.replica.store.Complete(labelled(ctx, q.name), now, p, o)
+	return q.replica.store.Complete(withLabel(ctx, q.name), now, p, o)
 }
 
 // Pending implements store.Queue.
 func (q *queue) Pending(ctx context.Context) (int64, error) {
-	return q.replica.store.Pending(labelled(ctx, q.name))
+	return q.replica.store.Pending(withLabel(ctx, q.name))
 }

@@ -11,9 +11,9 @@ import (
 // redisActions are faults of Redis itself.
 func (w *world) redisActions(as *actions) {
 	m := w.mix
-	if m.ClockJumps && w.spend("") && w.quietly() {
+	if m.ClockJumps && w.allowFault("") && w.apiIdle() {
 		for _, d := range []time.Duration{3 * time.Second, -3 * time.Second, time.Minute} {
-			as.add(1, func() { w.spend("jump"); w.jumped += d }, fmt.Sprintf("the clock of Redis jumps by %v", d))
+			as.add(1, func() { w.allowFault("jump"); w.jumped += d }, fmt.Sprintf("the clock of Redis jumps by %v", d))
 		}
 	}
 	if m.Failover {
@@ -21,8 +21,8 @@ func (w *world) redisActions(as *actions) {
 			c := w.redis.Copy()
 			w.copied = &c
 		}, "a replica of Redis has all that Redis has")
-		if w.copied != nil && w.spend("") {
-			as.add(2, func() { w.spend("failover"); w.redis.Restore(*w.copied) }, "Redis fails over to the replica")
+		if w.copied != nil && w.allowFault("") {
+			as.add(2, func() { w.allowFault("failover"); w.redis.Restore(*w.copied) }, "Redis fails over to the replica")
 		}
 	}
 	w.keyActions(as)
@@ -34,15 +34,15 @@ func (w *world) redisActions(as *actions) {
 // keyActions are faults of one key.
 func (w *world) keyActions(as *actions) {
 	m := w.mix
-	if m.PartialLoss && w.spend("") {
+	if m.PartialLoss && w.allowFault("") {
 		for _, key := range append(w.redis.Keys(false), w.redis.Keys(true)...) {
-			as.add(1, func() { w.spend("loss"); w.redis.Lose(key) }, "Redis loses "+w.keyName(key))
+			as.add(1, func() { w.allowFault("loss"); w.redis.Lose(key) }, "Redis loses "+w.keyName(key))
 		}
 	}
-	if m.Junk && w.spend("") {
+	if m.Junk && w.allowFault("") {
 		for _, key := range w.redis.Keys(false) {
 			if name := w.keyName(key); name != key && !strings.HasPrefix(name, "the notice") && w.spent == 0 {
-				as.add(1, func() { w.spend("junk"); w.junked = name; w.redis.Overwrite(key, "0123456789abcdef-junk") }, "another program overwrites "+name)
+				as.add(1, func() { w.allowFault("junk"); w.overwritten = name; w.redis.Overwrite(key, "0123456789abcdef-junk") }, "another program overwrites "+name)
 			}
 		}
 	}
@@ -62,14 +62,14 @@ func (w *world) slotActions(as *actions) {
 		}
 		return
 	}
-	if len(keys) == 0 || !w.spend("") {
+	if len(keys) == 0 || !w.allowFault("") {
 		return
 	}
 	slot := luaredis.Slot(keys[0])
 	for _, said := range []string{"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN Hash slot not served", fmt.Sprintf("MOVED %d 10.0.0.1:6379", slot)} {
 		word, _, _ := strings.Cut(said, " ")
 		as.add(2, func() {
-			w.spend("move")
+			w.allowFault("move")
 			w.redis.Moving[slot] = said
 			for _, r := range w.replicas {
 				r.openedBefore = r.opened
@@ -88,7 +88,7 @@ func (w *world) moved() {
 	clear(w.redis.Moved)
 	for _, r := range w.replicas {
 		if n := r.opened - r.openedBefore; n > 1 {
-			w.violated(flaps, "the breaker of %s opens %d times while one slot moves", r.name, n)
+			w.violated(kindBreakerFlaps, "the breaker of %s opens %d times while one slot moves", r.name, n)
 		}
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/engine"
 	"github.com/eventquota/eventquota/store/fallback"
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
-	"github.com/eventquota/eventquota/store/rules"
 )
 
 // subject is a store as far as the simulation sees it.
 type subject interface {
 	store.Store
 	store.Queue
-	Peek(ctx context.Context, groups, levels []store.Key) (rules.State, error)
+	Peek(ctx context.Context, groups, levels []store.Key) (engine.Snapshot, error)
 }
 
 // deadline is how long a decision may take.
@@ -72,10 +72,10 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		Bounds:      w.mix.Bounds,
 		StepTimeout: 237 * time.Millisecond, // which no ticker of the store is in step with
 		Now:         func() time.Time { return time.Now().Add(r.jumped) },
-		Unreported: func(_ time.Time, _ string, register store.Key, d *rules.Drops) {
+		OnUnreported: func(_ time.Time, _ string, register store.Key, d *engine.Drops) {
 			w.spilled(r, register, d)
 		},
-		Waiting: func(n int) {
+		OnBacklog: func(n int) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.waiting = n
@@ -83,7 +83,7 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	})
 	o := fallback.Defaults()
 	o.Deadline, o.Available = deadline, breaker.Closed
-	o.Decided = func(ctx context.Context, _ store.Failure) {
+	o.OnFallback = func(ctx context.Context, _ store.FailureMode) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		group, _ := ctx.Value(groupKey{}).(store.Key)
@@ -96,10 +96,10 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		return r
 	}
 	var running sync.WaitGroup
-	running.Go(func() { s.Run(labelled(ctx, "its reports")) })
+	running.Go(func() { s.Run(withLabel(ctx, "its reports")) })
 	running.Go(func() {
 		<-time.After(3 * time.Millisecond) // they are not in step
-		breaker.Run(labelled(ctx, "a probe"), s.Reach)
+		breaker.Run(withLabel(ctx, "a probe"), s.Probe)
 	})
 	go func() {
 		running.Wait()
@@ -131,10 +131,10 @@ func (u unconfirmed) Decide(ctx context.Context, now time.Time, w store.Write, l
 func (r *replica) changed(open bool, _ error) {
 	if open {
 		r.opened++
-		r.world.say("%s decides without Redis", r.name)
+		r.world.note("%s decides without Redis", r.name)
 		return
 	}
-	r.world.say("%s decides with Redis again", r.name)
+	r.world.note("%s decides with Redis again", r.name)
 }
 
 func (r *replica) waits() int {
@@ -143,10 +143,10 @@ func (r *replica) waits() int {
 	return r.waiting
 }
 
-// away reports whether Redis does not answer r, or did not when r was stopped, as often as it asked.
-func (r *replica) away() bool {
+// unreachable reports whether Redis does not answer r, or did not when r was stopped, as often as it asked.
+func (r *replica) unreachable() bool {
 	const often = 3
-	return r.reach != answers || r.stopped && r.missed >= often
+	return r.reach != redisAnswers || r.stopped && r.missed >= often
 }
 
 func (r *replica) over() bool {
@@ -174,17 +174,17 @@ func (r *replica) decide(label string, write *store.Write, l *store.Limits) stor
 	w := r.world
 	c := w.enter(write, l)
 	began := time.Now()
-	ctx := context.WithValue(labelled(context.Background(), label), groupKey{}, write.Group)
+	ctx := context.WithValue(withLabel(context.Background(), label), groupKey{}, write.GroupKey)
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	d, err := r.decides.Decide(ctx, time.Now(), *write, *l)
-	if took := time.Since(began); took > deadline+early {
-		w.violated(overdue, "a decision takes %v", took)
+	if took := time.Since(began); took > deadline+maxEarlyTimeout {
+		w.violated(kindOverdue, "a decision takes %v", took)
 	}
 	if err != nil {
-		w.violated(failed, "%s decides nothing about %s: %v", r.name, write.Name, err)
+		w.violated(kindFailed, "%s decides nothing about %s: %v", r.name, write.Name, err)
 	}
-	w.reach(write, d.Verdict == store.Deny)
+	w.noteCount(write, d.Verdict == store.Deny)
 	w.leave(c, d)
 	return d
 }
@@ -194,10 +194,10 @@ func (w *world) enter(write *store.Write, l *store.Limits) *decision {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := &decision{buckets: slices.Clone(l.Quotas), spam: store.Bucket{}, began: time.Now(), overlaps: int64(len(w.calls))}
-	if !l.Spam.Key.IsZero() && (write.Update == nil || write.Update.Recorder) {
-		c.spam = l.Spam
-		c.spam.Key = store.KeyOf("spam filter of", string(write.Group[:]))
-		w.spams[c.spam.Key] = write.Group
+	if !l.SpamFilter.Key.IsZero() && (write.Update == nil || write.Update.ByRecorder) {
+		c.spam = l.SpamFilter
+		c.spam.Key = store.KeyOf("spam filter of", string(write.GroupKey[:]))
+		w.spams[c.spam.Key] = write.GroupKey
 		c.buckets = append(c.buckets, c.spam)
 	}
 	for other := range w.calls {
@@ -216,14 +216,14 @@ func (w *world) leave(c *decision, d store.Decision) {
 	delete(w.calls, c)
 	unfairly := ""
 	switch {
-	case d.Verdict.Admits() && !d.Paid:
+	case d.Verdict.Admits() && !d.Retry:
 		for _, b := range c.buckets {
 			w.paid[b.Key]++
 		}
 	case d.Verdict == store.Deny:
 		w.denied++
 	case d.Verdict == store.Drop:
-		b, known := w.buckets[d.Empty.Key]
+		b, known := w.buckets[d.RefusedBy.Key]
 		if !known {
 			b, known = c.spam, !c.spam.Key.IsZero()
 		}
@@ -233,7 +233,7 @@ func (w *world) leave(c *decision, d store.Decision) {
 	}
 	w.mu.Unlock()
 	if unfairly != "" && !w.mix.tokensMayBeLost() {
-		w.violated(unfair, "%s", unfairly)
+		w.violated(kindUnfair, "%s", unfairly)
 	}
 }
 
@@ -241,14 +241,14 @@ func (w *world) leave(c *decision, d store.Decision) {
 func inWordsOf(d store.Decision) string {
 	switch d.Verdict {
 	case store.Merge:
-		return fmt.Sprintf("merge into %s, %d then", d.Into, d.Total)
+		return fmt.Sprintf("merge into %s, %d then", d.MergedInto, d.Total)
 	case store.Drop:
-		return fmt.Sprintf("drop by %s (+%d)", d.Empty.Name, d.Occurrences)
+		return fmt.Sprintf("drop by %s (+%d)", d.RefusedBy.Name, d.Occurrences)
 	case store.Deny:
-		return "deny by " + d.Empty.Name
+		return "deny by " + d.RefusedBy.Name
 	case store.Admit, store.Aggregate:
 	}
-	if d.Paid {
+	if d.Retry {
 		return d.Verdict.String() + " again"
 	}
 	return d.Verdict.String()

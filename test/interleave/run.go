@@ -62,14 +62,14 @@ func (w *world) play(r *Result, plan []string) {
 	note := func(what string) {
 		synctest.Wait()
 		r.Trace = append(r.Trace, fmt.Sprintf("%4d. %-9v %s", len(r.Steps), w.since().Round(100*time.Microsecond), what))
-		for _, said := range w.said() {
+		for _, said := range w.sortedNotes() {
 			r.Trace = append(r.Trace, "                    -> "+said)
 		}
 	}
 	choose := w.random(r.Seed)
-	w.forwarded = func(*op) {}
+	w.onForward = func(*operation) {}
 	if plan != nil {
-		w.forwarded = func(o *op) {
+		w.onForward = func(o *operation) {
 			what := "carried out"
 			if o.ran {
 				what = "answered"
@@ -122,7 +122,7 @@ func planned(plan []string) func([]action) *action {
 			if i := slices.IndexFunc(all, func(a action) bool { return a.id == next }); i >= 0 {
 				return &all[i]
 			}
-			if i := slices.IndexFunc(all, func(a action) bool { return loose(a.id) == loose(next) }); i >= 0 {
+			if i := slices.IndexFunc(all, func(a action) bool { return withoutNumbers(a.id) == withoutNumbers(next) }); i >= 0 {
 				return &all[i]
 			}
 		}
@@ -130,8 +130,8 @@ func planned(plan []string) func([]action) *action {
 	}
 }
 
-// loose is an action without what may differ after other steps.
-func loose(id string) string {
+// withoutNumbers is an action without what may differ after other steps.
+func withoutNumbers(id string) string {
 	id, _, _ = strings.Cut(id, ", count")
 	before, after, found := strings.Cut(id, ", for ")
 	if found {

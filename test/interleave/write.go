@@ -38,7 +38,7 @@ func (k kind) event(name string, count int64, first time.Time) *corev1.Event {
 
 // asked is what the store is asked about a write, by the code of admission. was is nil for a CREATE.
 func (w *world) asked(e, was *corev1.Event, user string) store.Write {
-	var q admission.Asked
+	var q admission.CapturingStore
 	gate := &admission.Gate{Store: &q, Policies: w.policies, Now: time.Now}
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	r := &admission.Request{
@@ -56,7 +56,7 @@ func (w *world) asked(e, was *corev1.Event, user string) store.Write {
 	if err != nil || q.Write.Name == "" {
 		panic(fmt.Sprintf("admission asks nothing about %+v: %v", e, err))
 	}
-	w.name(q.Write.Group, e.InvolvedObject.Name+" of "+user)
+	w.name(q.Write.GroupKey, e.InvolvedObject.Name+" of "+user)
 	if q.Write.CreateID != 0 { // which is random
 		w.mu.Lock()
 		w.creates++

@@ -41,10 +41,10 @@ const (
 	recommended = "../../manifests/components/recommended-100-nodes/pod-lives.yaml"
 )
 
-// TestPodsThatComeAndGo holds what a wide storm costs etcd under the recommended quota: the tokens of each
+// TestPodChurn holds what a wide storm costs etcd under the recommended quota: the tokens of each
 // reason of each controller, and a few writes of the notices that report the rest. And it holds that nothing
 // is lost.
-func TestPodsThatComeAndGo(t *testing.T) {
+func TestPodChurn(t *testing.T) {
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -74,21 +74,21 @@ func TestPodsThatComeAndGo(t *testing.T) {
 	_, _, err = c.Kubectl(t.Context(), "", "wait", "clustereventquota/pod-lives", "--for=condition=Ready", "--timeout=1m")
 	must(err)
 	must(webhook.Install(t.Context()))
-	inPod(t, client, webhook)
+	exposeAsPod(t, client, webhook)
 	before, err := c.EventWrites(t.Context())
 	must(err)
 
-	play(t, c, kubelet(t, webhook)...)
-	comeAndGo(t, client, func() { must(collector.Pause()) })
+	runKwok(t, c, kubeletFlags(t, webhook)...)
+	createAndDeletePods(t, client, func() { must(collector.Pause()) })
 	must(collector.Resume())
-	asPlugin(t, c, client, program)
+	checkPlugins(t, c, client, program)
 
 	audit, err := cluster.ReadAudit(c.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
 	must(err)
 	// Recorders write in the background, and drop what they have no place for.
 	last, since := int64(0), time.Now()
 	eventually(t, "all Events about the pods", func() (bool, error) {
-		if err := audit.ReadOn(); err != nil {
+		if err := audit.ReadNew(); err != nil {
 			return false, err
 		}
 		if now := audit.Occurrences(); now != last {
@@ -101,7 +101,7 @@ func TestPodsThatComeAndGo(t *testing.T) {
 		return !strings.Contains(log, "Copies of Events are not delivered") || strings.Contains(log, "Copies of Events are delivered again"), nil
 	})
 	must(webhook.Stop())
-	inTheSink(t, collector.Store, audit, webhook.Log())
+	checkDelivery(t, collector.Store, audit, webhook.Log())
 	after, err := c.EventWrites(t.Context())
 	must(err)
 	events, err := client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
@@ -130,9 +130,9 @@ func TestPodsThatComeAndGo(t *testing.T) {
 	}
 }
 
-// inTheSink holds that all of a storm is in the log store or in etcd, or counted as not delivered, as the collector did not answer
+// checkDelivery holds that all of a storm is in the log store or in etcd, or counted as not delivered, as the collector did not answer
 // for a while. What is stored is taken from what was answered, and not from counts in Events or notices.
-func inTheSink(t *testing.T, logs *otel.Store, audit *cluster.Audit, log string) {
+func checkDelivery(t *testing.T, logs *otel.Store, audit *cluster.Audit, log string) {
 	t.Helper()
 	all, repeats := logs.Records()
 	verdicts := map[string]int64{}
@@ -154,12 +154,12 @@ func inTheSink(t *testing.T, logs *otel.Store, audit *cluster.Audit, log string)
 	}
 }
 
-// asKwok is set for the process that is kwok.
-const asKwok = "EVENTQUOTA_AS_KWOK"
+// kwokVariable is set for the process that is kwok.
+const kwokVariable = "EVENTQUOTA_AS_KWOK"
 
 // TestMain makes this program kwok where it is told to: kwok ends its process when its server stops.
 func TestMain(m *testing.M) {
-	if os.Getenv(asKwok) == "" {
+	if os.Getenv(kwokVariable) == "" {
 		os.Exit(m.Run())
 	}
 	go func() {
@@ -178,8 +178,8 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// play lets kwok play the kubelets of all nodes until the test ends.
-func play(t *testing.T, c *cluster.Cluster, more ...string) {
+// runKwok lets kwok play the kubelets of all nodes until the test ends.
+func runKwok(t *testing.T, c *cluster.Cluster, more ...string) {
 	t.Helper()
 	_, kubeconfig, err := c.User("kwok", "system:masters")
 	if err != nil {
@@ -187,7 +187,7 @@ func play(t *testing.T, c *cluster.Cluster, more ...string) {
 	}
 	args := append([]string{"--kubeconfig=" + kubeconfig, "--config=stages.yaml", "--manage-all-nodes", "--node-lease-duration-seconds=0"}, more...)
 	kwok := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...) // it ends with its standard input
-	kwok.Env = append(os.Environ(), asKwok+"=1")
+	kwok.Env = append(os.Environ(), kwokVariable+"=1")
 	log, err := os.Create(filepath.Join(t.TempDir(), "kwok.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -208,8 +208,8 @@ func play(t *testing.T, c *cluster.Cluster, more ...string) {
 	})
 }
 
-// comeAndGo makes nodes, and pods on them, waits until these run, and deletes them. It calls between before they go.
-func comeAndGo(t *testing.T, client kubernetes.Interface, between func()) {
+// createAndDeletePods makes nodes, and pods on them, waits until these run, and deletes them. It calls between before they go.
+func createAndDeletePods(t *testing.T, client kubernetes.Interface, between func()) {
 	t.Helper()
 	for i := range nodes {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}

@@ -23,9 +23,9 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// kubelet makes kwok serve what kubelets do, at a port of loopback. Ports that are forwarded to a pod of the
+// kubeletFlags makes kwok serve what kubelets do, at a port of loopback. Ports that are forwarded to a pod of the
 // webhook lead to the replica.
-func kubelet(t *testing.T, webhook *replica.Replica) (flags []string) {
+func kubeletFlags(t *testing.T, webhook *replica.Replica) (flags []string) {
 	t.Helper()
 	dir := t.TempDir()
 	if _, err := cluster.ServingCertificate(dir, "127.0.0.1"); err != nil {
@@ -53,16 +53,16 @@ spec:
 	}
 }
 
-// inPod makes the API server believe that the replica runs in a pod of the Service, on the first node, and
+// exposeAsPod makes the API server believe that the replica runs in a pod of the Service, on the first node, and
 // that it calls the Service.
-func inPod(t *testing.T, client kubernetes.Interface, webhook *replica.Replica) {
+func exposeAsPod(t *testing.T, client kubernetes.Interface, webhook *replica.Replica) {
 	t.Helper()
 	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var deployment appsv1.Deployment
-	if err := shipped.Find(objects, "Deployment", "eventquota", &deployment); err != nil {
+	if err := shipped.FindInto(objects, "Deployment", "eventquota", &deployment); err != nil {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
@@ -95,9 +95,9 @@ func inPod(t *testing.T, client kubernetes.Interface, webhook *replica.Replica) 
 	}
 }
 
-// asPlugin holds that top and explain work as plugins of kubectl, for a user who has the rights that help
+// checkPlugins holds that top and explain work as plugins of kubectl, for a user who has the rights that help
 // names and no other.
-func asPlugin(t *testing.T, c *cluster.Cluster, client kubernetes.Interface, program string) {
+func checkPlugins(t *testing.T, c *cluster.Cluster, client kubernetes.Interface, program string) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -125,7 +125,7 @@ func asPlugin(t *testing.T, c *cluster.Cluster, client kubernetes.Interface, pro
 	if _, err := ask("top", "--interval", "0"); err == nil || !strings.Contains(err.Error(), `cannot list resource "validatingwebhookconfigurations"`) {
 		t.Errorf("without any right: %v, want the first that is missing", err)
 	}
-	grant(t, client)
+	grantRights(t, client)
 	var out string
 	for began := time.Now(); ; { // the API server learns of rights a moment later
 		if out, err = ask("top", "--interval", "0", "--by", "namespace", "-o", "json"); err == nil {
@@ -163,8 +163,8 @@ func asPlugin(t *testing.T, c *cluster.Cluster, client kubernetes.Interface, pro
 	t.Error("no Event about a pod is stored")
 }
 
-// grant gives the operator the rights that the help of top and explain names.
-func grant(t *testing.T, client kubernetes.Interface) {
+// grantRights gives the operator the rights that the help of top and explain names.
+func grantRights(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	operator := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "operator"}}
 	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {

@@ -34,12 +34,12 @@ func newTerminal(t *testing.T, width, height int, command string) *terminal {
 	}
 	term := &terminal{t: t, socket: filepath.Join(t.TempDir(), "tmux"), height: height}
 	t.Cleanup(func() { _ = exec.Command("tmux", "-S", term.socket, "kill-server").Run() })
-	term.do("new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), command)
+	term.tmux("new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), command)
 	return term
 }
 
-// do gives tmux a command. Its answer is what that prints.
-func (term *terminal) do(args ...string) string {
+// tmux gives tmux a command. Its answer is what that prints.
+func (term *terminal) tmux(args ...string) string {
 	term.t.Helper()
 	cmd := exec.CommandContext(term.t.Context(), "tmux", append([]string{"-u", "-f", "/dev/null", "-S", term.socket}, args...)...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TERM=xterm-256color")
@@ -51,20 +51,20 @@ func (term *terminal) do(args ...string) string {
 }
 
 // press types keys, by the names that tmux has for them.
-func (term *terminal) press(keys ...string) { term.do(append([]string{"send-keys"}, keys...)...) }
+func (term *terminal) press(keys ...string) { term.tmux(append([]string{"send-keys"}, keys...)...) }
 
 // resize changes the size of the terminal.
 func (term *terminal) resize(width, height int) {
 	term.t.Helper()
 	term.height = height
-	term.do("resize-window", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height))
+	term.tmux("resize-window", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height))
 }
 
-// shows waits until the screen is drawn from its first line to its last, with all of some texts, and returns it.
-func (term *terminal) shows(texts ...string) (screen string) {
+// waitForText waits until the screen is drawn from its first line to its last, with all of some texts, and returns it.
+func (term *terminal) waitForText(texts ...string) (screen string) {
 	term.t.Helper()
 	eventually(term.t, fmt.Sprintf("the screen has %q", texts), func() (bool, string) {
-		screen = term.do("capture-pane", "-p")
+		screen = term.tmux("capture-pane", "-p")
 		lines := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
 		last := lines[len(lines)-1]
 		if len(lines) != term.height || !strings.HasPrefix(lines[0], "eventquota top") || !strings.HasPrefix(last, "↑↓ move") && !strings.HasPrefix(last, "esc back") {
@@ -80,8 +80,8 @@ func (term *terminal) shows(texts ...string) (screen string) {
 	return screen
 }
 
-// names are as bad as clients can write them; each begins with a letter that tells it.
-func names() []string {
+// hostileNames are as bad as clients can write them; each begins with a letter that tells it.
+func hostileNames() []string {
 	return []string{
 		"A\x1b[2J\x1b[31m\x1b]0;owned\a", "B\u202edne", "C" + strings.Repeat("世界", 40), "D" + strings.Repeat("d", 252),
 		"Eمرحبا-שלום", "Fe" + strings.Repeat("\u0301", 60), "G👩‍👩‍👧‍👦\r\n\t\vx", "noisy-operator",
@@ -96,7 +96,7 @@ func flood(t *testing.T, client kubernetes.Interface) {
 	var writers sync.WaitGroup
 	writers.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
-			for i, name := range names() {
+			for i, name := range hostileNames() {
 				if _, err := write(ctx, client, "storm", name, fmt.Sprintf("web-%d-%d", i, n%20), n); err != nil && ctx.Err() == nil {
 					t.Errorf("%q cannot write: %v", name, err)
 					return
@@ -114,8 +114,8 @@ func flood(t *testing.T, client kubernetes.Interface) {
 	t.Cleanup(func() { end(); writers.Wait() })
 }
 
-// TestTheScreenInATerminal goes through the screen of a real storm, in a real terminal of two sizes.
-func TestTheScreenInATerminal(t *testing.T) {
+// TestScreenInTerminal goes through the screen of a real storm, in a real terminal of two sizes.
+func TestScreenInTerminal(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	admin, err := kubernetes.NewForConfig(c.Config)
 	must(t, err)
@@ -129,56 +129,56 @@ func TestTheScreenInATerminal(t *testing.T) {
 	must(t, err)
 	command := fmt.Sprintf("HOME=%s %s top --by namespace --kubeconfig %s --endpoint %s", t.TempDir(), program(), kubeconfig, strings.TrimSuffix(webhook.MetricsURL, "/metrics"))
 	term := newTerminal(t, 80, 24, command)
-	t.Logf("namespaces at 80x24:\n%s", term.shows("all namespaces", "1 replica ", "> ", "storm", "quiet", "1 bucket of a quota refuses", "merged ", "dropped 1"))
+	t.Logf("namespaces at 80x24:\n%s", term.waitForText("all namespaces", "1 replica ", "> ", "storm", "quiet", "1 bucket of a quota refuses", "merged ", "dropped 1"))
 	term.press("Enter")
-	screen := term.shows("in storm", "noisy-operator", `"A\x1b[2J`, `"B\u202edne"`, "D"+strings.Repeat("d", 15), "C世界")
+	screen := term.waitForText("in storm", "noisy-operator", `"A\x1b[2J`, `"B\u202edne"`, "D"+strings.Repeat("d", 15), "C世界")
 	for line := range strings.SplitSeq(screen, "\n") {
 		if utf8.RuneCountInString(line) > 80+2*2*60 || strings.Contains(line, "owned") && !strings.Contains(line, `\a`) && !strings.HasSuffix(line, "…") {
 			t.Errorf("a name breaks the layout: %q", line)
 		}
 	}
 	t.Logf("sources at 80x24:\n%s", screen)
-	for range len(names()) {
-		if strings.Contains(chosen(term.do("capture-pane", "-p")), "noisy-operator") {
+	for range len(hostileNames()) {
+		if strings.Contains(chosenLine(term.tmux("capture-pane", "-p")), "noisy-operator") {
 			break
 		}
 		term.press("Down")
 		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the screen draws at most 60 times a second
 	}
 	term.resize(200, 50)
-	t.Logf("sources at 200x50:\n%s", term.shows("noisy-operator", "IN/s▾", "a second"))
+	t.Logf("sources at 200x50:\n%s", term.waitForText("noisy-operator", "IN/s▾", "a second"))
 	term.press("Enter")
-	t.Logf("objects at 200x50:\n%s", term.shows("in storm > noisy-operator", "Pod storm/web-"))
+	t.Logf("objects at 200x50:\n%s", term.waitForText("in storm > noisy-operator", "Pod storm/web-"))
 	term.press("BSpace", "BSpace", "Down") // a terminal takes two escapes for one other key
-	term.shows("> ", "quiet")
+	term.waitForText("> ", "quiet")
 	term.press("Enter")
-	term.shows("in quiet", "quiet-operator")
+	term.waitForText("in quiet", "quiet-operator")
 	term.press("Enter")
-	term.shows("in quiet > quiet-operator", "Pod quiet/one")
+	term.waitForText("in quiet > quiet-operator", "Pod quiet/one")
 	term.press("Enter")
-	t.Logf("an object is explained at 200x50:\n%s", term.shows("Pod quiet/one, by store memory at", "quiet-operator", "Started"))
+	t.Logf("an object is explained at 200x50:\n%s", term.waitForText("Pod quiet/one, by store memory at", "quiet-operator", "Started"))
 	term.press("BSpace", "BSpace", "BSpace")
-	term.shows("all namespaces", "NAMESPACE")
+	term.waitForText("all namespaces", "NAMESPACE")
 	term.press("6")
-	t.Logf("quotas at 200x50:\n%s", term.shows("namespace of storm: ClusterEventQuota few", "refuses", "1/5"))
+	t.Logf("quotas at 200x50:\n%s", term.waitForText("namespace of storm: ClusterEventQuota few", "refuses", "1/5"))
 	term.resize(80, 24)
-	t.Logf("quotas at 80x24:\n%s", term.shows("namespace of storm: ClusterEv"))
+	t.Logf("quotas at 80x24:\n%s", term.waitForText("namespace of storm: ClusterEv"))
 
 	brake := func() error {
 		_, _, err := c.Kubectl(t.Context(), "", "get", "clustereventpolicy", "emergency-brake")
 		return err
 	}
 	term.press("b")
-	t.Logf("the brake's question at 80x24:\n%s", term.shows("kind: ClusterEventPolicy", "action: Drop", "tier: Admin", "kubectl delete clustereventpolicies emergency-brake", "Type brake and press enter"))
+	t.Logf("the brake's question at 80x24:\n%s", term.waitForText("kind: ClusterEventPolicy", "action: Drop", "tier: Admin", "kubectl delete clustereventpolicies emergency-brake", "Type brake and press enter"))
 	term.press("y", "Enter")
-	term.shows("6 quotas")
+	term.waitForText("6 quotas")
 	if brake() == nil {
 		t.Error("the brake is pulled without a yes")
 	}
 	term.press("b")
-	term.shows("Type brake and press enter")
+	term.waitForText("Type brake and press enter")
 	term.press("b", "r", "a", "k", "e", "Enter")
-	term.shows("The emergency brake is pulled")
+	term.waitForText("The emergency brake is pulled")
 	must(t, brake())
 	policies, err := admin.RESTClient().Get().AbsPath("/apis/eventquota.io/v1alpha1/clustereventpolicies/emergency-brake").DoRaw(t.Context())
 	must(t, err)
@@ -190,18 +190,18 @@ func TestTheScreenInATerminal(t *testing.T) {
 		return !stored, fmt.Sprint(err)
 	})
 	term.press("Escape")
-	term.shows("6 quotas")
+	term.waitForText("6 quotas")
 	term.press("b")
-	term.shows("Type release and press enter", "kubectl delete clustereventpolicies emergency-brake")
+	term.waitForText("Type release and press enter", "kubectl delete clustereventpolicies emergency-brake")
 	term.press("r", "e", "l", "e", "a", "s", "e", "Enter")
-	term.shows("The emergency brake is released")
+	term.waitForText("The emergency brake is released")
 	if brake() == nil {
 		t.Error("the brake is not released")
 	}
 	term.press("Escape")
-	term.shows("6 quotas")
+	term.waitForText("6 quotas")
 	webhook.Kill()
-	t.Logf("after its replica has ended at 80x24:\n%s", term.shows("No answer, asking again"))
+	t.Logf("after its replica has ended at 80x24:\n%s", term.waitForText("No answer, asking again"))
 	term.press("q")
 	eventually(t, "the screen ends", func() (bool, string) {
 		out, err := exec.CommandContext(t.Context(), "tmux", "-S", term.socket, "list-sessions").CombinedOutput()
@@ -209,8 +209,8 @@ func TestTheScreenInATerminal(t *testing.T) {
 	})
 }
 
-// chosen is the line that is chosen.
-func chosen(screen string) string {
+// chosenLine is the line that is chosen.
+func chosenLine(screen string) string {
 	for line := range strings.SplitSeq(screen, "\n") {
 		if strings.HasPrefix(line, "> ") {
 			return line

@@ -27,10 +27,10 @@ import (
 
 const tenant = "tenant-of-shop"
 
-// TestATenantSeesItsOwnNamespaceOnly holds it on a real API server, with the roles that are shipped, for a user with the
+// TestTenantSeesOwnNamespaceOnly holds it on a real API server, with the roles that are shipped, for a user with the
 // rights that docs/operations.md gives: what top shows, and what the way there opens to one who goes further.
-func TestATenantSeesItsOwnNamespaceOnly(t *testing.T) {
-	if !cluster.Isolated(t) {
+func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
+	if !cluster.RunIsolated(t) {
 		return
 	}
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true, Services: true})
@@ -45,7 +45,7 @@ func TestATenantSeesItsOwnNamespaceOnly(t *testing.T) {
 		set.Close()
 	})
 	must(t, set.Install(t.Context()))
-	inPod(t, admin)
+	exposeAsPod(t, admin)
 	apply(t, c, admin, "shop", "secret-ops")
 	for namespace, source := range map[string]string{"shop": "shop-controller", "secret-ops": "ops-controller"} {
 		for n := range 8 {
@@ -64,7 +64,7 @@ func TestATenantSeesItsOwnNamespaceOnly(t *testing.T) {
 	if out, err := top("-n", "shop"); err == nil || !strings.Contains(out, "forbidden") {
 		t.Errorf("without any right it is answered %q", out)
 	}
-	grant(t, admin)
+	grantTenantRights(t, admin)
 	var out string
 	eventually(t, "a tenant with all rights sees its namespace", func() (bool, string) {
 		out, err = top("-n", "shop", "--by", "object")
@@ -91,18 +91,18 @@ func TestATenantSeesItsOwnNamespaceOnly(t *testing.T) {
 			t.Errorf("top %v is answered %q", args, out)
 		}
 	}
-	pageOfATenant(t, kubeconfig)
-	goFurther(t, config)
+	checkTenantPage(t, kubeconfig)
+	checkNoFurtherAccess(t, config)
 }
 
-// inPod makes the endpoint of the Service a pod's: the API server's proxy leads to no other.
-func inPod(t *testing.T, admin kubernetes.Interface) {
+// exposeAsPod makes the endpoint of the Service a pod's: the API server's proxy leads to no other.
+func exposeAsPod(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
 	pods, slices := admin.CoreV1().Pods(cluster.ServiceNamespace), admin.DiscoveryV1().EndpointSlices(cluster.ServiceNamespace)
 	objects, err := shipped.Objects(shipped.Base)
 	must(t, err)
 	var deployment appsv1.Deployment
-	must(t, shipped.Find(objects, "Deployment", "eventquota", &deployment))
+	must(t, shipped.FindInto(objects, "Deployment", "eventquota", &deployment))
 	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
 	pod.Name, pod.Spec.NodeName = "eventquota-0", "node-0"
 	pod, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
@@ -117,9 +117,9 @@ func inPod(t *testing.T, admin kubernetes.Interface) {
 	must(t, err)
 }
 
-// grant gives what docs/operations.md says: a service account that may see the namespace, and to the tenant tokens of it and
+// grantTenantRights gives what docs/operations.md says: a service account that may see the namespace, and to the tenant tokens of it and
 // the way to eventquota.
-func grant(t *testing.T, admin kubernetes.Interface) {
+func grantTenantRights(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
 	account := metav1.ObjectMeta{Name: "eventquota-viewer"}
 	_, err := admin.CoreV1().ServiceAccounts("shop").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: account}, metav1.CreateOptions{})
@@ -139,8 +139,8 @@ func grant(t *testing.T, admin kubernetes.Interface) {
 	bind(cluster.ServiceNamespace, "tenants", "Role", "eventquota-viewer", user)
 }
 
-// goFurther tries what the tenant's way and token are not for.
-func goFurther(t *testing.T, config *rest.Config) {
+// checkNoFurtherAccess tries what the tenant's way and token are not for.
+func checkNoFurtherAccess(t *testing.T, config *rest.Config) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)

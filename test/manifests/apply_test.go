@@ -16,27 +16,27 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// TestEveryOverlayIsTaken asks one API server, which has none of eventquota's kinds at first.
-func TestEveryOverlayIsTaken(t *testing.T) { //nolint:tparallel // its parts follow one another
+// TestOverlaysApply asks one API server, which has none of eventquota's kinds at first.
+func TestOverlaysApply(t *testing.T) { //nolint:tparallel // its parts follow one another
 	t.Parallel()
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	admin, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("no Event is stored that is too large", (&sizes{admin}).bounded(c)) // before webhooks are installed that nobody serves
-	t.Run("kubectl installs in three commands", func(t *testing.T) { installs(t, c, "single-replica") })
-	t.Run("each is taken over the one before", func(t *testing.T) { eachIsTaken(t, c, admin) })
-	t.Run("a field that is unknown is refused", func(t *testing.T) { unknownIsRefused(t, c) })
-	t.Run("the quotas of each and of each size are accepted", func(t *testing.T) { quotasAreAccepted(t, c) })
-	t.Run("an overlay of a user's keeps its changes", func(t *testing.T) { anOverlayKeepsItsChanges(t, c, admin) })
-	t.Run("two who apply do not fight", func(t *testing.T) { appliersDoNotFight(t, c, admin) })
-	t.Run("an uninstall leaves no priority level", func(t *testing.T) { anUninstallLeavesNoPriorityLevel(t, c, admin) })
+	t.Run("no Event is stored that is too large", (&sizePolicyRig{admin}).testBounds(c)) // before webhooks are installed that nobody serves
+	t.Run("kubectl installs in three commands", func(t *testing.T) { checkInstall(t, c, "single-replica") })
+	t.Run("each is taken over the one before", func(t *testing.T) { checkOverlaysApply(t, c, admin) })
+	t.Run("a field that is unknown is refused", func(t *testing.T) { checkUnknownFieldIsRefused(t, c) })
+	t.Run("the quotas of each and of each size are accepted", func(t *testing.T) { checkQuotasAreAccepted(t, c) })
+	t.Run("an overlay of a user's keeps its changes", func(t *testing.T) { checkOverlayKeepsChanges(t, c, admin) })
+	t.Run("two who apply do not fight", func(t *testing.T) { checkNoApplyConflicts(t, c, admin) })
+	t.Run("an uninstall leaves no priority level", func(t *testing.T) { checkUninstallRemovesPriorityLevels(t, c, admin) })
 }
 
-// installs runs the commands of the documentation, with more flags, on an API server that has none of eventquota's kinds.
+// checkInstall runs the commands of the documentation, with more flags, on an API server that has none of eventquota's kinds.
 // The definitions go first: kubectl looks up the kinds of all objects before it applies any.
-func installs(t *testing.T, c *cluster.Cluster, overlay string, flags ...string) {
+func checkInstall(t *testing.T, c *cluster.Cluster, overlay string, flags ...string) {
 	t.Helper()
 	const definitions = "../../manifests/crds"
 	overlay = "../../manifests/overlays/" + overlay
@@ -56,10 +56,10 @@ func installs(t *testing.T, c *cluster.Cluster, overlay string, flags ...string)
 	}
 }
 
-// eachIsTaken applies overlays one over the other, as anyone who changes from one to the other does. No field may be
+// checkOverlaysApply applies overlays one over the other, as anyone who changes from one to the other does. No field may be
 // unknown, and the pods of every Deployment must be admitted. The kinds of cert-manager are for test/certmanager, which
 // installs them.
-func eachIsTaken(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
+func checkOverlaysApply(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
 	t.Helper()
 	for path, objects := range overlays(t) {
 		t.Run(path, func(t *testing.T) {
@@ -71,15 +71,15 @@ func eachIsTaken(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
 			}
 			for _, o := range objects {
 				if o.GetKind() == "Deployment" {
-					admits(t, admin, find[appsv1.Deployment](t, objects, "Deployment", o.GetName()))
+					checkPodSecurity(t, admin, find[appsv1.Deployment](t, objects, "Deployment", o.GetName()))
 				}
 			}
 		})
 	}
 }
 
-// unknownIsRefused shows that eachIsTaken would see a field that is unknown.
-func unknownIsRefused(t *testing.T, c *cluster.Cluster) {
+// checkUnknownFieldIsRefused shows that checkOverlaysApply would see a field that is unknown.
+func checkUnknownFieldIsRefused(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
@@ -96,9 +96,9 @@ func unknownIsRefused(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// admits creates a pod of the Deployment as a dry run, as its controller would, and the
+// checkPodSecurity creates a pod of the Deployment as a dry run, as its controller would, and the
 // same as root, which the namespace must not admit.
-func admits(t *testing.T, admin kubernetes.Interface, d *appsv1.Deployment) {
+func checkPodSecurity(t *testing.T, admin kubernetes.Interface, d *appsv1.Deployment) {
 	t.Helper()
 	create := func(spec *corev1.PodSpec) error {
 		_, err := admin.CoreV1().Pods(d.Namespace).Create(t.Context(), &corev1.Pod{

@@ -22,7 +22,7 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-func notOwnNamespace() *metav1.LabelSelector {
+func otherNamespaces() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{cluster.ServiceNamespace},
 	}}}
@@ -32,7 +32,7 @@ func notOwnNamespace() *metav1.LabelSelector {
 func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
 	t.Helper()
 	obj := new(T)
-	if err := shipped.Find(objects, kind, name, obj); err != nil {
+	if err := shipped.FindInto(objects, kind, name, obj); err != nil {
 		t.Fatal(err)
 	}
 	return obj
@@ -58,9 +58,9 @@ func flags(t *testing.T, objects []*unstructured.Unstructured, container *corev1
 	return args
 }
 
-// TestTheProgramTakesTheFlagsOfEveryDeployment starts it far enough to check them. It ends
+// TestProgramAcceptsDeploymentFlags starts it far enough to check them. It ends
 // at the next thing that it does, to read its kubeconfig.
-func TestTheProgramTakesTheFlagsOfEveryDeployment(t *testing.T) {
+func TestProgramAcceptsDeploymentFlags(t *testing.T) {
 	t.Parallel()
 	program, err := replica.Build(t.Context())
 	if err != nil {
@@ -83,7 +83,7 @@ func TestTheProgramTakesTheFlagsOfEveryDeployment(t *testing.T) {
 	}
 }
 
-func TestAReplicaMayWriteAllThatItOwesBeforeItIsKilled(t *testing.T) {
+func TestGracePeriodCoversDrain(t *testing.T) {
 	for path, objects := range overlays(t) {
 		pod := find[appsv1.Deployment](t, objects, "Deployment", "eventquota").Spec.Template.Spec
 		var takes time.Duration
@@ -105,7 +105,7 @@ func TestAReplicaMayWriteAllThatItOwesBeforeItIsKilled(t *testing.T) {
 	}
 }
 
-func TestARolloutTakesNoReplicaAway(t *testing.T) {
+func TestRolloutKeepsReplicaCount(t *testing.T) {
 	for path, objects := range overlays(t) {
 		spec := find[appsv1.Deployment](t, objects, "Deployment", "eventquota").Spec
 		zero, one := intstr.FromInt32(0), intstr.FromInt32(1)
@@ -113,7 +113,7 @@ func TestARolloutTakesNoReplicaAway(t *testing.T) {
 			t.Errorf("%s: rolls out by %+v", path, u)
 		}
 		var budget policyv1.PodDisruptionBudget
-		err := shipped.Find(objects, "PodDisruptionBudget", "eventquota", &budget)
+		err := shipped.FindInto(objects, "PodDisruptionBudget", "eventquota", &budget)
 		if several := *spec.Replicas > 1; several != (err == nil) {
 			t.Errorf("%s: several replicas: %t, disruption budget: %v", path, several, err)
 		}
@@ -133,7 +133,7 @@ func TestARolloutTakesNoReplicaAway(t *testing.T) {
 	}
 }
 
-func TestImagesHaveATagAndMemoryALimit(t *testing.T) {
+func TestImagesAreTaggedAndMemoryIsLimited(t *testing.T) {
 	for path, objects := range overlays(t) {
 		for _, o := range objects {
 			if o.GetKind() != "Deployment" {

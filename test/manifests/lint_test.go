@@ -37,7 +37,7 @@ func overlays(t *testing.T) map[string][]*unstructured.Unstructured {
 }
 
 // A caBundle that is committed would be put back by anyone who applies again. Of CRDs, the field may stand in a schema.
-func TestEveryObjectSaysWhatItBelongsToAndNoCABundle(t *testing.T) {
+func TestObjectsAreLabelledWithoutCABundle(t *testing.T) {
 	for path, objects := range overlays(t) {
 		for _, o := range objects {
 			labels := o.GetLabels()
@@ -60,9 +60,9 @@ func TestEveryObjectSaysWhatItBelongsToAndNoCABundle(t *testing.T) {
 	}
 }
 
-// TestEveryOverlayAppliesThePoliciesThatSamplesRunUnder holds the set of simulate --sample to what overlays apply. That the
+// TestOverlaysApplySamplePolicies holds the set of simulate --sample to what overlays apply. That the
 // chart creates the same is a test of the chart's.
-func TestEveryOverlayAppliesThePoliciesThatSamplesRunUnder(t *testing.T) {
+func TestOverlaysApplySamplePolicies(t *testing.T) {
 	documents, err := manifests.Policies()
 	if err != nil || len(documents) == 0 {
 		t.Fatalf("%d policies, error %v", len(documents), err)
@@ -97,9 +97,9 @@ func asJSON(t *testing.T, v any) string {
 	return string(content)
 }
 
-// TestWhichWebhooksAreConfigured holds the webhook configurations to a list that is read
+// TestWebhookConfigurations holds the webhook configurations to a list that is read
 // by people: each field of theirs has been weighed.
-func TestWhichWebhooksAreConfigured(t *testing.T) {
+func TestWebhookConfigurations(t *testing.T) {
 	mutate := describe(cluster.MutatingWebhook, "/mutate", "CREATE")
 	validate := describe(cluster.ValidatingWebhook, "/validate", "UPDATE")
 	for path, objects := range overlays(t) {
@@ -120,7 +120,7 @@ func TestWhichWebhooksAreConfigured(t *testing.T) {
 			if !strings.HasSuffix(o.GetKind(), "WebhookConfiguration") {
 				continue
 			}
-			if err := shipped.Find(objects, o.GetKind(), o.GetName(), &configuration); err != nil {
+			if err := shipped.FindInto(objects, o.GetKind(), o.GetName(), &configuration); err != nil {
 				t.Fatal(err)
 			}
 			if configuration.Name != configuration.Webhooks[0].Name {
@@ -134,7 +134,7 @@ func TestWhichWebhooksAreConfigured(t *testing.T) {
 	}
 }
 
-func TestAReleaseHasOneVersion(t *testing.T) {
+func TestReleaseHasOneVersion(t *testing.T) {
 	paths, err := shipped.Overlays()
 	if err != nil {
 		t.Fatal(err)
@@ -183,6 +183,6 @@ func describe(name, path string, operations ...admissionregistrationv1.Operation
 		APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"events"},
 		Scope: new(admissionregistrationv1.NamespacedScope),
 	}
-	hook.NamespaceSelector = notOwnNamespace()
+	hook.NamespaceSelector = otherNamespaces()
 	return hook
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// live lets a replica do all that it ever does at the API server, from its start to its end: it leads, issues its
+// exerciseReplica lets a replica do all that it ever does at the API server, from its start to its end: it leads, issues its
 // certificate, knows and reports on policies and quotas, merges and drops.
-func live(t *testing.T, c *cluster.Cluster) {
+func exerciseReplica(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()

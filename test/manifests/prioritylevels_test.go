@@ -17,8 +17,8 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// ours begins the names of all objects of API priority and fairness that are shipped.
-func ours(name string) bool {
+// isShipped begins the names of all objects of API priority and fairness that are shipped.
+func isShipped(name string) bool {
 	return strings.HasPrefix(name, "events") || strings.HasPrefix(name, "eventquota")
 }
 
@@ -37,9 +37,9 @@ func flowControl(t *testing.T, overlay string) (objects []*unstructured.Unstruct
 	return objects
 }
 
-// TestEveryOverlayHasThePriorityLevels, with nothing that makes the API server take them for its own: it deletes what it
+// TestOverlaysHavePriorityLevels, with nothing that makes the API server take them for its own: it deletes what it
 // does not know.
-func TestEveryOverlayHasThePriorityLevels(t *testing.T) {
+func TestOverlaysHavePriorityLevels(t *testing.T) {
 	overlays, err := shipped.Overlays()
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestEveryOverlayHasThePriorityLevels(t *testing.T) {
 		var names []string
 		for _, o := range flowControl(t, overlay) {
 			names = append(names, o.GetKind()+" "+o.GetName())
-			if _, its := o.GetAnnotations()[flowcontrolv1.AutoUpdateAnnotationKey]; its || !ours(o.GetName()) {
+			if _, its := o.GetAnnotations()[flowcontrolv1.AutoUpdateAnnotationKey]; its || !isShipped(o.GetName()) {
 				t.Errorf("%s: %s %s has annotations %v", overlay, o.GetKind(), o.GetName(), o.GetAnnotations())
 			}
 		}
@@ -58,9 +58,9 @@ func TestEveryOverlayHasThePriorityLevels(t *testing.T) {
 	}
 }
 
-// appliersDoNotFight has kubectl and another tool apply the same objects in turn, without force: there is no conflict, and once both
+// checkNoApplyConflicts has kubectl and another tool apply the same objects in turn, without force: there is no conflict, and once both
 // have, nothing changes any more.
-func appliersDoNotFight(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
+func checkNoApplyConflicts(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
 	t.Helper()
 	objects := flowControl(t, "overlays/single-replica")
 	both := func() (versions []string) {
@@ -74,7 +74,7 @@ func appliersDoNotFight(t *testing.T, c *cluster.Cluster, admin kubernetes.Inter
 			t.Fatal(err)
 		}
 		for i := range levels.Items {
-			if ours(levels.Items[i].Name) {
+			if isShipped(levels.Items[i].Name) {
 				versions = append(versions, levels.Items[i].Name+" "+levels.Items[i].ResourceVersion)
 			}
 		}
@@ -86,8 +86,8 @@ func appliersDoNotFight(t *testing.T, c *cluster.Cluster, admin kubernetes.Inter
 	}
 }
 
-// anOverlayKeepsItsChanges applies an overlay of a user's that changes the shares of a level, and once more, as an upgrade does.
-func anOverlayKeepsItsChanges(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
+// checkOverlayKeepsChanges applies an overlay of a user's that changes the shares of a level, and once more, as an upgrade does.
+func checkOverlayKeepsChanges(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
 	t.Helper()
 	manifests, err := filepath.Abs("../../manifests")
 	if err != nil {
@@ -126,8 +126,8 @@ patches:
 	}
 }
 
-// anUninstallLeavesNoPriorityLevel deletes an overlay as the documentation says. No controller runs that ends the namespace.
-func anUninstallLeavesNoPriorityLevel(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
+// checkUninstallRemovesPriorityLevels deletes an overlay as the documentation says. No controller runs that ends the namespace.
+func checkUninstallRemovesPriorityLevels(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
 	t.Helper()
 	if _, _, err := c.Kubectl(t.Context(), "", "delete", "--ignore-not-found", "--wait=false", "-k", "../../manifests/overlays/single-replica"); err != nil {
 		t.Fatal(err)

@@ -18,9 +18,9 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// quotasAreAccepted applies the ceiling of each overlay and the recommended quotas on top of it, and compiles what the API
+// checkQuotasAreAccepted applies the ceiling of each overlay and the recommended quotas on top of it, and compiles what the API
 // server stored. Nothing but quotas may change by these components.
-func quotasAreAccepted(t *testing.T, c *cluster.Cluster) {
+func checkQuotasAreAccepted(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	components, err := fs.Glob(manifests.Files(), "components/recommended-*-nodes")
 	if err != nil || len(components) != 3 {
@@ -59,7 +59,7 @@ func quotasAreAccepted(t *testing.T, c *cluster.Cluster) {
 						continue
 					}
 					names = append(names, o.GetName())
-					accepts(t, api, compiler, o)
+					compileStored(t, api, compiler, o)
 				}
 				slices.Sort(names)
 				if diff := cmp.Diff(want, names); diff != "" {
@@ -70,8 +70,8 @@ func quotasAreAccepted(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// accepts compiles a quota as it is stored, with the defaults of the API server.
-func accepts(t *testing.T, api client.Client, compiler *policy.Compiler, o *unstructured.Unstructured) {
+// compileStored compiles a quota as it is stored, with the defaults of the API server.
+func compileStored(t *testing.T, api client.Client, compiler *policy.Compiler, o *unstructured.Unstructured) {
 	t.Helper()
 	stored := o.DeepCopy()
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(o), stored); err != nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// within bounds what the webhook or the API server does by itself in some seconds.
-const within = time.Minute
+// waitTimeout bounds what the webhook or the API server does by itself in some seconds.
+const waitTimeout = time.Minute
 
-// TestEveryRightIsNeededAndNoOther installs by server-side apply and runs the webhook as the overlay self-signed installs it,
+// TestRightsAreMinimal installs by server-side apply and runs the webhook as the overlay self-signed installs it,
 // through all that it ever asks the API server for, as the audit log tells. Each request
 // must have been allowed, and each right must have been needed: without it the API server
 // refuses a request that was made.
-func TestEveryRightIsNeededAndNoOther(t *testing.T) { //nolint:tparallel // rights are taken away one after the other
+func TestRightsAreMinimal(t *testing.T) { //nolint:tparallel // rights are taken away one after the other
 	t.Parallel() // it mostly waits for elections
-	if !cluster.Isolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
+	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
 	}
 	c := cluster.ForTest(t, cluster.Options{Services: true, APIServerFlags: map[string]string{
@@ -34,8 +34,8 @@ func TestEveryRightIsNeededAndNoOther(t *testing.T) { //nolint:tparallel // righ
 		"feature-gates": "WatchList=false",
 	}})
 	objects := overlays(t)["overlays/self-signed"]
-	installs(t, c, "self-signed", "--server-side")
-	live(t, c)
+	checkInstall(t, c, "self-signed", "--server-side")
+	exerciseReplica(t, c)
 
 	rights, made := rightsOf(t, objects), requests(t, c.AuditLog)
 	for _, q := range made {
@@ -53,14 +53,14 @@ func TestEveryRightIsNeededAndNoOther(t *testing.T) { //nolint:tparallel // righ
 	}
 	for _, r := range rights {
 		t.Run(r.String(), func(t *testing.T) {
-			need := needing(rights, r, made)
+			need := requestsNeeding(rights, r, made)
 			if len(need) == 0 {
 				t.Fatal("nothing needs it")
 			}
 			setRules(t, admin, r, rulesOf(rights, r.role, r))
-			await(t, admin, need[0], false)
+			waitAllowed(t, admin, need[0], false)
 			setRules(t, admin, r, rulesOf(rights, r.role, right{}))
-			await(t, admin, need[0], true)
+			waitAllowed(t, admin, need[0], true)
 		})
 	}
 }
@@ -81,8 +81,8 @@ func setRules(t *testing.T, admin kubernetes.Interface, r right, rules []rbacv1.
 	}
 }
 
-// await waits until the API server allows the webhook a request, or refuses it.
-func await(t *testing.T, admin kubernetes.Interface, q request, allowed bool) {
+// waitAllowed waits until the API server allows the webhook a request, or refuses it.
+func waitAllowed(t *testing.T, admin kubernetes.Interface, q request, allowed bool) {
 	t.Helper()
 	resource, subresource, _ := strings.Cut(q.resource, "/")
 	name := q.name
@@ -105,7 +105,7 @@ func await(t *testing.T, admin kubernetes.Interface, q request, allowed bool) {
 // eventually waits until check holds. Of one that fails the test ends.
 func eventually(t *testing.T, what string, check wait.ConditionWithContextFunc) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, within, true, check); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, waitTimeout, true, check); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }

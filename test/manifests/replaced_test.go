@@ -13,7 +13,7 @@ import (
 
 // What is shipped comes after what anyone writes: a quota by the defaults, whose limits have the same names, replaces limits that are
 // shipped, and is not replaced by them.
-func TestNothingThatIsShippedReplacesALimit(t *testing.T) {
+func TestShippedQuotasReplaceNoLimits(t *testing.T) {
 	t.Parallel()
 	compiler, err := policy.NewCompiler()
 	if err != nil {

@@ -86,8 +86,8 @@ func rulesOf(rights []right, role string, without right) (rules []rbacv1.PolicyR
 	return rules
 }
 
-// needing are the requests that one right alone allows.
-func needing(rights []right, r right, requests []request) (need []request) {
+// requestsNeeding are the requests that one right alone allows.
+func requestsNeeding(rights []right, r right, requests []request) (need []request) {
 	for _, q := range requests {
 		others := slices.ContainsFunc(rights, func(other right) bool { return other != r && other.allows(q) })
 		if r.allows(q) && !others {

@@ -14,11 +14,11 @@ const (
 	recommended = "../../manifests/components/recommended-%d-nodes/pod-lives.yaml"
 )
 
-// sampled runs simulate on a sample under the recommended quota of a size, and under the ceiling alone.
-func sampled(t *testing.T, nodes int, flags ...string) (under, alone sampledRun) {
+// simulateSample runs simulate on a sample under the recommended quota of a size, and under the ceiling alone.
+func simulateSample(t *testing.T, nodes int, flags ...string) (under, alone sampledRun) {
 	t.Helper()
 	args := append([]string{"simulate", "-o", "json", "--policies", fmt.Sprintf(recommended, nodes) + "," + ceiling, "--compare", ceiling}, flags...)
-	out, errs, err := cli.Run(t, cli.Under(simulate.Command()), nil, args...)
+	out, errs, err := cli.Run(t, cli.WithRoot(simulate.Command()), nil, args...)
 	if err != nil {
 		t.Fatal(err, errs)
 	}
@@ -48,12 +48,12 @@ func (r *sampledRun) dropped() (n int) {
 	return n
 }
 
-func TestQuietClustersNeverMeetWhatIsShipped(t *testing.T) {
+func TestShippedQuotasAdmitQuietClusters(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{100, 1000, 5000} {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
 			t.Parallel()
-			under, alone := sampled(t, nodes, "--sample=quiet", fmt.Sprint("--sample-nodes=", nodes))
+			under, alone := simulateSample(t, nodes, "--sample=quiet", fmt.Sprint("--sample-nodes=", nodes))
 			if under.EtcdWrites.Before < nodes || under.dropped() > 0 || alone.dropped() > 0 {
 				t.Errorf("of %d writes the recommended quota refuses %d and the ceiling %d, want none", under.EtcdWrites.Before, under.dropped(), alone.dropped())
 			}
@@ -61,12 +61,12 @@ func TestQuietClustersNeverMeetWhatIsShipped(t *testing.T) {
 	}
 }
 
-// TestTheChurnOfAWideStormIsBounded has the 145,259 Events in five minutes of kubernetes/kubernetes#141022. What is stored
+// TestShippedQuotasBoundChurn has the 145,259 Events in five minutes of kubernetes/kubernetes#141022. What is stored
 // is at most the burst of the limit for the cluster, what comes back in that time, and the notices.
-func TestTheChurnOfAWideStormIsBounded(t *testing.T) {
+func TestShippedQuotasBoundChurn(t *testing.T) {
 	t.Parallel()
 	const seconds, writesOfANotice = 300, 10
-	under, alone := sampled(t, 1000, "--sample=churn")
+	under, alone := simulateSample(t, 1000, "--sample=churn")
 	for what, run := range map[string]struct {
 		sampledRun
 

@@ -19,7 +19,7 @@ import (
 
 // The storm of one namespace leaves the Events of others what the shipped quotas are for: fifty quiet ones lose none, although
 // it writes more than the whole cluster may, about new objects, for any reasons and in the name of any controllers.
-func TestTheStormOfOneNamespaceLeavesOthersTheirs(t *testing.T) {
+func TestStormInOneNamespaceLeavesOthersTheirQuota(t *testing.T) {
 	t.Parallel()
 	lives := []string{"Scheduled", "Pulled", "Created", "Started", "Killing"}
 	others := []string{"ScalingReplicaSet", "Completed", "NodeReady"}
@@ -37,7 +37,7 @@ func TestTheStormOfOneNamespaceLeavesOthersTheirs(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			lost, stormed := decided(t, test.policies, oneStorm(t, test.reasons, test.burst, test.tokens))
+			lost, stormed := simulateDrops(t, test.policies, stormMinute(t, test.reasons, test.burst, test.tokens))
 			t.Logf("of the storm %d Events were dropped", stormed)
 			if stormed == 0 || lost > 0 {
 				t.Errorf("%d Events of quiet namespaces were dropped, and %d of the storm", lost, stormed)
@@ -46,9 +46,9 @@ func TestTheStormOfOneNamespaceLeavesOthersTheirs(t *testing.T) {
 	}
 }
 
-// oneStorm is a minute of Events as JSON lines: namespace storm writes half as many again as the cluster may, at once and then each
+// stormMinute is a minute of Events as JSON lines: namespace storm writes half as many again as the cluster may, at once and then each
 // second, and fifty quiet namespaces together a quarter of what it may each second.
-func oneStorm(t *testing.T, reasons []string, burst, tokens int) *bytes.Buffer {
+func stormMinute(t *testing.T, reasons []string, burst, tokens int) *bytes.Buffer {
 	t.Helper()
 	const length, namespaces = 60, 50
 	var lines bytes.Buffer
@@ -89,11 +89,11 @@ func oneStorm(t *testing.T, reasons []string, burst, tokens int) *bytes.Buffer {
 	return &lines
 }
 
-// decided simulates what policies make of Events, and counts what is dropped in quiet namespaces, and of the storm.
-func decided(t *testing.T, policies string, lines *bytes.Buffer) (quiet, storm int) {
+// simulateDrops simulates what policies make of Events, and counts what is dropped in quiet namespaces, and of the storm.
+func simulateDrops(t *testing.T, policies string, lines *bytes.Buffer) (quiet, storm int) {
 	t.Helper()
 	content := lines.Bytes()
-	out, errs, err := cli.Run(t, cli.Under(command.Command()), lines, "simulate", "-", "-o", "decisions", "--policies", policies)
+	out, errs, err := cli.Run(t, cli.WithRoot(command.Command()), lines, "simulate", "-", "-o", "decisions", "--policies", policies)
 	if err != nil {
 		t.Fatal(err, errs)
 	}

@@ -40,7 +40,7 @@ func ForTest(t *testing.T) *Collector {
 	t.Cleanup(store.Close)
 	var taken [2]int
 	for i := range taken {
-		if taken[i], err = ports.Take(); err != nil {
+		if taken[i], err = ports.Acquire(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,7 +86,7 @@ service:
 func (c *Collector) Start(ctx context.Context) error {
 	c.process = exec.CommandContext(context.WithoutCancel(ctx), c.program, "--config=file:"+c.config)
 	c.process.Stdout, c.process.Stderr = c.log, c.log
-	endWithThis(c.process)
+	dieWithParent(c.process)
 	if err := c.process.Start(); err != nil {
 		return fmt.Errorf("start the collector: %w", err)
 	}

@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// endWithThis makes the kernel kill a process when the thread that has started it ends.
-func endWithThis(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// dieWithParent makes the kernel kill a process when the thread that has started it ends.
+func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -24,20 +24,20 @@ type Store struct {
 	mu      sync.Mutex
 	records map[string]Record
 	repeats int
-	before  func(r *http.Request) (status int)
+	hook    func(r *http.Request) (status int)
 }
 
-// Before sets what is asked before a request is kept: a status other than 0 is its answer.
-func (s *Store) Before(ask func(r *http.Request) (status int)) {
+// SetHook sets what is asked before a request is kept: a status other than 0 is its answer.
+func (s *Store) SetHook(ask func(r *http.Request) (status int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.before = ask
+	s.hook = ask
 }
 
 // ServeHTTP takes OTLP.
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	before := s.before
+	before := s.hook
 	s.mu.Unlock()
 	if before != nil {
 		if status := before(r); status != 0 {

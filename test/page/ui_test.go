@@ -36,10 +36,10 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-var pictures = flag.String("pictures", "", "directory to keep pictures of the page in, to look at")
+var pictureDir = flag.String("pictures", "", "directory to keep pictures of the page in, to look at")
 
-// names are as bad as clients can write them.
-func names() []string {
+// hostileNames are as bad as clients can write them.
+func hostileNames() []string {
 	return []string{
 		"noisy-operator", hostile, `A"'><img src=x onerror=document.title='stormed'>`, "B\u202edne\u2066\u200b", "C" + strings.Repeat("世界", 40), "D" + strings.Repeat("d", 252),
 		"Eمرحبا-שלום", "Fe" + strings.Repeat("\u0301", 60), "G\r\n\t\vx\x1b[2J", "javascript:document.title='stormed'",
@@ -106,7 +106,7 @@ func newStorm(t *testing.T) *storm {
 	var writers sync.WaitGroup
 	writers.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
-			for i, name := range names() {
+			for i, name := range hostileNames() {
 				write(ctx, admin, "storm", name, fmt.Sprintf("web-%d-%d%s", i, n%20, name), n)
 			}
 			select {
@@ -153,15 +153,15 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// shown is a page that follows a storm.
-type shown struct {
+// livePage is a page that follows a storm.
+type livePage struct {
 	*browser
 
 	t *testing.T
 }
 
 // eval is the value of an expression in the page.
-func eval[T any](s *shown, expression string) T {
+func eval[T any](s *livePage, expression string) T {
 	s.t.Helper()
 	value, err := chromedp.Run(s.ctx, chromedp.Evaluate[T](expression))
 	must(s.t, err)
@@ -169,7 +169,7 @@ func eval[T any](s *shown, expression string) T {
 }
 
 // eventually waits until an expression is true in the page.
-func (s *shown) eventually(what, expression string) {
+func (s *livePage) eventually(what, expression string) {
 	s.t.Helper()
 	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, loadedWithin, true, func(context.Context) (bool, error) {
 		return eval[bool](s, expression), nil
@@ -181,7 +181,7 @@ func (s *shown) eventually(what, expression string) {
 }
 
 // press presses a key.
-func (s *shown) press(keys ...string) {
+func (s *livePage) press(keys ...string) {
 	s.t.Helper()
 	for _, key := range keys {
 		must(s.t, chromedp.Do(s.ctx, chromedp.KeyEvent(key)))
@@ -189,7 +189,7 @@ func (s *shown) press(keys ...string) {
 }
 
 // tabTo presses tab until an expression about the focused element, which is called e, is true, as users of keyboards do.
-func (s *shown) tabTo(what, expression string) {
+func (s *livePage) tabTo(what, expression string) {
 	s.t.Helper()
 	for range 200 {
 		s.press(kb.Tab)
@@ -203,8 +203,8 @@ func (s *shown) tabTo(what, expression string) {
 	s.t.Fatalf("no tab leads to %s", what)
 }
 
-// looksAgain waits until the page shows so many more looks.
-func (s *shown) looksAgain(n int) {
+// waitForUpdates waits until the page shows so many more looks.
+func (s *livePage) waitForUpdates(n int) {
 	s.t.Helper()
 	for range n {
 		seen := eval[string](s, `document.querySelector('#seen').textContent`)
@@ -213,18 +213,18 @@ func (s *shown) looksAgain(n int) {
 }
 
 // picture keeps a picture of the whole page, if somebody wants to look at it.
-func (s *shown) picture(name string) {
+func (s *livePage) picture(name string) {
 	s.t.Helper()
-	if *pictures == "" {
+	if *pictureDir == "" {
 		return
 	}
 	shot, err := chromedp.Call(s.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: new(true)})
 	must(s.t, err)
-	must(s.t, os.WriteFile(filepath.Join(*pictures, strings.ReplaceAll(name, " ", "-")+".png"), shot.Data, 0o600))
+	must(s.t, os.WriteFile(filepath.Join(*pictureDir, strings.ReplaceAll(name, " ", "-")+".png"), shot.Data, 0o600))
 }
 
-// tree is the accessibility tree: each role with its name.
-func (s *shown) tree() (all []string) {
+// accessibilityTree is the accessibility tree: each role with its name.
+func (s *livePage) accessibilityTree() (all []string) {
 	s.t.Helper()
 	nodes, err := chromedp.Call(s.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
 	must(s.t, err)
@@ -264,27 +264,27 @@ const markup = `document.querySelectorAll('img, iframe, object, script:not([src=
 
 const following = `document.querySelector('#status').textContent === 'Following 1 replica.' && document.querySelector('#rates .dropped dd').textContent > '0'`
 
-// TestThePageOfAStorm follows a real storm of hostile names in a real browser, until its replica is replaced and the command ends.
-func TestThePageOfAStorm(t *testing.T) {
+// TestUIPage follows a real storm of hostile names in a real browser, until its replica is replaced and the command ends.
+func TestUIPage(t *testing.T) {
 	storm := newStorm(t)
 	command, address := storm.serve(t)
-	s := &shown{newBrowser(t), t}
+	s := &livePage{newBrowser(t), t}
 	for _, width := range []int64{390, 800, 1280} {
 		for scheme, colors := range map[string]string{"light": "rgb(255, 255, 255) rgb(209, 82, 15)", "dark": "rgb(17, 21, 28) rgb(255, 143, 77)"} {
 			t.Run(fmt.Sprintf("%d wide, %s", width, scheme), func(t *testing.T) {
-				s := &shown{s.browser, t}
+				s := &livePage{s.browser, t}
 				s.load(address, width, scheme)
-				s.looksRight(fmt.Sprintf("%d %s", width, scheme), colors)
+				s.checkLists(fmt.Sprintf("%d %s", width, scheme), colors)
 			})
 		}
 	}
-	t.Run("by keyboard", func(t *testing.T) { (&shown{s.browser, t}).byKeyboard(address) })
-	t.Run("to a screen reader", func(t *testing.T) { (&shown{s.browser, t}).toAScreenReader(address) })
-	t.Run("away and back", func(t *testing.T) { (&shown{s.browser, t}).awayAndBack(storm, address, command) })
+	t.Run("by keyboard", func(t *testing.T) { (&livePage{s.browser, t}).checkKeyboard(address) })
+	t.Run("to a screen reader", func(t *testing.T) { (&livePage{s.browser, t}).checkAccessibility(address) })
+	t.Run("away and back", func(t *testing.T) { (&livePage{s.browser, t}).checkReplicaRestart(storm, address, command) })
 }
 
 // load opens an address anew.
-func (s *shown) load(address string, width int64, scheme string) {
+func (s *livePage) load(address string, width int64, scheme string) {
 	s.t.Helper()
 	s.prepare(s.t, address, width, scheme)
 	must(s.t, chromedp.Do(s.ctx, chromedp.Navigate("about:blank")))
@@ -292,8 +292,8 @@ func (s *shown) load(address string, width int64, scheme string) {
 	s.eventually("the page follows the storm", following)
 }
 
-// looksRight looks at all lists, and at what is said of an object.
-func (s *shown) looksRight(at, colors string) {
+// checkLists looks at all lists, and at what is said of an object.
+func (s *livePage) checkLists(at, colors string) {
 	s.t.Helper()
 	right := func(what string) {
 		s.t.Helper()
@@ -304,7 +304,7 @@ func (s *shown) looksRight(at, colors string) {
 			s.t.Errorf("%s: a name became markup: %d", what, n)
 		}
 		s.picture(at + " " + what)
-		s.complains(s.t)
+		s.checkComplaints(s.t)
 	}
 	s.eventually("there is a row for each namespace", `['storm', 'quiet'].every(n => [...document.querySelectorAll('tbody th')].some(h => h.textContent === n))`)
 	s.eventually("the timeline is drawn", `document.querySelector('path.dropped').getBBox().height > 1`)
@@ -321,7 +321,7 @@ func (s *shown) looksRight(at, colors string) {
 		right(list)
 	}
 	eval[any](s, `location.hash = 'by=source&namespace=storm'`)
-	s.eventually("a namespace has all sources", fmt.Sprintf(`document.querySelectorAll('tbody tr').length === %d`, len(names())))
+	s.eventually("a namespace has all sources", fmt.Sprintf(`document.querySelectorAll('tbody tr').length === %d`, len(hostileNames())))
 	right("sources of a namespace")
 	if shown := eval[string](s, `document.querySelector('main').innerText`); strings.ContainsAny(shown, "\u202e\u2066\u200b\x1b\v") || !strings.Contains(shown, `\u202e`) || !strings.Contains(shown, "<img src=") {
 		s.t.Errorf("what is hidden in names is not spelled out:\n%q", shown)
@@ -339,8 +339,8 @@ func quoted(s string) string {
 	return string(said)
 }
 
-// byKeyboard goes from the top of the page to what is said of an object and back, without a mouse.
-func (s *shown) byKeyboard(address string) {
+// checkKeyboard goes from the top of the page to what is said of an object and back, without a mouse.
+func (s *livePage) checkKeyboard(address string) {
 	s.t.Helper()
 	s.load(address, 800, "light")
 	s.press(kb.Tab)
@@ -361,7 +361,7 @@ func (s *shown) byKeyboard(address string) {
 	s.tabTo("the operator", `e.closest('tbody') && e.textContent === 'noisy-operator'`)
 	where := `[...document.querySelectorAll('tbody th')].map(h => h.textContent).join('\n')`
 	before := eval[string](s, where)
-	s.looksAgain(3)
+	s.waitForUpdates(3)
 	if after := eval[string](s, where); after != before || eval[string](s, `document.activeElement.textContent`) != "noisy-operator" {
 		s.t.Errorf("rows move while somebody is in them:\n%s\nafter\n%s", after, before)
 	}
@@ -377,16 +377,16 @@ func (s *shown) byKeyboard(address string) {
 	s.eventually("escape leads back to it", `document.activeElement.textContent === `+quoted(pod))
 	must(s.t, chromedp.Do(s.ctx, chromedp.NavigateBack()))
 	s.eventually("and the browser's way back works", `!document.querySelector('#explained').hidden`)
-	s.complains(s.t)
+	s.checkComplaints(s.t)
 }
 
-// toAScreenReader holds the roles and names of what there is, and that figures are not read aloud each time.
-func (s *shown) toAScreenReader(address string) {
+// checkAccessibility holds the roles and names of what there is, and that figures are not read aloud each time.
+func (s *livePage) checkAccessibility(address string) {
 	s.t.Helper()
 	s.load(address, 1280, "light")
 	eval[any](s, `location.hash = 'by=quota'`)
 	s.eventually("quotas are shown", `document.querySelector('tbody').textContent.includes('namespace of storm: ClusterEventQuota few')`)
-	tree := s.tree()
+	tree := s.accessibilityTree()
 	for _, want := range []string{
 		"RootWebArea eventquota", "banner ", "main ", "contentinfo ", "navigation Where you are", "navigation Lists", "heading eventquota", "heading Quotas",
 		"region Event writes a second", "region Refused now, and next", "region Quotas", "table Quotas: how empty they are", "link Skip to the list", "link Namespaces",
@@ -409,7 +409,7 @@ func (s *shown) toAScreenReader(address string) {
 		s.t.Errorf("more than the status is read aloud: %q", live)
 	}
 	eval[any](s, `globalThis.heard = 0, new MutationObserver(all => heard += all.length).observe(document.querySelector('#status'), {childList: true, characterData: true, subtree: true})`)
-	s.looksAgain(2)
+	s.waitForUpdates(2)
 	if heard := eval[int](s, `heard`); heard != 0 {
 		s.t.Errorf("a look is announced %d times", heard)
 	}
@@ -435,12 +435,12 @@ func (s *shown) toAScreenReader(address string) {
 	}
 	eval[any](s, `other.close()`)
 	s.press(" ")
-	s.looksAgain(1)
-	s.complains(s.t)
+	s.waitForUpdates(1)
+	s.checkComplaints(s.t)
 }
 
-// awayAndBack replaces the replica, and ends the command.
-func (s *shown) awayAndBack(storm *storm, address string, command *exec.Cmd) {
+// checkReplicaRestart replaces the replica, and ends the command.
+func (s *livePage) checkReplicaRestart(storm *storm, address string, command *exec.Cmd) {
 	s.t.Helper()
 	s.load(address, 390, "dark")
 	storm.replica.Kill()
@@ -453,7 +453,7 @@ func (s *shown) awayAndBack(storm *storm, address string, command *exec.Cmd) {
 	must(s.t, err) // they call the one that is gone
 	storm.start(s.t)
 	s.eventually("it goes on", following)
-	s.complains(s.t)
+	s.checkComplaints(s.t)
 	must(s.t, command.Process.Signal(os.Interrupt))
 	s.eventually("it says that the command has ended", `document.querySelector('#status').textContent.startsWith('eventquota ui has ended.')`)
 	s.picture("ended")
@@ -464,5 +464,5 @@ func (s *shown) awayAndBack(storm *storm, address string, command *exec.Cmd) {
 		response.Body.Close()
 		s.t.Error("somebody still answers")
 	}
-	s.complains(s.t)
+	s.checkComplaints(s.t)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// shipped are the files with policies and quotas that users get.
-func shipped(t *testing.T) (files []string) {
+// shippedFiles are the files with policies and quotas that users get.
+func shippedFiles(t *testing.T) (files []string) {
 	t.Helper()
 	for _, pattern := range []string{"examples/*.yaml", "base/*ceiling*.yaml", "components/*/pod-lives.yaml"} {
 		found, err := filepath.Glob(filepath.Join("../../manifests", pattern))
@@ -30,20 +30,20 @@ func shipped(t *testing.T) (files []string) {
 	return files
 }
 
-// TestShippedPoliciesDoWhatTheirTestsSay runs all, and holds of each rule that is shipped that it acts on the Events of a step,
+// TestShippedPolicies runs all, and holds of each rule that is shipped that it acts on the Events of a step,
 // and on those of another step it does not.
-func TestShippedPoliciesDoWhatTheirTestsSay(t *testing.T) {
+func TestShippedPolicies(t *testing.T) {
 	t.Parallel()
-	out, errs, err := cli.Run(t, cli.Under(policytest.Command()), strings.NewReader(""), "test", ".", "-o", "json")
+	out, errs, err := cli.Run(t, cli.WithRoot(policytest.Command()), strings.NewReader(""), "test", ".", "-o", "json")
 	if err != nil {
-		text, _, _ := cli.Run(t, cli.Under(policytest.Command()), strings.NewReader(""), "test", ".")
+		text, _, _ := cli.Run(t, cli.WithRoot(policytest.Command()), strings.NewReader(""), "test", ".")
 		t.Fatalf("%v\n%s%s", err, text, errs)
 	}
 	var report policytest.Report
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range shipped(t) {
+	for _, file := range shippedFiles(t) {
 		var steps []*policytest.Outcome
 		for _, f := range report.Files {
 			if !slices.Contains(policiesOf(t, f.Name), file) {
@@ -54,8 +54,8 @@ func TestShippedPoliciesDoWhatTheirTestsSay(t *testing.T) {
 			}
 		}
 		for _, rule := range rulesOf(t, file) {
-			does := func(o *policytest.Outcome) bool { return acts(rule, o) }
-			doesNot := func(o *policytest.Outcome) bool { return !acts(rule, o) }
+			does := func(o *policytest.Outcome) bool { return isActive(rule, o) }
+			doesNot := func(o *policytest.Outcome) bool { return !isActive(rule, o) }
 			if !slices.ContainsFunc(steps, does) || !slices.ContainsFunc(steps, doesNot) {
 				t.Errorf("%s: %s acts in a step of a test: %t, and does not in another: %t; want both", file, rule,
 					slices.ContainsFunc(steps, does), slices.ContainsFunc(steps, doesNot))
@@ -99,8 +99,8 @@ func rulesOf(t *testing.T, file string) (names []string) {
 	return names
 }
 
-// acts reports whether a rule governs or refuses, or would if it were not in mode Audit.
-func acts(rule string, o *policytest.Outcome) bool {
+// isActive reports whether a rule governs or refuses, or would if it were not in mode Audit.
+func isActive(rule string, o *policytest.Outcome) bool {
 	if o == nil {
 		return false
 	}
@@ -109,5 +109,5 @@ func acts(rule string, o *policytest.Outcome) bool {
 			return true
 		}
 	}
-	return o.Policies[rule] > 0 || acts(rule, o.Audited)
+	return o.Policies[rule] > 0 || isActive(rule, o.Audited)
 }

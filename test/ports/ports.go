@@ -12,27 +12,27 @@ import (
 // Ports are taken from below the range of outgoing connections, any of which could take the port of a server that is
 // not up yet, or down. The bus of a Redis Cluster's server is on the port 10,000 above, and is below that range too.
 const (
-	first     = 11000
-	all       = 10000
-	busOffset = 10000
-	tried     = 200
+	firstPort   = 11000
+	portCount   = 10000
+	busOffset   = 10000
+	maxAttempts = 200
 )
 
-// held has a UDP socket of the same number for each port taken. What is started at such a port uses none, so it is free
+// reserved has a UDP socket of the same number for each port taken. What is started at such a port uses none, so it is free
 // to tell others that the number is taken, even while no server listens.
-var held sync.Map //nolint:gochecknoglobals // net.PacketConn by number, for the whole process
+var reserved sync.Map //nolint:gochecknoglobals // net.PacketConn by number, for the whole process
 
-// Take returns a port that no other user of this package gets, in this process or another, until it is given back or
+// Acquire returns a port that no other user of this package gets, in this process or another, until it is given back or
 // this process ends. Nobody listens at it, nor at the port of a bus. It is safe for concurrent use.
-func Take() (int, error) {
-	for range tried {
-		number := first + rand.IntN(all)
+func Acquire() (int, error) {
+	for range maxAttempts {
+		number := firstPort + rand.IntN(portCount)
 		hold, err := net.ListenPacket("udp4", Address(number)) //nolint:noctx // on loopback, at once
 		if err != nil {
 			continue
 		}
 		if isFree(number) && isFree(number+busOffset) {
-			held.Store(number, hold)
+			reserved.Store(number, hold)
 			return number, nil
 		}
 		_ = hold.Close()
@@ -40,9 +40,9 @@ func Take() (int, error) {
 	return 0, errors.New("found no free port on 127.0.0.1")
 }
 
-// GiveBack gives a port back, if it is one that was taken.
-func GiveBack(number int) {
-	if hold, ok := held.LoadAndDelete(number); ok {
+// Release gives a port back, if it is one that was taken.
+func Release(number int) {
+	if hold, ok := reserved.LoadAndDelete(number); ok {
 		_ = hold.(net.PacketConn).Close()
 	}
 }

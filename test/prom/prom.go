@@ -12,9 +12,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Exposed is the metrics of a name, each as one line: of a histogram, how often
+// Lines is the metrics of a name, each as one line: of a histogram, how often
 // something was observed.
-func Exposed(t *testing.T, g prometheus.Gatherer, name string) string {
+func Lines(t *testing.T, g prometheus.Gatherer, name string) string {
 	t.Helper()
 	return strings.Join(slices.Sorted(maps.Keys(Values(t, g, name))), "\n")
 }
@@ -70,7 +70,7 @@ func Want(t *testing.T, g prometheus.Gatherer, name string, want ...string) {
 		want[i] = name + want[i]
 	}
 	slices.Sort(want)
-	if got := Exposed(t, g, name); got != strings.Join(want, "\n") {
+	if got := Lines(t, g, name); got != strings.Join(want, "\n") {
 		t.Errorf("%s:\n%s\nwant:\n%s", name, got, strings.Join(want, "\n"))
 	}
 }

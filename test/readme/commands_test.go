@@ -12,43 +12,43 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tried are the pages whose commands are run, in this order: the last one takes the webhook
+// runnablePages are the pages whose commands are run, in this order: the last one takes the webhook
 // out of the way.
-func tried() []string {
+func runnablePages() []string {
 	return []string{"README.md", "docs/migration.md", "docs/concepts.md", "docs/operations.md"}
 }
 
-// TestCommandsDoWhatPagesSay runs the commands of the pages one after the other, as a reader
+// TestPageCommands runs the commands of the pages one after the other, as a reader
 // would, on a real API server and with the webhook's real process.
-func TestCommandsDoWhatPagesSay(t *testing.T) {
+func TestPageCommands(t *testing.T) {
 	e := newEnv(t)
 	if e == nil {
 		return
 	}
-	known := ways()
-	for _, path := range tried() {
+	known := commandCoverage()
+	for _, path := range runnablePages() {
 		last := ""
 		for _, b := range read(t, path).blocks {
 			switch {
 			case len(b.info) > 0 && b.info[0] == "sh":
 				for _, c := range commands(b) {
 					if w := known[c]; w.runs {
-						last = e.try(path, c, w.says)
+						last = e.runPageCommand(path, c, w.wantOutput)
 					}
 				}
-			case b.marked("output"):
+			case b.hasMark("output"):
 				if diff := cmp.Diff(b.code, last); diff != "" {
 					t.Errorf("%s: the last command does not print what follows it (-page +printed):\n%s", path, diff)
 				}
 			case len(b.info) > 0 && b.info[0] == "yaml":
-				e.use(path, b)
+				e.applyBlock(path, b)
 			}
 		}
 	}
 }
 
-// use does with a block of YAML what its mark says.
-func (e *env) use(path string, b block) {
+// applyBlock does with a block of YAML what its mark says.
+func (e *env) applyBlock(path string, b block) {
 	e.Helper()
 	mark := ""
 	if len(b.info) > 1 {
@@ -71,16 +71,16 @@ func (e *env) use(path string, b block) {
 	}
 }
 
-// try runs a command of a page, and returns what it prints.
-func (e *env) try(path, command string, says []string) string {
+// runPageCommand runs a command of a page, and returns what it prints.
+func (e *env) runPageCommand(path, command string, says []string) string {
 	e.Helper()
-	printed := e.run(strings.NewReplacer(published, "", fromSource, "eventquota").Replace(command))
+	printed := e.run(strings.NewReplacer(rawURL, "", fromSource, "eventquota").Replace(command))
 	for _, s := range says {
 		if !strings.Contains(printed, s) {
 			e.Errorf("%s: %s\nprints no %q:\n%s", path, command, s, printed)
 		}
 	}
-	if command == installs {
+	if command == installCommand {
 		e.startReplica()
 	}
 	return printed

@@ -8,86 +8,86 @@ import (
 	"testing"
 )
 
-// way is how a command of a page is tried: exactly one of these.
-type way struct {
+// coverage is how a command of a page is tried: exactly one of these.
+type coverage struct {
 	// target is a target of the Makefile, which make must know. Other tests and the people
 	// who use them run the targets: they take minutes.
 	target string
-	// elsewhere is the directory and name of a test that does the same by other means.
-	elsewhere [2]string
-	// runs says that TestCommandsDoWhatPagesSay runs it; what it prints contains each of says.
-	runs bool
-	says []string
-	// why says why nothing tries it. There is no such command in README.md.
-	why string
+	// otherTest is the directory and name of a test that does the same by other means.
+	otherTest [2]string
+	// runs says that TestPageCommands runs it; what it prints contains each of says.
+	runs       bool
+	wantOutput []string
+	// reason says why nothing tries it. There is no such command in README.md.
+	reason string
 }
 
-func target(name string) way         { return way{target: name} }
-func elsewhere(dir, test string) way { return way{elsewhere: [2]string{dir, test}} }
-func runs(says ...string) way        { return way{runs: true, says: says} }
+func byTarget(name string) coverage         { return coverage{target: name} }
+func byOtherTest(dir, test string) coverage { return coverage{otherTest: [2]string{dir, test}} }
+func byRunning(says ...string) coverage     { return coverage{runs: true, wantOutput: says} }
 
-func untried(why string) way { return way{why: why} }
+func untried(why string) coverage { return coverage{reason: why} }
 
-// ways has every command of every page.
-func ways() map[string]way {
-	return map[string]way{
-		"make build && PATH=\"$PWD/bin:$PATH\"": target("build"),
+// commandCoverage has every command of every page.
+func commandCoverage() map[string]coverage {
+	return map[string]coverage{
+		"make build && PATH=\"$PWD/bin:$PATH\"": byTarget("build"),
 
-		"kubectl get events -A -o json | " + fromSource + " simulate -": runs("WRITES TO ETCD"),
+		"kubectl get events -A -o json | " + fromSource + " simulate -": byRunning("WRITES TO ETCD"),
 
 		// Helm's own library does it there.
-		"helm install eventquota manifests/chart --namespace eventquota-system --create-namespace": elsewhere("test/chart", "TestARelease"),
-		"helm test eventquota --namespace eventquota-system --logs":                                elsewhere("test/chart", "TestHelmTestSaysWhetherTheWebhookIsAsked"),
-		"kubectl create secret generic eventquota-redis -n eventquota-system --from-file=password": elsewhere("test/chart", "TestEachOverlayIsASetOfValues"),
+		"helm install eventquota manifests/chart --namespace eventquota-system --create-namespace": byOtherTest("test/chart", "TestReleaseLifecycle"),
+		"helm test eventquota --namespace eventquota-system --logs":                                byOtherTest("test/chart", "TestHelmTest"),
+		"kubectl create secret generic eventquota-redis -n eventquota-system --from-file=password": byOtherTest("test/chart", "TestOverlaysMatchValues"),
 		"helm upgrade eventquota manifests/chart -n eventquota-system --set replicaCount=3" +
 			" --set 'redis.addresses={redis.example.org:6379}' --set redis.username=eventquota" +
-			" --set redis.existingSecret=eventquota-redis": elsewhere("test/chart", "TestEachOverlayIsASetOfValues"),
+			" --set redis.existingSecret=eventquota-redis": byOtherTest("test/chart", "TestOverlaysMatchValues"),
 
-		"kubectl apply -f manifests/crds":                                         runs("clustereventquotas.eventquota.io"),
-		"kubectl wait --for=condition=Established --timeout=1m -f manifests/crds": runs("condition met"),
-		installs: runs("deployment.apps/eventquota ", "clustereventquota.eventquota.io/ceiling "),
-		"kubectl -n eventquota-system rollout status deployment/eventquota": runs("successfully rolled out"),
+		"kubectl apply -f manifests/crds":                                         byRunning("clustereventquotas.eventquota.io"),
+		"kubectl wait --for=condition=Established --timeout=1m -f manifests/crds": byRunning("condition met"),
+		installCommand: byRunning("deployment.apps/eventquota ", "clustereventquota.eventquota.io/ceiling "),
+		"kubectl -n eventquota-system rollout status deployment/eventquota": byRunning("successfully rolled out"),
 
-		"kubectl get events -A -o json | eventquota simulate - --policies policies/": runs("admitted"),
+		"kubectl get events -A -o json | eventquota simulate - --policies policies/": byRunning("admitted"),
 
 		"kubectl get events -A --watch --output-watch-events -o json > events.json": untried("it records until it is stopped"),
-		"eventquota recommend events.json":                                          elsewhere("cmd/webhook/recommend", "TestRecommend"),
-		"eventquota recommend events.json -o yaml > quotas.yaml":                    elsewhere("cmd/webhook/recommend", "TestRecommend"),
+		"eventquota recommend events.json":                                          byOtherTest("cmd/webhook/recommend", "TestRecommend"),
+		"eventquota recommend events.json -o yaml > quotas.yaml":                    byOtherTest("cmd/webhook/recommend", "TestRecommend"),
 
-		"eventquota test ci.eventquota-test.yaml": runs(),
+		"eventquota test ci.eventquota-test.yaml": byRunning(),
 
-		"go test ./test/e2e -run '^TestOneReplica$' -count=1 -v": elsewhere("test/e2e", "TestOneReplica"),
+		"go test ./test/e2e -run '^TestOneReplica$' -count=1 -v": byOtherTest("test/e2e", "TestOneReplica"),
 
-		"eventquota convert eventratelimit.yaml | tee quota.yaml":                                       runs(),
-		"kubectl get events -A -o json | eventquota simulate - --policies quota.yaml --compare default": runs("Under default, most writes", "WRITES TO ETCD"),
-		"kubectl apply -f quota.yaml": runs("clustereventquota.eventquota.io/eventratelimit "),
+		"eventquota convert eventratelimit.yaml | tee quota.yaml":                                       byRunning(),
+		"kubectl get events -A -o json | eventquota simulate - --policies quota.yaml --compare default": byRunning("Under default, most writes", "WRITES TO ETCD"),
+		"kubectl apply -f quota.yaml": byRunning("clustereventquota.eventquota.io/eventratelimit "),
 
-		"kubectl get event-rules -A":                                                            runs("ceiling", "fair", "READY", "REASON", "DROPPED"),
-		"eventquota lint policies/":                                                             runs("valid"),
-		"eventquota simulate --sample quiet --policies policies/":                               runs("WRITES TO ETCD"),
-		"eventquota check":                                                                      elsewhere("cmd/webhook/check", "TestARealAPIServerSaysWhichPriorityLevelsEventWritesHave"),
-		"kubectl -n eventquota-system get pods":                                                 runs(),
-		"kubectl get events -A --field-selector reason=EventsDropped":                           runs("EventsDropped", "pod/web-0"),
-		"kubectl -n eventquota-system get lease eventquota-settler":                             runs("eventquota-settler"),
-		"kubectl apply -f " + published + "manifests/examples/emergency-brake.yaml":             runs("clustereventpolicy.eventquota.io/emergency-brake created"),
-		`kubectl patch clustereventquota ceiling --type merge -p '{"spec":{"mode":"Audit"}}'`:   runs("ceiling patched"),
-		`kubectl patch clustereventquota ceiling --type merge -p '{"spec":{"mode":"Enforce"}}'`: runs("ceiling patched"),
-		"kubectl apply -f exempt-all.yaml":                                                      runs("clustereventpolicy.eventquota.io/exempt-all created"),
-		"kubectl delete -f exempt-all.yaml":                                                     runs("deleted"),
+		"kubectl get event-rules -A":                                                            byRunning("ceiling", "fair", "READY", "REASON", "DROPPED"),
+		"eventquota lint policies/":                                                             byRunning("valid"),
+		"eventquota simulate --sample quiet --policies policies/":                               byRunning("WRITES TO ETCD"),
+		"eventquota check":                                                                      byOtherTest("cmd/webhook/check", "TestPriorityLevelsOfRealAPIServer"),
+		"kubectl -n eventquota-system get pods":                                                 byRunning(),
+		"kubectl get events -A --field-selector reason=EventsDropped":                           byRunning("EventsDropped", "pod/web-0"),
+		"kubectl -n eventquota-system get lease eventquota-settler":                             byRunning("eventquota-settler"),
+		"kubectl apply -f " + rawURL + "manifests/examples/emergency-brake.yaml":                byRunning("clustereventpolicy.eventquota.io/emergency-brake created"),
+		`kubectl patch clustereventquota ceiling --type merge -p '{"spec":{"mode":"Audit"}}'`:   byRunning("ceiling patched"),
+		`kubectl patch clustereventquota ceiling --type merge -p '{"spec":{"mode":"Enforce"}}'`: byRunning("ceiling patched"),
+		"kubectl apply -f exempt-all.yaml":                                                      byRunning("clustereventpolicy.eventquota.io/exempt-all created"),
+		"kubectl delete -f exempt-all.yaml":                                                     byRunning("deleted"),
 		"kubectl create clusterrolebinding eventquota-metrics-prometheus --clusterrole=eventquota-metrics-reader" +
-			" --serviceaccount=monitoring:prometheus-k8s": runs("created"),
+			" --serviceaccount=monitoring:prometheus-k8s": byRunning("created"),
 		"kubectl -n eventquota-system port-forward deploy/eventquota 8443 &": untried(noKubelet),
-		"kubectl eventquota top":                        elsewhere("test/kwok", "TestPodsThatComeAndGo"),
-		"kubectl eventquota ui":                         elsewhere("test/page", "TestThePageOfAStorm"),
-		"kubectl eventquota explain pod/web-0 -n storm": elsewhere("test/kwok", "TestPodsThatComeAndGo"),
-		"kubectl get events -A -o json | eventquota simulate - -o html > report.html":                                               runs(),
-		"curl -sk -H \"Authorization: Bearer $(kubectl -n monitoring create token prometheus-k8s)\" https://localhost:8443/metrics": elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
-		"curl -sk -H \"Authorization: Bearer $TOKEN\" -o heap https://localhost:8443/debug/pprof/heap":                              elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
-		"go tool pprof heap": elsewhere("cmd/webhook/serve", "TestMetricsAreSecureUnlessTheyAreToldNotToBe"),
+		"kubectl eventquota top":                        byOtherTest("test/kwok", "TestPodChurn"),
+		"kubectl eventquota ui":                         byOtherTest("test/page", "TestUIPage"),
+		"kubectl eventquota explain pod/web-0 -n storm": byOtherTest("test/kwok", "TestPodChurn"),
+		"kubectl get events -A -o json | eventquota simulate - -o html > report.html":                                               byRunning(),
+		"curl -sk -H \"Authorization: Bearer $(kubectl -n monitoring create token prometheus-k8s)\" https://localhost:8443/metrics": byOtherTest("cmd/webhook/serve", "TestMetricsAreSecureByDefault"),
+		"curl -sk -H \"Authorization: Bearer $TOKEN\" -o heap https://localhost:8443/debug/pprof/heap":                              byOtherTest("cmd/webhook/serve", "TestMetricsAreSecureByDefault"),
+		"go tool pprof heap": byOtherTest("cmd/webhook/serve", "TestMetricsAreSecureByDefault"),
 
-		"kubectl delete clustereventpolicy emergency-brake":                           runs("deleted"),
-		"kubectl delete mutatingwebhookconfiguration mutate.events.eventquota.io":     runs("deleted"),
-		"kubectl delete validatingwebhookconfiguration validate.events.eventquota.io": runs("deleted"),
+		"kubectl delete clustereventpolicy emergency-brake":                           byRunning("deleted"),
+		"kubectl delete mutatingwebhookconfiguration mutate.events.eventquota.io":     byRunning("deleted"),
+		"kubectl delete validatingwebhookconfiguration validate.events.eventquota.io": byRunning("deleted"),
 	}
 }
 
@@ -95,15 +95,15 @@ const (
 	// port-forward goes through the kubelet.
 	noKubelet = "the control plane of the tests has no kubelet"
 
-	installs = "kubectl apply -k manifests/overlays/single-replica"
-	// published is where files of the repository are to be had. Here they are taken from it.
-	published = "https://raw.githubusercontent.com/eventquota/eventquota/main/"
+	installCommand = "kubectl apply -k manifests/overlays/single-replica"
+	// rawURL is where files of the repository are to be had. Here they are taken from it.
+	rawURL = "https://raw.githubusercontent.com/eventquota/eventquota/main/"
 	// fromSource runs the program from a checkout. Here the one that is built from the checkout runs.
 	fromSource = "go run ./cmd/webhook"
 )
 
-func TestEveryCommandIsTriedInOneWay(t *testing.T) {
-	known := ways()
+func TestEveryCommandIsCovered(t *testing.T) {
+	known := commandCoverage()
 	unused := maps.Clone(known)
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
@@ -111,9 +111,9 @@ func TestEveryCommandIsTriedInOneWay(t *testing.T) {
 				delete(unused, c)
 				if _, ok := known[c]; !ok {
 					t.Errorf("%s: nothing tries %q", p.path, c)
-				} else if known[c].why != "" && p.path == "README.md" {
-					t.Errorf("%s: its command %q is not tried, as %s", p.path, c, known[c].why)
-				} else if known[c].runs && !slices.Contains(tried(), p.path) {
+				} else if known[c].reason != "" && p.path == "README.md" {
+					t.Errorf("%s: its command %q is not tried, as %s", p.path, c, known[c].reason)
+				} else if known[c].runs && !slices.Contains(runnablePages(), p.path) {
 					t.Errorf("%s: its command %q is to be run, and the page is not among those that are", p.path, c)
 				}
 			}
@@ -124,15 +124,15 @@ func TestEveryCommandIsTriedInOneWay(t *testing.T) {
 	}
 }
 
-func TestEveryTargetAndTestBehindACommandIsThere(t *testing.T) {
+func TestCoverageTargetsExist(t *testing.T) {
 	targets := map[string]bool{}
 	there := tests(t)
-	for c, w := range ways() {
+	for c, w := range commandCoverage() {
 		if w.target != "" {
 			targets[w.target] = true
 		}
-		if w.elsewhere[1] != "" && !slices.Contains(there[w.elsewhere[1]], w.elsewhere[0]) {
-			t.Errorf("%q: there is no %s in %s", c, w.elsewhere[1], w.elsewhere[0])
+		if w.otherTest[1] != "" && !slices.Contains(there[w.otherTest[1]], w.otherTest[0]) {
+			t.Errorf("%q: there is no %s in %s", c, w.otherTest[1], w.otherTest[0])
 		}
 	}
 	for _, p := range pages(t) {

@@ -34,7 +34,7 @@ type env struct {
 // newEnv starts the cluster. It is nil in the process that started another one for the test.
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	if !cluster.Isolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
+	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return nil
 	}
 	e := &env{T: t, cluster: cluster.ForTest(t, cluster.Options{NoAudit: true, Services: true}), dir: t.TempDir()}

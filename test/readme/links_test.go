@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-func TestEveryLinkLeadsToAFileAndAHeadingThatAreThere(t *testing.T) {
+func TestLinks(t *testing.T) {
 	seen := 0
 	for _, p := range pages(t) {
 		for _, link := range p.links {

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestEveryFlagIsThere takes flags from code in the text, where nothing else tries them, and
+// TestFlagsExist takes flags from code in the text, where nothing else tries them, and
 // from commands of the webhook. Those of other programs are listed here.
-func TestEveryFlagIsThere(t *testing.T) {
+func TestFlagsExist(t *testing.T) {
 	others := map[string]string{
 		"--admission-control-config-file": "kube-apiserver",
 		"--enable-admission-plugins":      "kube-apiserver",
@@ -89,9 +89,9 @@ func helpTexts(t *testing.T) map[string]bool {
 	return known
 }
 
-// TestEveryFileThatIsNamedIsThere takes for the name of a file or directory what looks like one,
+// TestNamedFilesExist takes for the name of a file or directory what looks like one,
 // that is, has a slash within and no host before it. <name> and * stand for anything.
-func TestEveryFileThatIsNamedIsThere(t *testing.T) {
+func TestNamedFilesExist(t *testing.T) {
 	others := map[string]string{
 		"encoding/json":         "Go package",
 		"encoding/json/v2":      "Go package",
@@ -140,7 +140,7 @@ func exists(t *testing.T, name string) bool {
 	return len(found) > 0
 }
 
-func TestEveryMetricThatIsNamedIsServed(t *testing.T) {
+func TestNamedMetricsExist(t *testing.T) {
 	name := regexp.MustCompile(`^eventquota_[a-z_]+`)
 	served := map[string]bool{}
 	for _, span := range read(t, "docs/metrics.md").spans {
@@ -164,7 +164,7 @@ func TestEveryMetricThatIsNamedIsServed(t *testing.T) {
 	}
 }
 
-func TestTheReadmeIsOneScreen(t *testing.T) {
+func TestReadmeLength(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
 		t.Fatal(err)

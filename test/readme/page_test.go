@@ -37,8 +37,8 @@ type block struct {
 	code string
 }
 
-// marked reports whether a block has a word of info beside its language.
-func (b block) marked(word string) bool { return len(b.info) > 1 && b.info[1] == word }
+// hasMark reports whether a block has a word of info beside its language.
+func (b block) hasMark(word string) bool { return len(b.info) > 1 && b.info[1] == word }
 
 // parse reads a page as GitHub does, tables included.
 func parse(path string, source []byte) (page, error) {
@@ -57,10 +57,10 @@ func parse(path string, source []byte) (page, error) {
 			p.links = append(p.links, string(n.URL(source)))
 		case *ast.CodeSpan:
 			if len(p.headings) == 0 || p.headings[len(p.headings)-1] != "Removed" { // what is named there is not there any more
-				p.spans = append(p.spans, words(n, source))
+				p.spans = append(p.spans, nodeText(n, source))
 			}
 		case *ast.Heading:
-			p.headings = append(p.headings, words(n, source))
+			p.headings = append(p.headings, nodeText(n, source))
 		case *ast.FencedCodeBlock:
 			b := block{code: string(n.Lines().Value(source))}
 			if n.Info != nil {
@@ -76,8 +76,8 @@ func parse(path string, source []byte) (page, error) {
 	return p, nil
 }
 
-// words is the text of a node and of all that is in it.
-func words(n ast.Node, source []byte) string {
+// nodeText is the text of a node and of all that is in it.
+func nodeText(n ast.Node, source []byte) string {
 	var s strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		if t, ok := c.(*ast.Text); ok {
@@ -87,7 +87,7 @@ func words(n ast.Node, source []byte) string {
 			}
 			continue
 		}
-		s.WriteString(words(c, source))
+		s.WriteString(nodeText(c, source))
 	}
 	return s.String()
 }

@@ -32,7 +32,7 @@ func (e *env) startReplica() {
 	}
 	// The set brings its own of these, and would not overwrite what kubectl has applied.
 	e.run("kubectl -n eventquota-system delete deployment,networkpolicy eventquota")
-	redis := redistest.Start(e, redistest.Options{Users: []redistest.User{{Name: "eventquota", Password: "secret", Rules: e.rights()}}})
+	redis := redistest.Start(e, redistest.Options{Users: []redistest.User{{Name: "eventquota", Password: "secret", Rules: e.redisRights()}}})
 	e.write("password", "secret")
 	set, err := replica.StartSet(e.Context(), e.cluster, e.program, 1,
 		"--self-managed-certificates", "--redis-addresses="+redis.Addr(), "--redis-username=eventquota",
@@ -45,16 +45,16 @@ func (e *env) startReplica() {
 		set.Close()
 	})
 	e.replica = strings.TrimSuffix(set.Replicas[0].MetricsURL, "/metrics")
-	go e.rollOut()
+	go e.reportRollouts()
 	e.flood("storm")
-	e.redisAnswers(set.Replicas[0].MetricsURL)
+	e.checkRedisUser(set.Replicas[0].MetricsURL)
 	e.run("kubectl create namespace monitoring")
 	e.run("kubectl -n monitoring create serviceaccount prometheus-k8s")
 }
 
-// redisAnswers holds the user at Redis to having all rights that it needs: without one the
+// checkRedisUser holds the user at Redis to having all rights that it needs: without one the
 // replica would decide by itself.
-func (e *env) redisAnswers(metrics string) {
+func (e *env) checkRedisUser(metrics string) {
 	e.Helper()
 	request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, metrics, http.NoBody)
 	e.must(err)
@@ -72,8 +72,8 @@ func (e *env) redisAnswers(metrics string) {
 	}
 }
 
-// rights are those that docs/operations.md gives the user at Redis.
-func (e *env) rights() string {
+// redisRights are those that docs/operations.md gives the user at Redis.
+func (e *env) redisRights() string {
 	e.Helper()
 	for _, b := range read(e.T, "docs/operations.md").blocks {
 		if _, rules, ok := strings.Cut(b.code, "ACL SETUSER eventquota on >... "); ok {
@@ -84,8 +84,8 @@ func (e *env) rights() string {
 	return ""
 }
 
-// rollOut tells every version of the Deployment that its pods are ready, until the test ends.
-func (e *env) rollOut() {
+// reportRollouts tells every version of the Deployment that its pods are ready, until the test ends.
+func (e *env) reportRollouts() {
 	deployments := e.client.AppsV1().Deployments(cluster.ServiceNamespace)
 	_ = wait.PollUntilContextCancel(e.Context(), 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		d, err := deployments.Get(ctx, "eventquota", metav1.GetOptions{})

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestEveryTestThatIsNamedIsThere takes * at the end for anything. What stands behind the name of a file, in a cell of a
+// TestNamedTestsExist takes * at the end for anything. What stands behind the name of a file, in a cell of a
 // table, is in that file.
-func TestEveryTestThatIsNamedIsThere(t *testing.T) {
+func TestNamedTestsExist(t *testing.T) {
 	there := tests(t)
 	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+\*?`)
 	listed := regexp.MustCompile("`([\\w./-]+_test\\.go)`((?:,? (?:Test|Fuzz)[A-Z]\\w+)*)")

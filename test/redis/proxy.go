@@ -12,16 +12,16 @@ import (
 // Proxy is an address that leads to a Redis server, as that of a Service does. The way may be long, and may lose answers.
 type Proxy struct {
 	net.Listener
-	// Lost counts the connections that were cut with an answer on them.
-	Lost atomic.Int64
+	// Dropped counts the connections that were cut with an answer on them.
+	Dropped atomic.Int64
 
-	delay      atomic.Int64 // nanoseconds
-	to, losing atomic.Pointer[string]
-	loss       atomic.Pointer[loss]
+	delay          atomic.Int64 // nanoseconds
+	target, losing atomic.Pointer[string]
+	loss           atomic.Pointer[segmentLoss]
 }
 
-// loss is how many pieces come for each one that is lost, and waits until that is sent again.
-type loss struct {
+// segmentLoss is how many pieces come for each one that is lost, and waits until that is sent again.
+type segmentLoss struct {
 	pieces atomic.Int64
 	every  int64
 	again  func()
@@ -35,9 +35,9 @@ func StartProxy(t testing.TB, to string) *Proxy {
 		t.Fatal(err)
 	}
 	p := &Proxy{Listener: l}
-	p.LeadTo(to)
-	p.LoseAnswers("")
-	p.LoseEvery(0, nil)
+	p.SetTarget(to)
+	p.DropAnswers("")
+	p.DropEvery(0, nil)
 	var all sync.WaitGroup
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -55,23 +55,23 @@ func StartProxy(t testing.TB, to string) *Proxy {
 	return p
 }
 
-// LeadTo changes the server. Connections that are open stay with the one that they are at.
-func (p *Proxy) LeadTo(address string) { p.to.Store(&address) }
+// SetTarget changes the server. Connections that are open stay with the one that they are at.
+func (p *Proxy) SetTarget(address string) { p.target.Store(&address) }
 
 // Delay delays all that comes from now on, each way.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
-// LoseAnswers cuts each connection on which a command with the word in it was sent, in capitals, once it is
+// DropAnswers cuts each connection on which a command with the word in it was sent, in capitals, once it is
 // answered. The answer gets lost, with those of all that was sent together with it. Empty stops that.
-func (p *Proxy) LoseAnswers(word string) { p.losing.Store(&word) }
+func (p *Proxy) DropAnswers(word string) { p.losing.Store(&word) }
 
-// LoseEvery loses every n-th piece of all that comes from now on, each way, and calls again for it, which returns when it is
+// DropEvery loses every n-th piece of all that comes from now on, each way, and calls again for it, which returns when it is
 // sent again. As in TCP, what comes after it on its connection waits. 0 stops that.
-func (p *Proxy) LoseEvery(n int64, again func()) { p.loss.Store(&loss{every: n, again: again}) }
+func (p *Proxy) DropEvery(n int64, again func()) { p.loss.Store(&segmentLoss{every: n, again: again}) }
 
 func (p *Proxy) serve(conn net.Conn) {
 	defer conn.Close()
-	server, err := net.Dial("tcp", *p.to.Load()) //nolint:noctx // it ends with the listener's connections
+	server, err := net.Dial("tcp", *p.target.Load()) //nolint:noctx // it ends with the listener's connections
 	if err != nil {
 		return
 	}
@@ -88,7 +88,7 @@ func (p *Proxy) serve(conn net.Conn) {
 	}()
 	p.carry(conn, server, func([]byte) bool {
 		if doomed.Load() {
-			p.Lost.Add(1)
+			p.Dropped.Add(1)
 			return false
 		}
 		return true

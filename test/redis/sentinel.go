@@ -58,7 +58,7 @@ func (s *Sentinel) start(ctx context.Context, o Options) error {
 			return err
 		}
 		s.sentinels = append(s.sentinels, server)
-		if err := hurry(ctx, server); err != nil {
+		if err := fastSentinel(ctx, server); err != nil {
 			return err
 		}
 	}
@@ -81,9 +81,9 @@ func watching(master int) func(o *Options, port int) []string {
 	}
 }
 
-// hurry makes a sentinel look more often than its fixed 2 and 10 seconds, and
+// fastSentinel makes a sentinel look more often than its fixed 2 and 10 seconds, and
 // lets it be slow on a busy machine without keeping still for half a minute.
-func hurry(ctx context.Context, sentinel *Server) error {
+func fastSentinel(ctx context.Context, sentinel *Server) error {
 	return sentinel.client.Do(ctx, "SENTINEL", "DEBUG", "info-period", 300, "publish-period", 300,
 		"ask-period", 200, "tilt-trigger", 10000, "tilt-period", 1000).Err()
 }

@@ -72,14 +72,14 @@ func newServer(ctx context.Context, o Options, lines func(o *Options, port int) 
 // start starts the server on a new port.
 func (s *Server) start(ctx context.Context, o *Options, lines func(o *Options, port int) []string) error {
 	if s.client != nil {
-		ports.GiveBack(s.port)
+		ports.Release(s.port)
 		_ = s.client.Close()
 	}
 	config, err := s.Certs.client()
 	if err != nil {
 		return err
 	}
-	if s.port, err = ports.Take(); err != nil {
+	if s.port, err = ports.Acquire(); err != nil {
 		return err
 	}
 	s.client = redis.NewClient(&redis.Options{
@@ -110,7 +110,7 @@ func (s *Server) Log() string { return tail(s.logFile()) }
 func (s *Server) Close() error {
 	s.Kill()
 	if s.client != nil {
-		ports.GiveBack(s.port)
+		ports.Release(s.port)
 		_ = s.client.Close()
 	}
 	return os.RemoveAll(s.Dir)

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
-func TestAServerKeepsWhatItPersists(t *testing.T) {
+func TestPersistence(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{Persist: true, Fsync: "everysec"})
 	if got, err := s.Client().ConfigGet(t.Context(), "appendfsync").Result(); err != nil || got["appendfsync"] != "everysec" {
@@ -57,7 +57,7 @@ func TestAServerKeepsWhatItPersists(t *testing.T) {
 	}
 }
 
-func TestTLSDemandsAClientCertificate(t *testing.T) {
+func TestTLSRequiresClientCertificate(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{TLS: true})
 	config := s.Client().Options().TLSConfig.Clone()
 	config.Certificates = nil
@@ -68,7 +68,7 @@ func TestTLSDemandsAClientCertificate(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftOfATestsServers(t *testing.T) {
+func TestCloseLeavesNothing(t *testing.T) {
 	processes := map[*redistest.Server]int{}
 	t.Run("a test", func(t *testing.T) {
 		s := redistest.StartSentinel(t, redistest.Options{})
@@ -92,7 +92,7 @@ func TestNothingIsLeftOfATestsServers(t *testing.T) {
 	}
 }
 
-func TestAServerDiesWithTheProcessThatStartedIt(t *testing.T) {
+func TestServerDiesWithItsParent(t *testing.T) {
 	parent := exec.CommandContext(t.Context(), os.Args[0])
 	parent.Env = append(os.Environ(), child+"=1")
 	parent.Stderr = os.Stderr
@@ -123,7 +123,7 @@ func TestAServerDiesWithTheProcessThatStartedIt(t *testing.T) {
 	}
 }
 
-func TestAMissingServerIsExplained(t *testing.T) {
+func TestMissingServerError(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := redistest.New(t.Context(), redistest.Options{})
 	if err == nil || err.Error() != "redis-server is not installed; on Debian and Ubuntu: apt-get install redis-server" {

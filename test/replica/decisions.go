@@ -25,8 +25,8 @@ func (r *Replica) Decisions(ctx context.Context, by string) (map[string]int64, e
 	return answered, err
 }
 
-// Total is the sum of a counter of the replica over its labels, since its start.
-func (r *Replica) Total(ctx context.Context, counter string) (n int64, err error) {
+// CounterSum is the sum of a counter of the replica over its labels, since its start.
+func (r *Replica) CounterSum(ctx context.Context, counter string) (n int64, err error) {
 	family, err := r.metric(ctx, counter)
 	for _, m := range family.GetMetric() {
 		n += int64(m.GetCounter().GetValue())
@@ -34,8 +34,8 @@ func (r *Replica) Total(ctx context.Context, counter string) (n int64, err error
 	return n, err
 }
 
-// Leads reports whether the replica has been elected to settle for all.
-func (r *Replica) Leads(ctx context.Context) (bool, error) {
+// IsLeader reports whether the replica has been elected to settle for all.
+func (r *Replica) IsLeader(ctx context.Context) (bool, error) {
 	family, err := r.metric(ctx, "leader_election_master_status")
 	for _, m := range family.GetMetric() {
 		if m.GetGauge().GetValue() == 1 {

@@ -11,15 +11,15 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// softLimit is the environment variable of Go's memory limit.
-const softLimit = "GOMEMLIMIT"
+// memoryLimitVariable is the environment variable of Go's memory limit.
+const memoryLimitVariable = "GOMEMLIMIT"
 
 // Memory is what a container may use.
 type Memory struct {
-	// Soft is its GOMEMLIMIT, as the runtime reads it.
-	Soft string
+	// SoftLimit is its GOMEMLIMIT, as the runtime reads it.
+	SoftLimit string
 	// Requested is what the scheduler keeps for it, and Hard where the kernel ends it, in bytes.
-	Requested, Hard int64
+	Requested, HardLimit int64
 }
 
 // ShippedMemory is what the shipped Deployment gives a replica.
@@ -29,16 +29,16 @@ func ShippedMemory() (Memory, error) {
 		return Memory{}, err
 	}
 	var deployment appsv1.Deployment
-	if err := shipped.Find(objects, "Deployment", serviceName, &deployment); err != nil {
+	if err := shipped.FindInto(objects, "Deployment", serviceName, &deployment); err != nil {
 		return Memory{}, err
 	}
 	container := deployment.Spec.Template.Spec.Containers[0]
-	m := Memory{Requested: container.Resources.Requests.Memory().Value(), Hard: container.Resources.Limits.Memory().Value()}
-	if i := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == softLimit }); i >= 0 {
-		m.Soft = container.Env[i].Value
+	m := Memory{Requested: container.Resources.Requests.Memory().Value(), HardLimit: container.Resources.Limits.Memory().Value()}
+	if i := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == memoryLimitVariable }); i >= 0 {
+		m.SoftLimit = container.Env[i].Value
 	}
-	if m.Requested == 0 || m.Hard == 0 || m.Soft == "" {
-		return Memory{}, fmt.Errorf("the Deployment requests no memory, or has no limit or no %s", softLimit)
+	if m.Requested == 0 || m.HardLimit == 0 || m.SoftLimit == "" {
+		return Memory{}, fmt.Errorf("the Deployment requests no memory, or has no limit or no %s", memoryLimitVariable)
 	}
 	return m, nil
 }
@@ -56,5 +56,5 @@ func (r *Replica) UsedMemory() (int64, error) {
 	return int64(status.VmHWM), nil
 }
 
-// Ended is closed when the process has ended.
-func (r *Replica) Ended() <-chan struct{} { return r.exited }
+// Exited is closed when the process has ended.
+func (r *Replica) Exited() <-chan struct{} { return r.exited }

@@ -21,12 +21,12 @@ import (
 const User = "system:serviceaccount:eventquota-system:eventquota"
 
 const (
-	readyWithin = 30 * time.Second
-	// stopWithin is longer than the process gives itself by its defaults.
-	stopWithin = 40 * time.Second
-	// patience is how long the API server waits for a call, in seconds, and the webhook takes for a
+	readyTimeout = 30 * time.Second
+	// stopTimeout is longer than the process gives itself by its defaults.
+	stopTimeout = 40 * time.Second
+	// callTimeoutSeconds is how long the API server waits for a call, in seconds, and the webhook takes for a
 	// decision: no test depends on how busy the machine is.
-	patience = 10
+	callTimeoutSeconds = 10
 )
 
 // Replica is a running webhook process. Its methods are for one goroutine.
@@ -43,8 +43,8 @@ type Replica struct {
 	cluster *cluster.Cluster
 	process *exec.Cmd
 	exited  chan struct{} // closed when the process has ended
-	result  error         // how it ended; read once exited is closed
-	output  string        // path of its log
+	exitErr error         // how it ended; read once exited is closed
+	logPath string        // path of its log
 }
 
 // CA has signed the replica's certificate, as PEM.
@@ -56,7 +56,7 @@ func (r *Replica) Install(ctx context.Context) error { return r.InstallFor(ctx, 
 // InstallFor does so for the Events of one namespace; empty for all.
 func (r *Replica) InstallFor(ctx context.Context, namespace string) error {
 	return r.cluster.InstallWebhooks(ctx, cluster.Webhooks{
-		URL: r.URL, CABundle: r.ca, ExemptUser: User, Mutating: true, Validating: true, Namespace: namespace, TimeoutSeconds: patience,
+		URL: r.URL, CABundle: r.ca, ExemptUser: User, Mutating: true, Validating: true, Namespace: namespace, TimeoutSeconds: callTimeoutSeconds,
 	})
 }
 
@@ -75,12 +75,12 @@ func (r *Replica) Stop() error {
 	}
 	select {
 	case <-r.exited:
-	case <-time.After(stopWithin):
+	case <-time.After(stopTimeout):
 		r.Kill()
-		return fmt.Errorf("webhook still runs %s after SIGTERM\n%s", stopWithin, r.Log())
+		return fmt.Errorf("webhook still runs %s after SIGTERM\n%s", stopTimeout, r.Log())
 	}
-	if r.result != nil {
-		return fmt.Errorf("webhook: %w\n%s", r.result, r.Log())
+	if r.exitErr != nil {
+		return fmt.Errorf("webhook: %w\n%s", r.exitErr, r.Log())
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (r *Replica) Kill() {
 
 // Log is what the process has written so far.
 func (r *Replica) Log() string {
-	content, err := os.ReadFile(r.output)
+	content, err := os.ReadFile(r.logPath)
 	if err != nil {
 		return err.Error()
 	}

@@ -23,8 +23,8 @@ const (
 	Lease = "eventquota-settler"
 
 	serviceAccount = "eventquota"
-	// tokenLife is longer than anybody leaves a cluster of the tests running.
-	tokenLife = 30 * 24 * time.Hour
+	// tokenLifetime is longer than anybody leaves a cluster of the tests running.
+	tokenLifetime = 30 * 24 * time.Hour
 )
 
 // Kubeconfig applies the base of manifests/, but for the webhook configurations, and
@@ -54,7 +54,7 @@ func tokenKubeconfig(ctx context.Context, c *cluster.Cluster) (string, error) {
 	}
 	token, err := client.CoreV1().ServiceAccounts(cluster.ServiceNamespace).CreateToken(ctx, serviceAccount,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-			ExpirationSeconds: new(int64(tokenLife.Seconds())),
+			ExpirationSeconds: new(int64(tokenLifetime.Seconds())),
 		}}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("ask for a token of service account %s: %w", serviceAccount, err)

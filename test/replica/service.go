@@ -50,11 +50,11 @@ func endpointPorts() (ports []discoveryv1.EndpointPort, err error) {
 		return nil, err
 	}
 	var service corev1.Service
-	if err := shipped.Find(objects, "Service", serviceName, &service); err != nil {
+	if err := shipped.FindInto(objects, "Service", serviceName, &service); err != nil {
 		return nil, err
 	}
 	var deployment appsv1.Deployment
-	if err := shipped.Find(objects, "Deployment", serviceName, &deployment); err != nil {
+	if err := shipped.FindInto(objects, "Deployment", serviceName, &deployment); err != nil {
 		return nil, err
 	}
 	served := deployment.Spec.Template.Spec.Containers[0].Ports

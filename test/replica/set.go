@@ -14,7 +14,7 @@ import (
 )
 
 // Set is several replicas behind one Service, which the API server calls. Its
-// test runs within cluster.Isolated, on a cluster with Options.Services. Its
+// test runs within cluster.RunIsolated, on a cluster with Options.Services. Its
 // methods are for one goroutine; other goroutines may write Events meanwhile.
 type Set struct {
 	// Replicas are the replicas, by number. One that was killed or stopped stays
@@ -81,7 +81,7 @@ func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags
 // Install makes the API server call the Service in both phases.
 func (s *Set) Install(ctx context.Context) error {
 	return s.cluster.InstallWebhooks(ctx, cluster.Webhooks{
-		CABundle: s.ca, ExemptUser: User, Mutating: true, Validating: true, TimeoutSeconds: patience,
+		CABundle: s.ca, ExemptUser: User, Mutating: true, Validating: true, TimeoutSeconds: callTimeoutSeconds,
 	})
 }
 
@@ -147,7 +147,7 @@ func (s *Set) Leader(ctx context.Context) (int, error) {
 			continue
 		default:
 		}
-		leads, err := r.Leads(ctx)
+		leads, err := r.IsLeader(ctx)
 		if err != nil {
 			return -1, err
 		}
@@ -168,13 +168,13 @@ func (s *Set) Close() {
 }
 
 func (s *Set) start(ctx context.Context, i int, flags ...string) (*Replica, error) {
-	return startAt(ctx, s.cluster, place{
+	return startOn(ctx, s.cluster, endpoint{
 		host: s.address(i), port: s.service.webhookPort(), health: 8081, metrics: 8080,
 		kubeconfig: s.kubeconfig, certDir: s.certDir, ca: s.ca,
 	}, s.path, slices.Concat(s.flags, flags))
 }
 
-// address is that of a replica. It is local within cluster.Isolated.
+// address is that of a replica. It is local within cluster.RunIsolated.
 func (s *Set) address(i int) string { return fmt.Sprintf("10.77.0.%d", 11+i) }
 
 // route tells the Service which replicas are ready.

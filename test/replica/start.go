@@ -31,7 +31,7 @@ func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string
 	}
 	var taken [3]int
 	for i := range taken {
-		if taken[i], err = ports.Take(); err != nil {
+		if taken[i], err = ports.Acquire(); err != nil {
 			return nil, err
 		}
 	}
@@ -43,14 +43,14 @@ func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string
 	if err != nil {
 		return nil, err
 	}
-	return startAt(ctx, c, place{
+	return startOn(ctx, c, endpoint{
 		host: "127.0.0.1", port: taken[0], health: taken[1], metrics: taken[2],
 		kubeconfig: kubeconfig, certDir: dir, ca: ca,
 	}, path, flags)
 }
 
-// place is where a replica serves.
-type place struct {
+// endpoint is where a replica serves.
+type endpoint struct {
 	host                  string // IP address
 	port, health, metrics int
 	kubeconfig            string
@@ -58,8 +58,8 @@ type place struct {
 	ca                    []byte // PEM, has signed what is in certDir
 }
 
-// startAt is Start for a place that is free.
-func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flags []string) (*Replica, error) {
+// startOn is Start for a place that is free.
+func startOn(ctx context.Context, c *cluster.Cluster, p endpoint, path string, flags []string) (*Replica, error) {
 	log, err := os.CreateTemp(c.Dir, "replica-*.log")
 	if err != nil {
 		return nil, fmt.Errorf("make the replica's log: %w", err)
@@ -69,7 +69,7 @@ func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flag
 	args := append([]string{
 		"serve", "--bind-address=" + p.host, "--port=" + strconv.Itoa(p.port), "--cert-dir=" + p.certDir,
 		"--health-address=" + address(p.health), "--metrics-address=" + address(p.metrics), "--metrics-secure=false",
-		"--kubeconfig=" + p.kubeconfig, "--shutdown-delay=500ms", fmt.Sprintf("--deadline=%ds", patience),
+		"--kubeconfig=" + p.kubeconfig, "--shutdown-delay=500ms", fmt.Sprintf("--deadline=%ds", callTimeoutSeconds),
 	}, flags...)
 	r := &Replica{
 		URL:        "https://" + address(p.port),
@@ -79,7 +79,7 @@ func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flag
 		cluster:    c,
 		process:    exec.Command(path, args...),
 		exited:     make(chan struct{}),
-		output:     log.Name(),
+		logPath:    log.Name(),
 	}
 	// It collects garbage as it does where it is deployed, whatever the tests and the API server do.
 	memory, err := ShippedMemory()
@@ -87,8 +87,8 @@ func startAt(ctx context.Context, c *cluster.Cluster, p place, path string, flag
 		return nil, err
 	}
 	r.process.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "GOGC=") || strings.HasPrefix(v, softLimit+"=")
-	}), softLimit+"="+memory.Soft)
+		return strings.HasPrefix(v, "GOGC=") || strings.HasPrefix(v, memoryLimitVariable+"=")
+	}), memoryLimitVariable+"="+memory.SoftLimit)
 	r.process.Stdout, r.process.Stderr = log, log
 	if err := r.start(); err != nil {
 		return nil, fmt.Errorf("start the webhook: %w", err)
@@ -111,7 +111,7 @@ func (r *Replica) start() error {
 		err := r.process.Start()
 		started <- err
 		if err == nil {
-			r.result = r.process.Wait()
+			r.exitErr = r.process.Wait()
 			close(r.exited)
 		}
 	}()
@@ -119,7 +119,7 @@ func (r *Replica) start() error {
 }
 
 func (r *Replica) waitUntilReady(ctx context.Context, url string) error {
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, readyWithin, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		select {
 		case <-r.exited:
 			return false, errors.New("it has ended")

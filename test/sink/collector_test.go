@@ -23,27 +23,27 @@ import (
 	"github.com/eventquota/eventquota/test/otel"
 )
 
-// counts are what a sink says of its records.
-type counts struct {
+// sinkCounts are what a sink says of its records.
+type sinkCounts struct {
 	mu          sync.Mutex
 	delivered   int
 	undelivered map[sink.Reason]int64
 }
 
-func (c *counts) Delivered(_ string, n int) {
+func (c *sinkCounts) Delivered(_ string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.delivered += n
 }
 
-func (c *counts) Undelivered(_, _ string, why sink.Reason, occurrences int64) {
+func (c *sinkCounts) Undelivered(_, _ string, why sink.Reason, occurrences int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.undelivered[why] += occurrences
 }
 
-// of is how many were not delivered for some reasons, or for any.
-func (c *counts) of(why ...sink.Reason) (n int64) {
+// undeliveredFor is how many were not delivered for some reasons, or for any.
+func (c *sinkCounts) undeliveredFor(why ...sink.Reason) (n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for reason, one := range c.undelivered {
@@ -59,8 +59,8 @@ func (c *counts) of(why ...sink.Reason) (n int64) {
 	return n
 }
 
-// sending is a sink that sends to an endpoint, and stop ends it.
-func sending(t *testing.T, endpoint, protocol string) (s *sink.Sink, c *counts, stop func()) {
+// newSink is a sink that sends to an endpoint, and stop ends it.
+func newSink(t *testing.T, endpoint, protocol string) (s *sink.Sink, c *sinkCounts, stop func()) {
 	t.Helper()
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -71,7 +71,7 @@ func sending(t *testing.T, endpoint, protocol string) (s *sink.Sink, c *counts, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = &counts{undelivered: map[sink.Reason]int64{}}
+	c = &sinkCounts{undelivered: map[sink.Reason]int64{}}
 	s = sink.New(sink.Options{Default: policy.SinkAll, Bytes: sink.DefaultBytes, DrainTimeout: 20 * time.Second, Counts: c, Log: logr.Discard()})
 	s.Add(map[string]sink.Output{"otlp": to})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -82,24 +82,24 @@ func sending(t *testing.T, endpoint, protocol string) (s *sink.Sink, c *counts, 
 	return s, c, stop
 }
 
-// drop lets a sink have n Events that were dropped.
-func drop(s *sink.Sink, n int) {
+// sendDropped lets a sink have n Events that were dropped.
+func sendDropped(s *sink.Sink, n int) {
 	for i := range n {
 		r := &admission.Request{Object: &corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web.", i)}, Type: "Warning", Reason: "BackOff", Message: "Back-off restarting",
 			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "web"},
 		}}
 		r.Namespace, r.Operation = "shop", admissionv1.Create
-		s.Decided(&admission.FullDecision{
-			Decided:  admission.Decided{Rule: &policy.Rule{Name: "ClusterEventQuota fair"}, Verdict: store.Drop, Bucket: "namespace", Request: r},
-			Decision: store.Decision{Verdict: store.Drop, Occurrences: 1},
+		s.CopyDecided(&admission.FullDecision{
+			DecidedWrite: admission.DecidedWrite{Rule: &policy.Rule{Name: "ClusterEventQuota fair"}, Verdict: store.Drop, Bucket: "namespace", Request: r},
+			Decision:     store.Decision{Verdict: store.Drop, Occurrences: 1},
 		})
 	}
 }
 
-// TestARealCollector lets one be slow, refuse, ask for time, hang, and go away and come back, while Events come. What arrived and
+// TestCollector lets one be slow, refuse, ask for time, hang, and go away and come back, while Events come. What arrived and
 // what is counted as not delivered is what was sent; and after it was away or hung for moments, all has arrived.
-func TestARealCollector(t *testing.T) {
+func TestCollector(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http/protobuf"} {
 		t.Run(protocol, func(t *testing.T) {
 			c := otel.ForTest(t)
@@ -107,17 +107,19 @@ func TestARealCollector(t *testing.T) {
 			if protocol != "grpc" {
 				endpoint = c.HTTP
 			}
-			s, counted, stop := sending(t, endpoint, protocol)
+			s, counted, stop := newSink(t, endpoint, protocol)
 			sent := 0
-			send := func(n int) { drop(s, n); sent += n }
+			send := func(n int) { sendDropped(s, n); sent += n }
 			arrived := func(says string) {
 				t.Helper()
-				cli.Eventually(t, says, func() bool { return c.Store.Occurrences()+counted.of() >= int64(sent) && s.Held() == 0 })
+				cli.Eventually(t, says, func() bool {
+					return c.Store.Occurrences()+counted.undeliveredFor() >= int64(sent) && s.HeldBytes() == 0
+				})
 			}
 			send(2000)
 			arrived("all arrive")
 
-			c.Store.Before(func(r *http.Request) int {
+			c.Store.SetHook(func(r *http.Request) int {
 				select {
 				case <-time.After(300 * time.Millisecond):
 				case <-r.Context().Done():
@@ -146,7 +148,7 @@ func TestARealCollector(t *testing.T) {
 
 			var mu sync.Mutex
 			asked := 0
-			c.Store.Before(func(*http.Request) int {
+			c.Store.SetHook(func(*http.Request) int {
 				mu.Lock()
 				defer mu.Unlock()
 				if asked++; asked <= 2 {
@@ -156,21 +158,21 @@ func TestARealCollector(t *testing.T) {
 			})
 			send(100)
 			arrived("all arrive after a while")
-			if n := counted.of(); n != 0 || c.Store.Occurrences() != int64(sent) {
+			if n := counted.undeliveredFor(); n != 0 || c.Store.Occurrences() != int64(sent) {
 				t.Fatalf("%d arrived and %d are not delivered, of %d, want all to arrive", c.Store.Occurrences(), n, sent)
 			}
 
-			c.Store.Before(func(*http.Request) int { return http.StatusBadRequest })
+			c.Store.SetHook(func(*http.Request) int { return http.StatusBadRequest })
 			send(700)
 			arrived("all are refused")
-			if n := counted.of(sink.Refused); n != 700 {
+			if n := counted.undeliveredFor(sink.Refused); n != 700 {
 				t.Errorf("%d are counted as refused, want 700: %v", n, counted.undelivered)
 			}
-			c.Store.Before(nil)
+			c.Store.SetHook(nil)
 			send(300)
 			stop() // what waits is sent first
-			if n := c.Store.Occurrences(); n+counted.of() != int64(sent) || n != int64(sent)-700 {
-				t.Errorf("%d arrived and %d are not delivered, of %d", n, counted.of(), sent)
+			if n := c.Store.Occurrences(); n+counted.undeliveredFor() != int64(sent) || n != int64(sent)-700 {
+				t.Errorf("%d arrived and %d are not delivered, of %d", n, counted.undeliveredFor(), sent)
 			}
 			all, repeats := c.Store.Records()
 			t.Logf("%d records of %d, %d came again", len(all), sent, repeats)

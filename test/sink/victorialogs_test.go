@@ -16,13 +16,13 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// TestARealStoreOfLogs holds that what a sink sends by HTTP is found in a store of logs, without a collector between.
-func TestARealStoreOfLogs(t *testing.T) {
+// TestVictoriaLogs holds that what a sink sends by HTTP is found in a store of logs, without a collector between.
+func TestVictoriaLogs(t *testing.T) {
 	bin, err := otel.Build(t.Context(), "github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs")
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := ports.Take()
+	port, err := ports.Acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,10 +65,10 @@ func TestARealStoreOfLogs(t *testing.T) {
 		defer answer.Body.Close()
 		return answer.StatusCode == http.StatusOK
 	})
-	s, counted, stop := sending(t, "http://"+address+"/insert/opentelemetry/v1/logs", "http/protobuf")
-	drop(s, 1200)
+	s, counted, stop := newSink(t, "http://"+address+"/insert/opentelemetry/v1/logs", "http/protobuf")
+	sendDropped(s, 1200)
 	stop()
-	if n := counted.of(); n != 0 || counted.delivered != 1200 {
+	if n := counted.undeliveredFor(); n != 0 || counted.delivered != 1200 {
 		t.Fatalf("%d delivered, %v not", counted.delivered, counted.undelivered)
 	}
 	cli.Eventually(t, "it has all", func() bool { return len(query(`k8s.event.reason:BackOff`)) == 1200 })

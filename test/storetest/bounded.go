@@ -13,41 +13,41 @@ type Bounded func(t *testing.T, b store.Bounds) Subject
 // RunBounded holds a store to the bounds of each namespace.
 func RunBounded(t *testing.T, fresh Bounded) {
 	t.Helper()
-	few := store.Bounds{Buckets: 2, Registers: 100, Cluster: 1}
+	few := store.Bounds{Buckets: 2, Registers: 100, SystemExtra: 1}
 	for _, s := range buckets() {
 		t.Run("buckets: "+s.says, func(t *testing.T) { s.run(t, fresh(t, few)) })
 	}
-	few = store.Bounds{Buckets: 100, Registers: 3, Cluster: 1}
+	few = store.Bounds{Buckets: 100, Registers: 3, SystemExtra: 1}
 	for _, s := range registers() {
 		t.Run("registers: "+s.says, func(t *testing.T) { s.run(t, fresh(t, few)) })
 	}
 }
 
-// per puts a write under a limit of one token an hour for each key.
-func per(limit, key string) detail {
+// limitPer puts a write under a limit of one token an hour for each key.
+func limitPer(limit, key string) detail {
 	return under(func(l *store.Limits) {
 		b := bucket(limit, 1, time.Hour)
-		b.Key, b.Of = store.KeyOf("quota", limit, key), limit
+		b.Key, b.LimitID = store.KeyOf("quota", limit, key), limit
 		l.Quotas = append(l.Quotas, b)
 	})
 }
 
 // perPod creates an Event about a pod, under a limit for each pod.
 func perPod(name, namespace string, details ...detail) action {
-	return create(name, append([]detail{in(namespace), pod(name), per("each", namespace+" "+name)}, details...)...)
+	return create(name, append([]detail{in(namespace), pod(name), limitPer("each", namespace+" "+name)}, details...)...)
 }
 
-// perNine puts a write under a limit of the cluster that takes nine hours to fill.
-func perNine(key string, every time.Duration) detail {
+// nineHourLimit puts a write under a limit of the cluster that takes nine hours to fill.
+func nineHourLimit(key string, every time.Duration) detail {
 	return under(func(l *store.Limits) {
 		b := bucket("cluster", int(9*time.Hour/every), every)
-		b.Key, b.Of = store.KeyOf("quota", "cluster", key), "cluster"
+		b.Key, b.LimitID = store.KeyOf("quota", "cluster", key), "cluster"
 		l.Quotas = append(l.Quotas, b)
 	})
 }
 
-// more makes an Event another one about its pod.
-func more(f *facts) { f.name, f.message = f.name+"-more", "more" }
+// anotherAbout makes an Event another one about its pod.
+func anotherAbout(f *facts) { f.name, f.message = f.name+"-more", "more" }
 
 func buckets() []story {
 	const full = "drop by each (overflow) until 1h0m0s, each has no place"
@@ -56,15 +56,15 @@ func buckets() []story {
 		{says: "beyond the bound, a namespace has one bucket of a limit", steps: []step{
 			fill,
 			{0, perPod("3", "shop"), "admit, each has no place"},
-			{0, each(perPod("3", "shop", more), perPod("4", "shop")), full},
-			{0, perPod("1", "shop", more), "drop by each until 1h0m0s"},
+			{0, each(perPod("3", "shop", anotherAbout), perPod("4", "shop")), full},
+			{0, perPod("1", "shop", anotherAbout), "drop by each until 1h0m0s"},
 			{us, drain, "each (overflow) notice: 2 (Failed 2); each notice: 1 (Failed 1)"},
 		}},
 		{says: "each limit has its own", steps: []step{
 			fill,
 			{0, perPod("3", "shop"), "admit, each has no place"},
-			{0, create("4", in("shop"), pod("4"), per("other", "4")), "admit, other has no place"},
-			{0, create("5", in("shop"), pod("5"), per("other", "5")), "drop by other (overflow) until 1h0m0s, other has no place"},
+			{0, create("4", in("shop"), pod("4"), limitPer("other", "4")), "admit, other has no place"},
+			{0, create("5", in("shop"), pod("5"), limitPer("other", "5")), "drop by other (overflow) until 1h0m0s, other has no place"},
 			{0, create("6", in("shop"), pod("6"), bound("two")), "admit"},
 		}},
 		{says: "no other namespace is any the worse", steps: []step{
@@ -86,28 +86,28 @@ func buckets() []story {
 		}},
 		{says: "one that is in use keeps it", steps: []step{
 			fill,
-			{time.Hour, each(perPod("1", "shop", more), perPod("2", "shop", more)), "admit"},
+			{time.Hour, each(perPod("1", "shop", anotherAbout), perPod("2", "shop", anotherAbout)), "admit"},
 			{90 * time.Minute, perPod("3", "shop"), "admit, each has no place"},
 		}},
 		{says: "one that namespaces share is each's", steps: []step{
-			{0, create("1", in("shop"), per("cluster", "1")), "admit"},
-			{0, create("2", in("shop"), pod("2"), per("cluster", "2")), "admit"},
-			{0, create("3", in("other"), pod("3"), per("cluster", "1")), "drop by cluster until 1h0m0s"},
-			{time.Hour, create("4", in("other"), pod("4"), per("cluster", "1")), "admit"},
-			{80 * time.Minute, create("5", in("shop"), pod("5"), per("cluster", "5")), "admit"},
-			{80 * time.Minute, create("6", in("shop"), pod("6"), per("cluster", "6")), "admit"},
-			{80 * time.Minute, create("7", in("other"), pod("7"), per("cluster", "7")), "admit"},
-			{80 * time.Minute, create("8", in("other"), pod("8"), per("cluster", "8")), "admit, cluster has no place"},
+			{0, create("1", in("shop"), limitPer("cluster", "1")), "admit"},
+			{0, create("2", in("shop"), pod("2"), limitPer("cluster", "2")), "admit"},
+			{0, create("3", in("other"), pod("3"), limitPer("cluster", "1")), "drop by cluster until 1h0m0s"},
+			{time.Hour, create("4", in("other"), pod("4"), limitPer("cluster", "1")), "admit"},
+			{80 * time.Minute, create("5", in("shop"), pod("5"), limitPer("cluster", "5")), "admit"},
+			{80 * time.Minute, create("6", in("shop"), pod("6"), limitPer("cluster", "6")), "admit"},
+			{80 * time.Minute, create("7", in("other"), pod("7"), limitPer("cluster", "7")), "admit"},
+			{80 * time.Minute, create("8", in("other"), pod("8"), limitPer("cluster", "8")), "admit, cluster has no place"},
 		}},
 		{says: "one that another namespace has made needs a place in each that uses it", steps: []step{
-			{0, each(create("1", in("shop"), perNine("1", time.Hour)), create("2", in("shop"), pod("2"), perNine("2", time.Hour))), "admit"},
-			{0, each(create("3", in("other"), pod("3"), perNine("1", time.Minute)), create("4", in("other"), pod("4"), perNine("2", time.Minute))), "admit"},
-			{0, create("5", in("other"), pod("5"), perNine("5", time.Minute)), "admit, cluster has no place"},
+			{0, each(create("1", in("shop"), nineHourLimit("1", time.Hour)), create("2", in("shop"), pod("2"), nineHourLimit("2", time.Hour))), "admit"},
+			{0, each(create("3", in("other"), pod("3"), nineHourLimit("1", time.Minute)), create("4", in("other"), pod("4"), nineHourLimit("2", time.Minute))), "admit"},
+			{0, create("5", in("other"), pod("5"), nineHourLimit("5", time.Minute)), "admit, cluster has no place"},
 		}},
 		{says: "what is refused makes none", steps: []step{
 			{0, each(
-				create("1", in("shop"), per("each", "1"), bound("none")), create("2", in("shop"), pod("2"), per("each", "2"), bound("none")),
-				create("3", in("shop"), pod("3"), per("each", "3"), bound("none")),
+				create("1", in("shop"), limitPer("each", "1"), bound("none")), create("2", in("shop"), pod("2"), limitPer("each", "2"), bound("none")),
+				create("3", in("shop"), pod("3"), limitPer("each", "3"), bound("none")),
 			), "drop by none for ever"},
 			{0, each(perPod("4", "shop"), perPod("5", "shop")), "admit"},
 		}},
@@ -120,7 +120,9 @@ func registers() []story {
 	}
 	const full = "drop by spam filter (overflow) until 1h0m0s, unrecorded"
 	fill := step{0, pods("1", "2", "3"), "admit"}
-	named := func(l *store.Limits) { l.Spam.Of, l.Spam.Policy = "spam filter of a policy", "a policy" }
+	named := func(l *store.Limits) {
+		l.SpamFilter.LimitID, l.SpamFilter.Policy = "spam filter of a policy", "a policy"
+	}
 	two := func(l *store.Limits) {
 		tokens(2, 0)(l)
 		named(l)
@@ -131,7 +133,7 @@ func registers() []story {
 			{0, pods("4", "5"), "admit, unrecorded"},
 			{0, pods("5", "6"), full},
 			{0, create("1-again", in("shop"), pod("1")), "merge into 1 2"},
-			{us, create("1", in("shop"), pod("1"), more), "admit"},
+			{us, create("1", in("shop"), pod("1"), anotherAbout), "admit"},
 			{us, drain, "1 2 (1 merged); spam filter (overflow) notice: 2 (Failed 2)"},
 		}},
 		{says: "no other namespace is any the worse", limits: two, steps: []step{
@@ -158,7 +160,7 @@ func registers() []story {
 			{0, update("4", in("shop"), pod("4"), labelling, stored(3), count(3), bound("none")), "drop by none for ever (+0)"},
 			{us, drain, "spam filter (overflow) notice: 2 (Failed 2)"},
 		}},
-		{says: "without a spam filter, quotas are all there is", limits: func(l *store.Limits) { l.Spam = store.Bucket{} }, steps: []step{
+		{says: "without a spam filter, quotas are all there is", limits: func(l *store.Limits) { l.SpamFilter = store.Bucket{} }, steps: []step{
 			fill,
 			{0, pods("4", "4", "5"), "admit, unrecorded"},
 			{0, create("6", in("shop"), pod("6"), bound("none")), "drop by none for ever"},
@@ -177,14 +179,14 @@ func registers() []story {
 		}},
 		{says: "the notice of a bucket that has none is that of the overflow bucket", limits: named, steps: []step{
 			{0, each(perPod("1", "shop"), perPod("2", "shop"), perPod("3", "shop")), "admit"},
-			{0, each(perPod("1", "shop", more), perPod("2", "shop", more)), "drop by each until 1h0m0s"},
+			{0, each(perPod("1", "shop", anotherAbout), perPod("2", "shop", anotherAbout)), "drop by each until 1h0m0s"},
 			{us, create("1-again", in("shop"), pod("1")), "merge into 1 2"},
 			{2 * us, create("1-thrice", in("shop"), pod("1")), "merge into 1 3"},
 			{3 * us, drain, "1 3 (2 merged); each (overflow) notice: 2 (Failed 2)"},
 		}},
 		{says: "that of a limit for all is made in any case", limits: two, steps: []step{
 			fill,
-			{0, create("1", in("shop"), pod("1"), more, bound("none")), "drop by none for ever"},
+			{0, create("1", in("shop"), pod("1"), anotherAbout, bound("none")), "drop by none for ever"},
 			{us, create("1-again", in("shop"), pod("1")), "merge into 1 2"},
 			{us, drain, "1 2 (1 merged); none notice: 1 (Failed 1)"},
 		}},

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 // client is a source of Events. A recorder keeps the names that it used and counts for each, as client-go's do: the
@@ -21,13 +21,13 @@ type client struct {
 	busy             bool
 	serial           int
 	sent             map[kind]facts
-	// byOne are the names that a quota has refused. Of an object of which it knows nothing, a store keeps none of that: it
+	// refusedByQuota are the names that a quota has refused. Of an object of which it knows nothing, a store keeps none of that: it
 	// takes the recorder to count by one, and to have been refused each time.
-	byOne map[string]bool
+	refusedByQuota map[string]bool
 }
 
-// speak reports something, unless the client is busy.
-func (c *client) speak() { c.report(c.world.crowd.one(c.world.rng)) }
+// act reports something, unless the client is busy.
+func (c *client) act() { c.report(c.world.crowd.one(c.world.rng)) }
 
 // one is a random kind of Event.
 func (of crowd) one(rng *rand.Rand) kind {
@@ -45,14 +45,14 @@ func (c *client) report(k kind) {
 	w := c.world
 	f := c.sent[k]
 	// A name that began longer ago than names are kept is one of a recorder that was restarted.
-	repeat := c.recorder && f.name != "" && w.now.Sub(f.first) < w.limits.RepeatWindow*9/10
+	repeat := c.recorder && f.name != "" && w.now.Sub(f.first) < w.limits.IdenticalWindow*9/10
 	if repeat {
-		f.count += c.some(f.name)
+		f.count += c.randomCount(f.name)
 	} else {
 		c.serial++
 		f = facts{kind: k, name: fmt.Sprintf("e%d.%d", c.id, c.serial), count: 1, series: c.series, first: w.now}
-		if other := w.pick(); w.faults.Collisions && other != "" && w.rng.IntN(8) == 0 {
-			c.steal(other, &f)
+		if other := w.randomEvent(); w.faults.Collisions && other != "" && w.rng.IntN(8) == 0 {
+			c.useForeignName(other, &f)
 		}
 	}
 	f.at = w.now
@@ -62,29 +62,29 @@ func (c *client) report(k kind) {
 	if repeat {
 		first = c.patch(f)
 	}
-	w.fly(first, time.Second)
+	w.startFlight(first, time.Second)
 }
 
-// steal takes the name of an Event about another object that no recorder goes on with.
-func (c *client) steal(name string, f *facts) {
+// useForeignName takes the name of an Event about another object that no recorder goes on with.
+func (c *client) useForeignName(name string, f *facts) {
 	e := c.world.stored[name]
 	if c.recorder || e.notice() || e.recorder || e.kind.pod == f.pod {
 		return
 	}
-	key := account{f.write(c.world.now).Group, name}
+	key := account{f.write(c.world.now).GroupKey, name}
 	if _, used := c.world.accounts[key]; !used {
-		f.name, c.world.accounts[key] = name, &book{}
+		f.name, c.world.accounts[key] = name, &nameCounts{}
 	}
 }
 
-// some is how many more occurrences the client reports: large and odd ones where the test must
+// randomCount is how many more occurrences the client reports: large and odd ones where the test must
 // recognize sums of them.
-func (c *client) some(name string) int64 {
-	if c.byOne[name] {
+func (c *client) randomCount(name string) int64 {
+	if c.refusedByQuota[name] {
 		return 1
 	}
 	if c.world.faults.Deletions || c.world.faults.Refusals {
-		return 1 + c.world.rng.Int64N(rules.MaxOccurrences) // of one write, no more is believed
+		return 1 + c.world.rng.Int64N(engine.MaxOccurrences) // of one write, no more is believed
 	}
 	return 1 + c.world.rng.Int64N(3)
 }
@@ -101,31 +101,31 @@ func (c *client) create(f facts) stage {
 	return func() stage {
 		w.creates++
 		f.id = w.creates
-		a := w.reach(f)
+		a := w.noteCount(f)
 		d := w.decide(f)
 		f.combined = d.Verdict == store.Aggregate
-		if d.Verdict == store.Drop && d.Empty.Key != w.limits.Spam.Key {
-			c.byOne[f.name] = true
+		if d.Verdict == store.Drop && d.RefusedBy.Key != w.limits.SpamFilter.Key {
+			c.refusedByQuota[f.name] = true
 		}
 		if !d.Verdict.Admits() {
-			a.elsewhere = true
+			a.countedElsewhere = true
 			if w.faults.Rollouts {
 				delete(c.sent, f.kind)
 			}
 			return c.done()
 		}
 		write := f.write(w.now)
-		e := &event{kind: f.kind, recorder: c.recorder, series: f.series, count: f.count, known: f.count, combined: f.combined, createID: f.id}
-		e.object, e.keys = write.Object, [2]store.Key{write.Exact, write.Similar}
+		e := &event{kind: f.kind, recorder: c.recorder, series: f.series, count: f.count, knownWritten: f.count, combined: f.combined, createID: f.id}
+		e.object, e.keys = write.ObjectKey, [2]store.Key{write.ExactKey, write.SimilarKey}
 		decided := w.now
 		return func() stage {
-			refused := w.faults.Refusals && !a.elsewhere && w.rng.IntN(8) == 0
+			refused := w.faults.Refusals && !a.countedElsewhere && w.rng.IntN(8) == 0
 			if _, taken := w.stored[f.name]; taken || refused {
-				w.say("CREATE %s is refused by others", f.name)
+				w.log("CREATE %s is refused by others", f.name)
 				w.lost = append(w.lost, e)
 				return c.done()
 			}
-			e.stubborn = w.faults.Refusals && w.rng.IntN(10) == 0
+			e.rejectsWrites = w.faults.Refusals && w.rng.IntN(10) == 0
 			w.store(f.name, e, f.count, decided)
 			return c.done()
 		}
@@ -141,13 +141,13 @@ func (c *client) patch(f facts) stage {
 		if e == nil {
 			return c.create(f)
 		}
-		version, a := e.version, w.reach(f)
-		f.update = &store.Update{Recorder: true, Reverts: e.combined, UID: e.uid}
+		version, a := e.version, w.noteCount(f)
+		f.update = &store.Update{ByRecorder: true, RevertsMessage: e.combined, UID: e.uid}
 		if d := w.decide(f); !d.Verdict.Admits() {
-			a.elsewhere = a.elsewhere || d.Verdict == store.Drop
+			a.countedElsewhere = a.countedElsewhere || d.Verdict == store.Drop
 			return c.done()
 		}
-		e.known = f.count
+		e.knownWritten = f.count
 		decided := w.now
 		return func() stage {
 			if e.version != version || w.stored[f.name] != e {
@@ -161,13 +161,13 @@ func (c *client) patch(f facts) stage {
 
 // label adds a label to some Event.
 func (w *world) label() {
-	name := w.pick()
+	name := w.randomEvent()
 	e := w.stored[name]
 	if e == nil || e.notice() {
 		return
 	}
 	f := facts{kind: e.kind, name: name, count: e.count, combined: e.combined, series: e.series}
-	f.update = &store.Update{Same: store.KeyOf("label", fmt.Sprint(w.versions)), UID: e.uid}
+	f.update = &store.Update{ContentKey: store.KeyOf("label", fmt.Sprint(w.versions)), UID: e.uid}
 	if w.decide(f).Verdict.Admits() {
 		e.version = w.version()
 	}
@@ -178,7 +178,7 @@ func (w *world) decide(f facts) store.Decision {
 	w.t.Helper()
 	by := w.some()
 	if f.update != nil {
-		f.update.Stored = w.stored[f.name].says(by)
+		f.update.Stored = w.stored[f.name].storedCount(by)
 	}
 	write := f.write(w.now)
 	l := f.under(w.limits, &write)
@@ -191,40 +191,40 @@ func (w *world) decide(f facts) store.Decision {
 	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
 		w.t.Fatalf("Decide: %v", err)
 	}
-	w.say("%s of %+v count %d, update %+v: %s", f.name, f.kind, f.count, f.update, inWords(d))
-	w.charge(&write, &l, d)
+	w.log("%s of %+v count %d, update %+v: %s", f.name, f.kind, f.count, f.update, inWords(d))
+	w.noteTokens(&write, &l, d)
 	return d
 }
 
 // event is an Event or a notice as the API server stores it.
 type event struct {
-	kind     kind   // none of a notice
-	bucket   string // of a notice about drops
-	object   store.Key
-	keys     [2]store.Key // exact and similar
-	recorder bool         // its client goes on with it
-	series   bool
-	combined bool
-	count    int64
-	merged   int64 // as noted with the count noted
-	noted    int64
-	by       int   // the store that noted it; 0 for none
-	known    int64 // the count that the store knows to be written
-	uid      string
-	version  string
-	createID uint64
-	writes   []time.Time // of the count
-	crashes  int         // of settlers after a write
-	stubborn bool        // rejects what the settler writes
+	kind          kind   // none of a notice
+	bucket        string // of a notice about drops
+	object        store.Key
+	keys          [2]store.Key // exact and similar
+	recorder      bool         // its client goes on with it
+	series        bool
+	combined      bool
+	count         int64
+	merged        int64 // as noted with the count noted
+	noted         int64
+	by            int   // the store that noted it; 0 for none
+	knownWritten  int64 // the count that the store knows to be written
+	uid           string
+	version       string
+	createID      uint64
+	writes        []time.Time // of the count
+	crashes       int         // of settlers after a write
+	rejectsWrites bool        // rejects what the settler writes
 }
 
 func (e *event) notice() bool { return e.kind == kind{} }
 
-// says is the count of an Event for the store of a settler.
-func (e *event) says(to *settler) store.Stored {
+// storedCount is the count of an Event for the store of a settler.
+func (e *event) storedCount(to *settler) store.Stored {
 	return store.Stored{
 		Count: e.count, Merged: e.merged,
-		Overwritten: e.merged != 0 && e.count != e.noted, Foreign: e.by != 0 && e.by != to.id,
+		Overwritten: e.merged != 0 && e.count != e.noted, ByOtherStore: e.by != 0 && e.by != to.id,
 	}
 }
 
@@ -240,7 +240,7 @@ func (w *world) store(name string, e *event, count int64, decided time.Time) {
 	if !w.draining {
 		e.writes = append(e.writes, decided)
 	}
-	w.say("stored %s %d, version %s", name, count, e.version)
+	w.log("stored %s %d, version %s", name, count, e.version)
 }
 
 func (w *world) version() string {
@@ -248,28 +248,28 @@ func (w *world) version() string {
 	return fmt.Sprint(w.versions)
 }
 
-// pick is the name of a random stored Event, or "" if there is none.
-func (w *world) pick() string {
+// randomEvent is the name of a random stored Event, or "" if there is none.
+func (w *world) randomEvent() string {
 	if len(w.names) == 0 {
 		return ""
 	}
-	return among(w.rng, w.names...)
+	return randomOf(w.rng, w.names...)
 }
 
-// lose deletes some Event, unless it is not known how much is lost with it, or so many are lost that
+// deleteEvent deletes some Event, unless it is not known how much is lost with it, or so many are lost that
 // any sum is likely.
-func (w *world) lose() {
-	name := w.pick()
+func (w *world) deleteEvent() {
+	name := w.randomEvent()
 	e := w.stored[name]
-	if e == nil || len(w.lost) > 12 && !w.faults.Return {
+	if e == nil || len(w.lost) > 12 && !w.faults.RecreateDeleted {
 		return
 	}
 	for a, c := range w.accounts {
-		if a.name == name && c.elsewhere {
+		if a.name == name && c.countedElsewhere {
 			return
 		}
 	}
-	w.say("lost %s %d", name, e.count)
+	w.log("lost %s %d", name, e.count)
 	delete(w.stored, name)
 	w.names = slices.DeleteFunc(w.names, func(n string) bool { return n == name })
 	w.lost = append(w.lost, e)

@@ -21,7 +21,7 @@ func combining(f *facts) {
 func combiningAll(f *facts) {
 	under(func(l *store.Limits) {
 		b := bucket("wide", 0, time.Hour)
-		b.Combined, b.About.Namespace, b.About.Kind = true, "", "ClusterEventQuota"
+		b.Combined, b.NoticeObject.Namespace, b.NoticeObject.Kind = true, "", "ClusterEventQuota"
 		l.Quotas = append(l.Quotas, b)
 	})(f)
 }
@@ -91,14 +91,14 @@ func combined() []story {
 			{0, create("a", pod("1"), of("web"), bound("none")), none},
 			{0, create("b", pod("2"), of("web"), bound("none")), none},
 			{0, create("c", pod("2"), of("web"), message("2"), bound("none")), none},
-			{10 * time.Second, saying, `default/none notice last 0s, first 0s, policy "quota none", warnings false, sources (kubelet 3), ` +
+			{10 * time.Second, wantContent, `default/none notice last 0s, first 0s, policy "quota none", warnings false, sources (kubelet 3), ` +
 				`objects [default/Pod/2 default/Pod/1], about default/EventQuota/none, 2 objects, pods true, of 1 workloads (Deployment default/web 3), only Deployment default/web`},
 			{10 * time.Second, each(create("d", pod("3"), of("api"), bound("none")), create("e", pod("4"), bound("none"))), none},
-			{20 * time.Second, saying, `default/none notice last 10s, first 0s, policy "quota none", warnings false, sources (kubelet 5), ` +
+			{20 * time.Second, wantContent, `default/none notice last 10s, first 0s, policy "quota none", warnings false, sources (kubelet 5), ` +
 				`objects [default/Pod/4 default/Pod/3 default/Pod/2 default/Pod/1], about default/EventQuota/none, 4 objects, pods true, ` +
 				`of 2 workloads (Deployment default/web 3, Deployment default/api 1), only  `},
 		}},
 	}
 }
 
-func combinedFilter(f *facts) { under(func(l *store.Limits) { l.Spam.Combined = true })(f) }
+func combinedFilter(f *facts) { under(func(l *store.Limits) { l.SpamFilter.Combined = true })(f) }

@@ -25,43 +25,43 @@ func Compare(t *testing.T, seeds Seeds, a, b Fresh) {
 		for i := range moves {
 			moves[i] = chooseMove(rng, all)
 		}
-		play := func(moves []move, verbose bool) contest {
-			c := contest{t: t, a: a(t), b: b(t), limits: all, now: epoch(), counts: map[string]int64{}, verbose: verbose}
+		play := func(moves []move, verbose bool) comparison {
+			c := comparison{t: t, a: a(t), b: b(t), limits: all, now: epoch(), counts: map[string]int64{}, verbose: verbose}
 			c.play(moves)
 			return c
 		}
 		c := play(moves, false)
-		if c.found == "" {
+		if c.difference == "" {
 			return
 		}
 		moves = moves[:c.played]
 		for size := len(moves) / 2; size > 0; size /= 2 {
 			for from := 0; from+size <= len(moves); {
 				fewer := slices.Delete(slices.Clone(moves), from, from+size)
-				if again := play(fewer, false); again.found != "" {
+				if again := play(fewer, false); again.difference != "" {
 					c, moves = again, fewer[:again.played]
 					continue
 				}
 				from += size
 			}
 		}
-		t.Fatal(strings.Join(append(play(moves, true).lines, c.found), "\n"))
+		t.Fatal(strings.Join(append(play(moves, true).lines, c.difference), "\n"))
 	})
 }
 
-// contest applies the same moves to two stores until they differ.
-type contest struct {
-	t       *testing.T
-	a, b    Subject
-	limits  []store.Limits
-	now     time.Time
-	counts  map[string]int64 // the highest that was sent under a name
-	last    *sent            // the last UPDATE
-	claims  [][2]store.PendingWrite
-	played  int
-	verbose bool
-	lines   []string // of what both stores said, where verbose
-	found   string   // in what they differ
+// comparison applies the same moves to two stores until they differ.
+type comparison struct {
+	t          *testing.T
+	a, b       Subject
+	limits     []store.Limits
+	now        time.Time
+	counts     map[string]int64 // the highest that was sent under a name
+	last       *sent            // the last UPDATE
+	claims     [][2]store.PendingWrite
+	played     int
+	verbose    bool
+	lines      []string // of what both stores said, where verbose
+	difference string   // in what they differ
 }
 
 // sent is a write that may be sent again.
@@ -70,17 +70,17 @@ type sent struct {
 	limits store.Limits
 }
 
-func (c *contest) play(moves []move) {
+func (c *comparison) play(moves []move) {
 	for i := range moves {
 		c.make(&moves[i])
-		if c.played = i + 1; c.found != "" {
+		if c.played = i + 1; c.difference != "" {
 			return
 		}
 	}
 	c.claim(math.MaxInt64)
 }
 
-func (c *contest) make(m *move) {
+func (c *comparison) make(m *move) {
 	c.now = c.now.Add(m.wait)
 	switch {
 	case m.act == claimAct:
@@ -95,7 +95,7 @@ func (c *contest) make(m *move) {
 }
 
 // prepare is the write of a move, as far as it depends on those before.
-func (c *contest) prepare(m *move) *sent {
+func (c *comparison) prepare(m *move) *sent {
 	f := m.facts
 	key := f.user + f.pod + f.name
 	if f.count = m.count; m.counting {
@@ -119,7 +119,7 @@ func (c *contest) prepare(m *move) *sent {
 	return &s
 }
 
-func (c *contest) decide(s *sent) {
+func (c *comparison) decide(s *sent) {
 	ask := func(x Subject) string {
 		d, err := x.Decide(c.t.Context(), c.now, s.write, s.limits)
 		if err != nil {
@@ -128,7 +128,7 @@ func (c *contest) decide(s *sent) {
 		return inWords(d)
 	}
 	a, b := ask(c.a), ask(c.b)
-	c.same(a, b, func() string {
+	c.check(a, b, func() string {
 		w := s.write
 		w.Update = nil
 		return fmt.Sprintf("write %+v\n\tupdate %+v\n\tunder %+v", w, s.write.Update, s.limits)
@@ -153,9 +153,9 @@ func (a answer) String() string {
 	return strings.Join(said, "\n\t")
 }
 
-func (c *contest) claim(ahead time.Duration) {
+func (c *comparison) claim(ahead time.Duration) {
 	ask := func(x Subject) ([]store.PendingWrite, answer) {
-		writes, err := x.Claim(c.t.Context(), c.now, ahead, math.MaxInt, nobody)
+		writes, err := x.Claim(c.t.Context(), c.now, ahead, math.MaxInt, noneClaimed)
 		pending, pendingErr := x.Pending(c.t.Context()) // after Claim, which may report what waits
 		slices.SortFunc(writes, func(p, q store.PendingWrite) int {
 			return cmp.Or(slices.Compare(p.Ref.Group[:], q.Ref.Group[:]), cmp.Compare(p.Ref.ID, q.Ref.ID))
@@ -171,35 +171,35 @@ func (c *contest) claim(ahead time.Duration) {
 	a, answerA := ask(c.a)
 	b, answerB := ask(c.b)
 	if c.verbose || !reflect.DeepEqual(answerA, answerB) { // formatting is slow
-		c.same(answerA.String(), answerB.String(), func() string { return fmt.Sprint("claim ahead ", ahead) })
+		c.check(answerA.String(), answerB.String(), func() string { return fmt.Sprint("claim ahead ", ahead) })
 	}
 	for i := range min(len(a), len(b)) {
 		c.claims = append(c.claims, [2]store.PendingWrite{a[i], b[i]})
 	}
 }
 
-func (c *contest) complete(p [2]store.PendingWrite, o store.Outcome) {
+func (c *comparison) complete(p [2]store.PendingWrite, o store.Outcome) {
 	a := fmt.Sprint(c.a.Complete(c.t.Context(), c.now, p[0], o))
 	b := fmt.Sprint(c.b.Complete(c.t.Context(), c.now, p[1], o))
-	c.same(a, b, func() string { return fmt.Sprintf("complete %+v: %+v", p[0], o) })
+	c.check(a, b, func() string { return fmt.Sprintf("complete %+v: %+v", p[0], o) })
 }
 
-// same keeps what both stores said, or notes that they differ.
-func (c *contest) same(a, b string, what func() string) {
+// check keeps what both stores said, or notes that they differ.
+func (c *comparison) check(a, b string, what func() string) {
 	switch {
 	case a != b:
-		c.found = fmt.Sprintf("%v %s:\na:\t%s\nb:\t%s", c.now.Sub(epoch()), what(), a, b)
+		c.difference = fmt.Sprintf("%v %s:\na:\t%s\nb:\t%s", c.now.Sub(epoch()), what(), a, b)
 	case c.verbose:
 		c.lines = append(c.lines, fmt.Sprintf("%v %s: %s", c.now.Sub(epoch()), what(), a))
 	}
 }
 
-func among[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
+func randomOf[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
-type act int
+type moveKind int
 
 const (
-	createAct act = iota
+	createAct moveKind = iota
 	updateAct
 	againAct // the last UPDATE once more
 	claimAct
@@ -208,7 +208,7 @@ const (
 
 // move is one step of a comparison, all chosen beforehand but what follows from the answers.
 type move struct {
-	act         act
+	act         moveKind
 	wait        time.Duration
 	facts       facts
 	count       int64
@@ -231,20 +231,20 @@ func chooseLimits(rng *rand.Rand) []store.Limits {
 	for i := range all {
 		l := store.Limits{
 			Merge:            rng.IntN(10) > 0,
-			MaxEvents:        among(rng, 3, 2, 1, 100, 4),
-			Window:           among(rng, 10*time.Minute, time.Minute, 10*time.Second, time.Hour, 1, 1500, forever),
-			RepeatWindow:     among(rng, time.Hour, 10*time.Minute, time.Minute, 10*time.Second, 0, 1500, forever),
-			WriteInterval:    among(rng, 10*time.Second, 10*time.Second, 7*time.Second, time.Minute, 0, 1, 2500, forever),
-			MaxWriteInterval: among(rng, 5*time.Minute, time.Minute, 20*time.Second, 0, forever),
-			KeepMessages:     among(rng, 2, 1, 0, 4),
-			ReservePerReason: among(rng, 0, 1, 0, 2),
+			SimilarThreshold: randomOf(rng, 3, 2, 1, 100, 4),
+			Window:           randomOf(rng, 10*time.Minute, time.Minute, 10*time.Second, time.Hour, 1, 1500, forever),
+			IdenticalWindow:  randomOf(rng, time.Hour, 10*time.Minute, time.Minute, 10*time.Second, 0, 1500, forever),
+			WriteInterval:    randomOf(rng, 10*time.Second, 10*time.Second, 7*time.Second, time.Minute, 0, 1, 2500, forever),
+			MaxWriteInterval: randomOf(rng, 5*time.Minute, time.Minute, 20*time.Second, 0, forever),
+			KeepMessages:     randomOf(rng, 2, 1, 0, 4),
+			ReservePerReason: randomOf(rng, 0, 1, 0, 2),
 			ChargeMerged:     rng.IntN(4) == 0,
 		}
 		if rng.IntN(3) > 0 {
-			l.Spam = chooseBucket(rng, "spam filter")
-			l.Spam.About = store.Object{}
+			l.SpamFilter = chooseBucket(rng, "spam filter")
+			l.SpamFilter.NoticeObject = store.Object{}
 		}
-		for _, name := range among(rng, nil, []string{"one"}, []string{"one", "two"}, []string{"two", "one"}) {
+		for _, name := range randomOf(rng, nil, []string{"one"}, []string{"one", "two"}, []string{"two", "one"}) {
 			l.Quotas = append(l.Quotas, chooseBucket(rng, name))
 		}
 		all[i] = l
@@ -253,37 +253,37 @@ func chooseLimits(rng *rand.Rand) []store.Limits {
 }
 
 func chooseBucket(rng *rand.Rand, name string) store.Bucket {
-	b := bucket(name, among(rng, 2, 5, 1, 25, 3, 0, math.MaxInt), among(rng, 10*time.Second, time.Minute, time.Hour, 5*time.Minute, 0, 1, 2500, forever))
+	b := bucket(name, randomOf(rng, 2, 5, 1, 25, 3, 0, math.MaxInt), randomOf(rng, 10*time.Second, time.Minute, time.Hour, 5*time.Minute, 0, 1, 2500, forever))
 	if rng.IntN(4) == 0 {
 		b.Key = store.KeyOf("another", name)
 	}
-	b.Reserve, b.Silent = among(rng, 0, 0, 1, 3), rng.IntN(4) == 0
+	b.Reserve, b.Silent = randomOf(rng, 0, 0, 1, 3), rng.IntN(4) == 0
 	b.Combined = b.Reserve == 0 // takes no number of rng
 	return b
 }
 
 func chooseMove(rng *rand.Rand, all []store.Limits) move {
 	m := move{
-		act: among(rng, createAct, createAct, createAct, createAct, createAct, createAct, updateAct, updateAct, updateAct, againAct,
+		act: randomOf(rng, createAct, createAct, createAct, createAct, createAct, createAct, updateAct, updateAct, updateAct, againAct,
 			claimAct, claimAct, completeAct, completeAct, completeAct),
-		limits: among(rng, 0, 0, 0, 1, 2),
-		facts: about(among(rng, "a", "b", "c", "d", "e", "f"), []detail{
-			pod(among(rng, "pod", "pod", "pod", "job")), reason(among(rng, "Failed", "Failed", "Killing")),
-			message(among(rng, "1", "1", "2", "3", "4")), by(among(rng, "one", "one", "one", "two")),
+		limits: randomOf(rng, 0, 0, 0, 1, 2),
+		facts: about(randomOf(rng, "a", "b", "c", "d", "e", "f"), []detail{
+			pod(randomOf(rng, "pod", "pod", "pod", "job")), reason(randomOf(rng, "Failed", "Failed", "Killing")),
+			message(randomOf(rng, "1", "1", "2", "3", "4")), by(randomOf(rng, "one", "one", "one", "two")),
 		}),
-		count: among(rng, int64(1), 1, 1, 0, 2, 5), counting: rng.IntN(5) > 0,
-		late:  among(rng, 0, 0, time.Millisecond, -time.Minute, 1, 100*365*24*time.Hour, -250*365*24*time.Hour),
-		since: among(rng, 0, 0, time.Minute, 2*time.Hour, us),
-		update: store.Update{Recorder: rng.IntN(4) > 0, Reverts: rng.IntN(8) == 0, Stored: store.Stored{
-			Merged: among(rng, int64(0), 0, 0, 1, 3, -2), Overwritten: rng.IntN(3) == 0,
+		count: randomOf(rng, int64(1), 1, 1, 0, 2, 5), counting: rng.IntN(5) > 0,
+		late:  randomOf(rng, 0, 0, time.Millisecond, -time.Minute, 1, 100*365*24*time.Hour, -250*365*24*time.Hour),
+		since: randomOf(rng, 0, 0, time.Minute, 2*time.Hour, us),
+		update: store.Update{ByRecorder: rng.IntN(4) > 0, RevertsMessage: rng.IntN(8) == 0, Stored: store.Stored{
+			Merged: randomOf(rng, int64(0), 0, 0, 1, 3, -2), Overwritten: rng.IntN(3) == 0,
 		}},
-		behind: among(rng, int64(0), 0, 1, 1, 3, -4),
-		ahead:  among(rng, 0, 0, 0, 1, 5*time.Second, 35*time.Second, forever),
+		behind: randomOf(rng, int64(0), 0, 1, 1, 3, -4),
+		ahead:  randomOf(rng, 0, 0, 0, 1, 5*time.Second, 35*time.Second, forever),
 		pick:   rng.IntN(4),
 		outcome: store.Outcome{
-			Result: among(rng, store.Written, store.Written, store.Written, store.Written, store.NotFound, store.NotFound,
+			Result: randomOf(rng, store.Written, store.Written, store.Written, store.Written, store.NotFound, store.NotFound,
 				store.NameTaken, store.Rejected, store.Failed, store.GivenUp),
-			UID: among(rng, "u", "v"), ResourceVersion: among(rng, "1", "2"),
+			UID: randomOf(rng, "u", "v"), ResourceVersion: randomOf(rng, "1", "2"),
 		},
 	}
 	if rng.IntN(8) == 0 {
@@ -300,11 +300,11 @@ func chooseMove(rng *rand.Rand, all []store.Limits) move {
 // chooseWait is how long it is since the last move: nothing, a moment, or as long as something lasts,
 // give or take a moment.
 func chooseWait(rng *rand.Rand, l *store.Limits) time.Duration {
-	whole := among(rng, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, l.WriteInterval, l.WriteInterval, l.MaxWriteInterval, 30*time.Second, 2*time.Second,
-		l.Window, l.RepeatWindow, l.Spam.Every, time.Hour, 10*time.Hour)
+	whole := randomOf(rng, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, l.WriteInterval, l.WriteInterval, l.MaxWriteInterval, 30*time.Second, 2*time.Second,
+		l.Window, l.IdenticalWindow, l.SpamFilter.Every, time.Hour, 10*time.Hour)
 	if whole > 100*time.Hour {
 		whole = 0
 	}
-	whole += time.Duration(among(rng, 0, 0, 1, -1, 500)) * us
-	return max(0, whole+time.Duration(rng.Int64N(int64(among(rng, us, us, 5*us, time.Millisecond, time.Second, time.Minute)))))
+	whole += time.Duration(randomOf(rng, 0, 0, 1, -1, 500)) * us
+	return max(0, whole+time.Duration(rng.Int64N(int64(randomOf(rng, us, us, 5*us, time.Millisecond, time.Second, time.Minute)))))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 // storedEvent is an Event at an API server: what the last write of it says, and its version.
@@ -40,8 +40,8 @@ func (e *storedEvent) patch(t *testing.T, s store.Store, p patch) (ok bool) {
 	for {
 		read := e.version
 		f := about("a", []detail{by(p.user)})
-		f.update = &store.Update{Recorder: true, UID: "uid", Stored: store.Stored{Count: 1}, Same: store.KeyOf(p.says)}
-		l := store.Limits{Window: 10 * time.Minute, RepeatWindow: time.Hour, Quotas: []store.Bucket{bucket("five", 5, 12*time.Minute)}}
+		f.update = &store.Update{ByRecorder: true, UID: "uid", Stored: store.Stored{Count: 1}, ContentKey: store.KeyOf(p.says)}
+		l := store.Limits{Window: 10 * time.Minute, IdenticalWindow: time.Hour, Quotas: []store.Bucket{bucket("five", 5, 12*time.Minute)}}
 		d, err := s.Decide(t.Context(), p.at, f.write(p.at), l)
 		if err != nil {
 			t.Fatalf("Decide: %v", err)
@@ -61,7 +61,7 @@ func (e *storedEvent) patch(t *testing.T, s store.Store, p patch) (ok bool) {
 // most: whoever writes an Event, and in turn with whomever.
 func conflicts(t *testing.T, fresh Fresh) {
 	t.Helper()
-	for conflicts := range rules.FreeRepeats + 1 {
+	for conflicts := range engine.FreeRetries + 1 {
 		t.Run(fmt.Sprintf("%d conflicts cost no token", conflicts), func(t *testing.T) {
 			e := &storedEvent{}
 			written := e.patches(t, fresh(t), 6, func(i int) patch {
@@ -83,14 +83,14 @@ func conflicts(t *testing.T, fresh Fresh) {
 				user := fmt.Sprint("u", i%(1+users))
 				return patch{epoch().Add(time.Duration(i) * time.Microsecond), user, "as " + user + " says", func() {}}
 			})
-			if most := 5 * (1 + rules.FreeRepeats); written > most {
+			if most := 5 * (1 + engine.FreeRetries); written > most {
 				t.Errorf("%d writes were admitted by a quota of 5, want %d at most", written, most)
 			}
 		})
 	}
 	t.Run("a repeat long after", func(t *testing.T) {
 		written := new(storedEvent).patches(t, fresh(t), 20, func(i int) patch {
-			return patch{epoch().Add(time.Duration(i) * (rules.FreeRepeatFor + time.Second)), "u", "the same", func() {}}
+			return patch{epoch().Add(time.Duration(i) * (engine.FreeRetryWindow + time.Second)), "u", "the same", func() {}}
 		})
 		if written != 5 {
 			t.Errorf("%d writes were admitted by a quota of 5, want 5", written)

@@ -37,7 +37,7 @@ func (w *world) settle() {
 	for _, p := range w.claim(by, 0, 1+w.rng.IntN(5)) {
 		by.claimed[p.Ref.Group]++
 		s := &settlement{world: w, settler: by, write: p}
-		w.fly(s.send, settlesIn)
+		w.startFlight(s.send, settlesIn)
 	}
 }
 
@@ -84,7 +84,7 @@ func (s *settlement) send() stage {
 	}
 	e := w.stored[p.Name]
 	o := s.outcome(e)
-	w.say("settle %+v: %v", *p, o)
+	w.log("settle %+v: %v", *p, o)
 	if o.Result == store.Written || o.Result == store.Read {
 		o.UID, o.ResourceVersion = e.uid, e.version
 	}
@@ -95,10 +95,10 @@ func (s *settlement) send() stage {
 	return func() stage {
 		s.settler.claimed[p.Ref.Group]--
 		if o.Result == store.Written {
-			e.known = p.Total
+			e.knownWritten = p.Total
 		}
 		for a, b := range w.accounts {
-			b.elsewhere = b.elsewhere || a.name == p.Name && o.Result != store.Written && o.Result != store.Failed && o.Result != store.Read
+			b.countedElsewhere = b.countedElsewhere || a.name == p.Name && o.Result != store.Written && o.Result != store.Failed && o.Result != store.Read
 		}
 		if err := s.settler.subject.Complete(w.t.Context(), w.now, *p, o); err != nil {
 			w.t.Fatalf("Complete: %v", err)
@@ -115,33 +115,33 @@ func (s *settlement) outcome(e *event) store.Outcome {
 		return store.Outcome{Result: store.NotFound}
 	case s.world.rng.IntN(20) == 0 && !s.certain:
 		return store.Outcome{Result: store.Failed}
-	case !s.is(e):
+	case !s.isAdmitted(e):
 		return store.Outcome{Result: store.NameTaken}
 	}
 	var said store.Stored
 	if p.Notice == nil && p.Partial {
-		return store.Outcome{Result: store.Read, Stored: e.says(s.settler)}
+		return store.Outcome{Result: store.Read, Stored: e.storedCount(s.settler)}
 	}
-	if !s.sees(e) {
+	if !s.hasVersion(e) {
 		said = s.read(e)
 	}
 	switch {
 	case p.Notice != nil && e.count >= p.Total: // it is written
 		return store.Outcome{Stored: said}
-	case e.stubborn && p.Total >= e.count:
+	case e.rejectsWrites && p.Total >= e.count:
 		return store.Outcome{Result: store.Rejected, Stored: said}
 	}
 	s.patch(e)
 	return store.Outcome{Stored: said}
 }
 
-// sees reports whether the write is of the version that e has, so that e is not read.
-func (s *settlement) sees(e *event) bool {
+// hasVersion reports whether the write is of the version that e has, so that e is not read.
+func (s *settlement) hasVersion(e *event) bool {
 	return s.write.UID == e.uid && s.write.ResourceVersion == e.version
 }
 
-// is reports whether e is the Event that was admitted.
-func (s *settlement) is(e *event) bool {
+// isAdmitted reports whether e is the Event that was admitted.
+func (s *settlement) isAdmitted(e *event) bool {
 	p := &s.write
 	if p.Notice != nil || e.notice() {
 		return p.Notice != nil && e.notice() && (p.UID == "" || p.UID == e.uid)
@@ -152,19 +152,19 @@ func (s *settlement) is(e *event) bool {
 	case p.CreateID != 0 || e.createID != 0:
 		return p.CreateID == e.createID
 	}
-	return e.object == p.Object && (p.Key == store.Key{} || p.Key == e.keys[0] || p.Key == e.keys[1])
+	return e.object == p.ObjectKey && (p.Key == store.Key{} || p.Key == e.keys[0] || p.Key == e.keys[1])
 }
 
 // read takes in what an Event says, and returns what the store is to know of it.
 func (s *settlement) read(e *event) store.Stored {
-	p, said := &s.write, e.says(s.settler)
+	p, said := &s.write, e.storedCount(s.settler)
 	if p.Notice != nil {
 		return said
 	}
 	before := p.Occurrences
 	p.Adopt(said)
-	if said.Foreign { // the store adds this to what it has merged
-		said.Foreign, said.Merged = true, before.Noted+p.Merged()-before.Merged()
+	if said.ByOtherStore { // the store adds this to what it has merged
+		said.ByOtherStore, said.Merged = true, before.Annotated+p.Merged()-before.Merged()
 		said.Count, said.Overwritten = p.Own+said.Merged, false
 	}
 	return said

@@ -16,15 +16,15 @@ type Faults struct {
 	// Refusals lets others refuse CREATEs that were admitted, and the API server what the settler writes. Collisions
 	// lets users choose names that other users' Events have. Deletions lets stored Events disappear, as by their TTL.
 	Refusals, Collisions, Deletions bool
-	// Return makes a client report each deleted Event once more, so that nothing may be missing in the
+	// RecreateDeleted makes a client report each deleted Event once more, so that nothing may be missing in the
 	// end. Nothing is ever dropped.
-	Return bool
+	RecreateDeleted bool
 	// Outages says that replicas decide for a time without the store that they share. What each then
 	// decides has waits between writes of its own.
 	Outages bool
-	// Everywhere lets any replica decide about any Event in outages. Names are kept for longer than those
+	// AnyReplica lets any replica decide about any Event in outages. Names are kept for longer than those
 	// last, and there are no quotas, whose drops are reported as they were decided.
-	Everywhere bool
+	AnyReplica bool
 	// Rollback says that the store forgets what it has acknowledged, which may be missing then. All
 	// clients use a new name each time, as what is known of names may be lost.
 	Rollback bool
@@ -44,7 +44,7 @@ func FaultMixes() map[string]Faults {
 		"while others refuse":                         {Refusals: true},
 		"while users choose each other's names":       {Collisions: true},
 		"while Events disappear":                      {Deletions: true},
-		"while Events disappear and come back":        {Deletions: true, Return: true},
+		"while Events disappear and come back":        {Deletions: true, RecreateDeleted: true},
 		"while stores take each other's place":        {Rollouts: true},
 		"while all goes wrong":                        {Refusals: true, Collisions: true, Deletions: true},
 	}
@@ -106,7 +106,7 @@ type world struct {
 	stored   map[string]*event // at the API server, by name
 	names    []string          // of what is stored, oldest first
 	lost     []*event          // deleted from there, or never stored
-	accounts map[account]*book
+	accounts map[account]*nameCounts
 	passed   map[store.Key]int // tokens taken, by bucket
 	buckets  map[store.Key]store.Bucket
 	refusing map[store.Key]bool
@@ -145,15 +145,15 @@ func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 	t.Helper()
 	w := &world{
 		t: t, rng: rng, faults: f, fresh: fresh, now: epoch(), crowd: crowd{1, 2, 1, 3, 3, 4},
-		stored: map[string]*event{}, accounts: map[account]*book{}, passed: map[store.Key]int{}, buckets: map[store.Key]store.Bucket{},
+		stored: map[string]*event{}, accounts: map[account]*nameCounts{}, passed: map[store.Key]int{}, buckets: map[store.Key]store.Bucket{},
 		refusing: map[store.Key]bool{}, settlers: []*settler{newSettler(fresh(t), 1)}, stores: 1,
 	}
 	interval := time.Duration(8+rng.IntN(10)) * time.Second
 	w.limits = store.Limits{
 		Merge:            true,
-		MaxEvents:        1 + rng.IntN(5),
+		SimilarThreshold: 1 + rng.IntN(5),
 		Window:           time.Duration(1+rng.IntN(10)) * time.Minute,
-		RepeatWindow:     time.Duration(10+rng.IntN(90)) * time.Minute,
+		IdenticalWindow:  time.Duration(10+rng.IntN(90)) * time.Minute,
 		WriteInterval:    interval,
 		MaxWriteInterval: interval << rng.IntN(4),
 		KeepMessages:     rng.IntN(4),
@@ -161,48 +161,48 @@ func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 		ChargeMerged:     rng.IntN(4) == 0,
 	}
 	filter := bucket("spam filter", 1+rng.IntN(30), time.Hour)
-	if f.Return {
+	if f.RecreateDeleted {
 		w.limits.ChargeMerged = false
-		w.limits.Window, w.limits.RepeatWindow = 100*time.Hour, 100*time.Hour
-		w.limits.MaxEvents = 1 + 99*rng.IntN(2) // so that an Event's place does not change
+		w.limits.Window, w.limits.IdenticalWindow = 100*time.Hour, 100*time.Hour
+		w.limits.SimilarThreshold = 1 + 99*rng.IntN(2) // so that an Event's place does not change
 	} else {
-		filter.About = store.Object{}
-		w.limits.Spam = filter
+		filter.NoticeObject = store.Object{}
+		w.limits.SpamFilter = filter
 	}
 	switch {
 	case f.Storm:
-		w.brew()
-	case f.Everywhere:
-		w.limits.RepeatWindow = 100 * time.Hour
-	case !f.Return && rng.IntN(2) == 0:
+		w.chooseStorm()
+	case f.AnyReplica:
+		w.limits.IdenticalWindow = 100 * time.Hour
+	case !f.RecreateDeleted && rng.IntN(2) == 0:
 		w.limits.Quotas = append(w.limits.Quotas, bucket("quota", 1+rng.IntN(60), time.Duration(1+rng.IntN(60))*time.Second))
 	}
 	for i := range 5 {
-		w.clients = append(w.clients, &client{world: w, id: i, recorder: i > 1 && !f.Rollback, series: i == 4, sent: map[kind]facts{}, byOne: map[string]bool{}})
+		w.clients = append(w.clients, &client{world: w, id: i, recorder: i > 1 && !f.Rollback, series: i == 4, sent: map[kind]facts{}, refusedByQuota: map[string]bool{}})
 	}
 	return w
 }
 
-// brew chooses a storm: narrow or wide, of few or many reasons, sources and users.
-func (w *world) brew() {
+// chooseStorm chooses a storm: narrow or wide, of few or many reasons, sources and users.
+func (w *world) chooseStorm() {
 	rng := w.rng
-	w.pace = among(rng, time.Millisecond, 50*time.Millisecond, time.Second, 10*time.Second)
-	w.labels = among(rng, 0, 0, 2, 5)
+	w.pace = randomOf(rng, time.Millisecond, 50*time.Millisecond, time.Second, 10*time.Second)
+	w.labels = randomOf(rng, 0, 0, 2, 5)
 	w.crowd = crowd{
-		namespaces: among(rng, 1, 1, 20), users: among(rng, 1, 2, 50), components: among(rng, 1, 3, 50),
-		pods: among(rng, 1, 10, 1000), reasons: among(rng, 1, 5, 100), messages: among(rng, 1, 5, 1000),
+		namespaces: randomOf(rng, 1, 1, 20), users: randomOf(rng, 1, 2, 50), components: randomOf(rng, 1, 3, 50),
+		pods: randomOf(rng, 1, 10, 1000), reasons: randomOf(rng, 1, 5, 100), messages: randomOf(rng, 1, 5, 1000),
 	}
 	w.limits.Merge = rng.IntN(5) > 0
 	w.limits.WriteInterval = time.Duration(1+rng.IntN(10)) * time.Second
 	w.limits.MaxWriteInterval = w.limits.WriteInterval << rng.IntN(6)
-	if !w.limits.Spam.Key.IsZero() {
-		w.limits.Spam.Every = among(rng, time.Second, time.Minute, 5*time.Minute)
+	if !w.limits.SpamFilter.Key.IsZero() {
+		w.limits.SpamFilter.Every = randomOf(rng, time.Second, time.Minute, 5*time.Minute)
 	}
 	for i := range 1 + rng.IntN(3) {
-		every := among(rng, 10*time.Millisecond, 200*time.Millisecond, time.Second, time.Minute)
+		every := randomOf(rng, 10*time.Millisecond, 200*time.Millisecond, time.Second, time.Minute)
 		w.quotas = append(w.quotas, quota{
-			bucket(fmt.Sprint("quota ", i), among(rng, 1, 5, 10, 20, 50, 0), every),
-			among(rng,
+			bucket(fmt.Sprint("quota ", i), randomOf(rng, 1, 5, 10, 20, 50, 0), every),
+			randomOf(rng,
 				func(kind) string { return "" },
 				func(k kind) string { return k.namespace },
 				func(k kind) string { return k.user },
@@ -219,15 +219,15 @@ func (w *world) brew() {
 func (w *world) step() {
 	switch n := w.rng.IntN(100); {
 	case n < 40:
-		among(w.rng, w.clients...).speak()
+		randomOf(w.rng, w.clients...).act()
 	case n < 75:
 		w.advance()
 	case n < 85:
-		w.pass(w.upTo(2 * time.Second))
+		w.advanceTime(w.upTo(2 * time.Second))
 	case n < 89:
-		w.pass(w.upTo(w.limits.WriteInterval * 2))
+		w.advanceTime(w.upTo(w.limits.WriteInterval * 2))
 	case n < 90:
-		w.pass(w.upTo(min(w.limits.Window, 10*time.Minute) * 5 / 4))
+		w.advanceTime(w.upTo(min(w.limits.Window, 10*time.Minute) * 5 / 4))
 	case n < 95:
 		w.settle()
 	case n < 96:
@@ -235,7 +235,7 @@ func (w *world) step() {
 	case n < 97:
 		w.label()
 	case w.faults.Deletions:
-		w.lose()
+		w.deleteEvent()
 	case w.faults.Rollouts && len(w.settlers) == 1:
 		w.stores++
 		w.settlers = append(w.settlers, newSettler(w.fresh(w.t), w.stores))
@@ -247,7 +247,7 @@ func (w *world) step() {
 
 // stormStep makes one write, and lets the settler write what is due each five seconds.
 func (w *world) stormStep() {
-	w.pass(w.upTo(w.pace))
+	w.advanceTime(w.upTo(w.pace))
 	if w.now.Sub(w.settled) > 5*time.Second {
 		w.settled = w.now
 		w.settleAll(w.settlers[0], 0)
@@ -256,7 +256,7 @@ func (w *world) stormStep() {
 		w.label()
 		return
 	}
-	among(w.rng, w.clients...).speak()
+	randomOf(w.rng, w.clients...).act()
 	w.finish()
 }
 
@@ -268,18 +268,18 @@ func (w *world) some() *settler {
 	if len(w.settlers) == 1 {
 		return w.settlers[0]
 	}
-	return among(w.rng, w.settlers...)
+	return randomOf(w.rng, w.settlers...)
 }
 
-// say notes what happens, where it will be read.
-func (w *world) say(format string, args ...any) {
+// log notes what happens, where it will be read.
+func (w *world) log(format string, args ...any) {
 	if w.verbose {
 		w.lines = append(w.lines, fmt.Sprintf("%v ", w.now.Sub(epoch()))+fmt.Sprintf(format, args...))
 	}
 }
 
-// fly starts a flight that takes at most a while.
-func (w *world) fly(s stage, longest time.Duration) {
+// startFlight starts a flight that takes at most a while.
+func (w *world) startFlight(s stage, longest time.Duration) {
 	w.flights = append(w.flights, flight{s, w.now.Add(w.upTo(longest))})
 }
 
@@ -301,8 +301,8 @@ func (w *world) finish() {
 	}
 }
 
-// pass lets time pass. Flights end in time.
-func (w *world) pass(d time.Duration) {
+// advanceTime lets time pass. Flights end in time.
+func (w *world) advanceTime(d time.Duration) {
 	until := w.now.Add(d)
 	for {
 		i := slices.IndexFunc(w.flights, func(f flight) bool { return f.by.Before(until) })
@@ -322,8 +322,8 @@ func (w *world) end() {
 	w.finish()
 	w.draining = true
 	w.settlers[0] = newSettler(w.settlers[0].subject, w.settlers[0].id)
-	if w.faults.Return {
-		w.bringBack()
+	if w.faults.RecreateDeleted {
+		w.recreateDeleted()
 	}
 	for len(w.settlers) > 0 {
 		w.drain()
@@ -338,13 +338,13 @@ func (w *world) drain() {
 		if w.settleAll(by, math.MaxInt64) == 0 {
 			return
 		}
-		w.pass(time.Second)
+		w.advanceTime(time.Second)
 	}
 	w.t.Error("something is pending after 20 drains")
 }
 
-// bringBack makes a client report each deleted Event until another is stored in its place.
-func (w *world) bringBack() {
+// recreateDeleted makes a client report each deleted Event until another is stored in its place.
+func (w *world) recreateDeleted() {
 	for _, e := range w.lost {
 		for range 4 {
 			w.clients[0].report(e.kind)

@@ -32,9 +32,9 @@ func Run(t *testing.T, fresh Fresh) {
 		"repeats": repeats(), "counts": counts(), "aggregates": aggregates(), "updates": updates(),
 		"updates that are no recorder's": otherUpdates(), "events that are not known": unknown(),
 		"spam filter": spamFilter(), "reserves": reserves(),
-		"quotas": quotas(), "names that a quota refused": quotaNames(),
+		"quotas": quotas(), "names that a quota refused": namesRefusedByQuota(),
 		"claims": claims(), "outcomes": outcomes(), "events that are not found": notFound(), "waits": waits(),
-		"notices": notices(), "combined notices": combined(), "bounds": bounds(), "forgetting": forgetting(), "the clock": theClock(),
+		"notices": notices(), "combined notices": combined(), "bounds": bounds(), "forgetting": expiry(), "the clock": clocks(),
 	} {
 		t.Run(about, func(t *testing.T) {
 			for _, s := range stories {
@@ -99,17 +99,17 @@ func atOnce(t *testing.T, fresh Fresh) {
 		limits         func(*store.Limits)
 		pods, messages int
 	}{
-		{"callers of one spam filter share its burst", func(l *store.Limits) { l.Spam.Limit = forty.Limit }, 1, calls},
+		{"callers of one spam filter share its burst", func(l *store.Limits) { l.SpamFilter.Limit = forty.Limit }, 1, calls},
 		{"sources and objects share a quota's burst", func(l *store.Limits) { l.Quotas = []store.Bucket{forty} }, 40, calls},
 		{"an object shares a quota's burst with itself", func(l *store.Limits) {
-			l.Spam.Burst, l.Quotas = 1000, []store.Bucket{forty, bucket("large", 1000, time.Hour)}
+			l.SpamFilter.Burst, l.Quotas = 1000, []store.Bucket{forty, bucket("large", 1000, time.Hour)}
 		}, 1, calls},
-		{"each merge counts once", func(l *store.Limits) { l.Spam.Burst = 1000 }, burst, 1},
+		{"each merge counts once", func(l *store.Limits) { l.SpamFilter.Burst = 1000 }, burst, 1},
 	}
 	for _, test := range tests {
 		t.Run(test.says, func(t *testing.T) {
 			s, l := fresh(t), limits()
-			l.MaxEvents = 1 << 20
+			l.SimilarThreshold = 1 << 20
 			test.limits(&l)
 			admitted := make([]int, calls)
 			AtOnce(calls, func(i int) {
@@ -127,7 +127,7 @@ func atOnce(t *testing.T, fresh Fresh) {
 			for _, one := range admitted {
 				let += one
 			}
-			writes, err := s.Claim(t.Context(), epoch(), math.MaxInt64, math.MaxInt, nobody)
+			writes, err := s.Claim(t.Context(), epoch(), math.MaxInt64, math.MaxInt, noneClaimed)
 			for _, p := range writes {
 				refused += p.Unreported()
 			}
@@ -138,4 +138,4 @@ func atOnce(t *testing.T, fresh Fresh) {
 	}
 }
 
-func nobody(string, store.Key) bool { return false }
+func noneClaimed(string, store.Key) bool { return false }

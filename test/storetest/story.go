@@ -70,7 +70,7 @@ func create(name string, details ...detail) action {
 // update sends an UPDATE. It is a recorder's, of an Event stored with count 1, unless details say otherwise.
 func update(name string, details ...detail) action {
 	return func(sc *script) string {
-		recorders := func(f *facts) { f.update = &store.Update{Recorder: true, Stored: store.Stored{Count: 1}} }
+		recorders := func(f *facts) { f.update = &store.Update{ByRecorder: true, Stored: store.Stored{Count: 1}} }
 		return sc.decide(about(name, append([]detail{recorders}, details...)))
 	}
 }
@@ -105,13 +105,17 @@ func many(n int, do func(i int) action) action {
 }
 
 // Claims: what is due, all there is, and what is to be said beside counts.
-func due(sc *script) string    { return sc.claim(0, math.MaxInt, nobody, counted) }
-func drain(sc *script) string  { return sc.claim(math.MaxInt64, math.MaxInt, nobody, counted) }
-func saying(sc *script) string { return sc.claim(math.MaxInt64, math.MaxInt, nobody, detailed) }
-func asking(sc *script) string { return sc.claim(math.MaxInt64, math.MaxInt, nobody, conditions) }
+func due(sc *script) string   { return sc.claim(0, math.MaxInt, noneClaimed, counted) }
+func drain(sc *script) string { return sc.claim(math.MaxInt64, math.MaxInt, noneClaimed, counted) }
+func wantContent(sc *script) string {
+	return sc.claim(math.MaxInt64, math.MaxInt, noneClaimed, detailed)
+}
+func wantConditions(sc *script) string {
+	return sc.claim(math.MaxInt64, math.MaxInt, noneClaimed, conditions)
+}
 
 func soon(ahead time.Duration) action {
-	return func(sc *script) string { return sc.claim(ahead, math.MaxInt, nobody, counted) }
+	return func(sc *script) string { return sc.claim(ahead, math.MaxInt, noneClaimed, counted) }
 }
 
 // some claims what is due of at most n groups, and of none of the pods that are claimed already.
@@ -119,7 +123,7 @@ func some(n int, but ...string) action {
 	return func(sc *script) string {
 		return sc.claim(0, n, func(namespace string, group store.Key) bool {
 			return slices.ContainsFunc(but, func(name string) bool {
-				return about("", []detail{pod(name), in(namespace)}).write(sc.now).Group == group
+				return about("", []detail{pod(name), in(namespace)}).write(sc.now).GroupKey == group
 			})
 		}, counted)
 	}
@@ -196,12 +200,12 @@ func written(name string, said ...store.Stored) action {
 	}
 }
 
-// became says what else became of the write that was last claimed under a name.
-func became(r store.Result, name string) action {
+// outcomeOf says what else became of the write that was last claimed under a name.
+func outcomeOf(r store.Result, name string) action {
 	return func(sc *script) string { return sc.complete(name, store.Outcome{Result: r}) }
 }
 
-func missing(name string) action { return became(store.NotFound, name) }
+func missing(name string) action { return outcomeOf(store.NotFound, name) }
 
 func (sc *script) complete(name string, o store.Outcome) string {
 	p, ok := sc.claimed[name]
@@ -217,29 +221,29 @@ func (sc *script) complete(name string, o store.Outcome) string {
 // inWords says what became of a write, and all that is set in d.
 func inWords(d store.Decision) string {
 	words := []string{d.Verdict.String()}
-	if d.Into != "" {
-		words = append(words, "into "+d.Into)
+	if d.MergedInto != "" {
+		words = append(words, "into "+d.MergedInto)
 	}
 	if d.Total != 0 {
 		words = append(words, fmt.Sprint(d.Total))
 	}
-	if d.Empty != nil {
-		words = append(words, "by "+d.Empty.Name)
+	if d.RefusedBy != nil {
+		words = append(words, "by "+d.RefusedBy.Name)
 	}
-	if d.Verdict == store.Drop && d.Next.IsZero() {
+	if d.Verdict == store.Drop && d.NextToken.IsZero() {
 		words = append(words, "for ever")
 	}
-	if !d.Next.IsZero() {
-		words = append(words, "until "+d.Next.Sub(epoch()).String())
+	if !d.NextToken.IsZero() {
+		words = append(words, "until "+d.NextToken.Sub(epoch()).String())
 	}
 	if refused := d.Verdict == store.Merge || d.Verdict == store.Drop; refused && d.Occurrences != 1 {
 		words = append(words, fmt.Sprintf("(%+d)", d.Occurrences))
 	}
 	said := strings.Join(words, " ")
-	if d.NoPlace != nil {
-		said += ", " + d.NoPlace.Name + " has no place"
+	if d.Overflowed != nil {
+		said += ", " + d.Overflowed.Name + " has no place"
 	}
-	if d.Unrecorded && (d.Empty == nil || strings.HasSuffix(d.Empty.Name, store.OverflowSuffix)) { // a store need not know it where a quota refuses
+	if d.Untracked && (d.RefusedBy == nil || strings.HasSuffix(d.RefusedBy.Name, store.OverflowSuffix)) { // a store need not know it where a quota refuses
 		said += ", unrecorded"
 	}
 	return said
@@ -264,8 +268,8 @@ func (sc *script) nickname(p *store.PendingWrite) string {
 			nick = "Warning " + nick
 		}
 	}
-	if p.Notice.About.Kind == "Pod" && p.Notice.About.Name != "pod" {
-		nick += " of " + p.Notice.About.Name
+	if p.Notice.InvolvedObject.Kind == "Pod" && p.Notice.InvolvedObject.Name != "pod" {
+		nick += " of " + p.Notice.InvolvedObject.Name
 	}
 	sc.notices[nick] = append(sc.notices[nick], p.Name)
 	if n := len(sc.notices[nick]); n > 1 {
@@ -290,7 +294,7 @@ func counted(sc *script, p *store.PendingWrite) string {
 
 // detailed says in words what is to be written beside counts.
 func detailed(sc *script, p *store.PendingWrite) string {
-	said := fmt.Sprintf("%s/%s last %v", p.Namespace, sc.nickname(p), p.Last.Sub(epoch()))
+	said := fmt.Sprintf("%s/%s last %v", p.Namespace, sc.nickname(p), p.LastSeen.Sub(epoch()))
 	if p.Series {
 		said += ", series"
 	}
@@ -299,9 +303,9 @@ func detailed(sc *script, p *store.PendingWrite) string {
 	}
 	if n := p.Notice; n != nil {
 		said += fmt.Sprintf(", first %v, policy %q, warnings %t, sources (%s), objects %v, about %s",
-			n.First.Sub(epoch()), n.Policy, n.Warnings, tallies(n.Sources), n.Objects, n.About)
-		if n.Belonging.N > 0 {
-			said += fmt.Sprintf(", %d objects, pods %t, of %d workloads (%s), only %s", n.Involved.N, n.Pods, n.Belonging.N, tallies(n.Workloads), n.Workload.Named())
+			n.First.Sub(epoch()), n.Policy, n.Warnings, tallies(n.Sources), n.Objects, n.InvolvedObject)
+		if n.WorkloadCount.N > 0 {
+			said += fmt.Sprintf(", %d objects, pods %t, of %d workloads (%s), only %s", n.ObjectCount.N, n.AllPods, n.WorkloadCount.N, tallies(n.Workloads), n.Workload.Describe())
 		}
 	}
 	return said
@@ -315,14 +319,14 @@ func conditions(sc *script, p *store.PendingWrite) string {
 	}
 	w := about(p.Name, nil).write(sc.now)
 	switch p.Key {
-	case w.Exact:
+	case w.ExactKey:
 		said += " exact"
-	case w.Similar:
+	case w.SimilarKey:
 		said += " similar"
 	case store.Key{}:
 		said += " any"
 	}
-	if p.Object != w.Object {
+	if p.ObjectKey != w.ObjectKey {
 		said += " about another object"
 	}
 	if p.CreateID != 0 {
@@ -334,7 +338,7 @@ func conditions(sc *script, p *store.PendingWrite) string {
 func tallies(all []store.Tally) string {
 	said := make([]string, len(all))
 	for i, t := range all {
-		said[i] = fmt.Sprintf("%s %d", t.What, t.Count)
+		said[i] = fmt.Sprintf("%s %d", t.Name, t.Count)
 	}
 	return strings.Join(said, ", ")
 }

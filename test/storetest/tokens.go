@@ -10,8 +10,8 @@ import (
 // tokens makes each message an Event of its own and the spam filter hold burst tokens of an hour each.
 func tokens(burst, reserve int) func(*store.Limits) {
 	return func(l *store.Limits) {
-		l.MaxEvents, l.ReservePerReason = 100, reserve
-		l.Spam.Limit = store.Limit{Burst: burst, Every: time.Hour}
+		l.SimilarThreshold, l.ReservePerReason = 100, reserve
+		l.SpamFilter.Limit = store.Limit{Burst: burst, Every: time.Hour}
 	}
 }
 
@@ -24,7 +24,7 @@ func charged(change func(*store.Limits)) func(*store.Limits) {
 }
 
 // normal is another spam filter.
-func normal(l *store.Limits) { l.Spam.Key, l.Spam.Name = store.KeyOf("normal"), "normal" }
+func normal(l *store.Limits) { l.SpamFilter.Key, l.SpamFilter.Name = store.KeyOf("normal"), "normal" }
 
 // bound puts a write under quotas of an hour a token, by name: "one" holds one token, "two" two.
 func bound(names ...string) detail {
@@ -159,9 +159,9 @@ func quotas() []story {
 	}
 }
 
-// quotaNames are the names of Events that a quota refused. The first refusal of a name leaves no state, nor does any while
+// namesRefusedByQuota are the names of Events that a quota refused. The first refusal of a name leaves no state, nor does any while
 // nothing is known of the object.
-func quotaNames() []story {
+func namesRefusedByQuota() []story {
 	const none = "drop by none for ever"
 	known := step{0, create("z", message("z")), "admit"}
 	return []story{

@@ -23,7 +23,7 @@ func turns(t *testing.T, fresh Fresh) {
 			for _, name := range []string{"a", "b"} {
 				decided(t, s, about(name, nil), time.Second)
 			}
-			writes, err := s.Claim(t.Context(), epoch().Add(time.Hour), 0, 3, nobody)
+			writes, err := s.Claim(t.Context(), epoch().Add(time.Hour), 0, 3, noneClaimed)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func userDrop(t *testing.T, s store.Store, namespace, user string, after time.Du
 	t.Helper()
 	f := about("e", []detail{in(namespace), by(user), pod("of " + user), under(func(l *store.Limits) {
 		b := bucket("each user", 0, time.Hour)
-		b.Key, b.About = store.KeyOf("each user", user), store.Object{Kind: "ClusterEventQuota", Name: "quota"}
+		b.Key, b.NoticeObject = store.KeyOf("each user", user), store.Object{Kind: "ClusterEventQuota", Name: "quota"}
 		l.Quotas = []store.Bucket{b}
 	})})
 	if verdict := decided(t, s, f, after); verdict != store.Drop {

@@ -65,9 +65,9 @@ func under(change func(*store.Limits)) detail {
 func stored(n int64) detail       { return func(f *facts) { f.update.Stored.Count = n } }
 func storedMerged(n int64) detail { return func(f *facts) { f.update.Stored.Merged = n } }
 func overwritten(f *facts)        { f.update.Stored.Overwritten = true }
-func reverting(f *facts)          { f.update.Reverts = true }
-func labelling(f *facts)          { f.update.Recorder = false }
-func content(what string) detail  { return func(f *facts) { f.update.Same = store.KeyOf(what) } }
+func reverting(f *facts)          { f.update.RevertsMessage = true }
+func labelling(f *facts)          { f.update.ByRecorder = false }
+func content(what string) detail  { return func(f *facts) { f.update.ContentKey = store.KeyOf(what) } }
 
 // write is what a store is asked at a moment.
 func (f facts) write(now time.Time) store.Write {
@@ -77,23 +77,23 @@ func (f facts) write(now time.Time) store.Write {
 	object := []string{f.namespace, f.component, f.pod}
 	keyOf := func(parts ...string) store.Key { return store.KeyOf(append(parts, object...)...) }
 	w := store.Write{
-		Group:     keyOf("group", f.user),
-		Object:    keyOf("object"),
-		Exact:     keyOf("exact", f.reason, f.message),
-		Similar:   keyOf("similar", f.reason),
-		Message:   store.KeyOf(f.message),
-		Namespace: f.namespace,
-		Name:      f.name,
-		Count:     f.count,
-		Series:    f.series,
-		First:     f.first,
-		At:        f.at,
-		Text:      f.message,
-		Combined:  f.combined,
-		Reason:    f.reason,
-		Warning:   f.warning,
-		About:     store.Object{APIVersion: "v1", Kind: "Pod", Namespace: f.namespace, Name: f.pod, UID: f.pod + "-uid"},
-		Source:    store.Source{Component: f.component, Host: "node"},
+		GroupKey:       keyOf("group", f.user),
+		ObjectKey:      keyOf("object"),
+		ExactKey:       keyOf("exact", f.reason, f.message),
+		SimilarKey:     keyOf("similar", f.reason),
+		MessageKey:     store.KeyOf(f.message),
+		Namespace:      f.namespace,
+		Name:           f.name,
+		Count:          f.count,
+		Series:         f.series,
+		FirstSeen:      f.first,
+		LastSeen:       f.at,
+		Text:           f.message,
+		Combined:       f.combined,
+		Reason:         f.reason,
+		Warning:        f.warning,
+		InvolvedObject: store.Object{APIVersion: "v1", Kind: "Pod", Namespace: f.namespace, Name: f.pod, UID: f.pod + "-uid"},
+		Source:         store.Source{Component: f.component, Host: "node"},
 	}
 	if f.workload != "" {
 		w.Workload = store.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: f.namespace, Name: f.workload, UID: f.workload + "-uid"}
@@ -101,8 +101,8 @@ func (f facts) write(now time.Time) store.Write {
 	w.CreateID = f.id
 	if f.update != nil {
 		u := *f.update
-		if u.Same.IsZero() {
-			u.Same = store.KeyOf("content", f.name, fmt.Sprint(f.count))
+		if u.ContentKey.IsZero() {
+			u.ContentKey = store.KeyOf("content", f.name, fmt.Sprint(f.count))
 		}
 		w.Update = &u
 	}
@@ -114,8 +114,8 @@ func (f facts) under(l store.Limits, w *store.Write) store.Limits {
 	for _, change := range f.limits {
 		change(&l)
 	}
-	if l.Spam.About == (store.Object{}) {
-		l.Spam.About = w.About
+	if l.SpamFilter.NoticeObject == (store.Object{}) {
+		l.SpamFilter.NoticeObject = w.InvolvedObject
 	}
 	return l
 }
@@ -125,13 +125,13 @@ func (f facts) under(l store.Limits, w *store.Write) store.Limits {
 func limits() store.Limits {
 	return store.Limits{
 		Merge:            true,
-		MaxEvents:        3,
+		SimilarThreshold: 3,
 		Window:           10 * time.Minute,
-		RepeatWindow:     time.Hour,
+		IdenticalWindow:  time.Hour,
 		WriteInterval:    10 * time.Second,
 		MaxWriteInterval: 10 * time.Second,
 		KeepMessages:     2,
-		Spam:             store.Bucket{Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Key: store.KeyOf("spam filter"), Name: "spam filter"},
+		SpamFilter:       store.Bucket{Limit: store.Limit{Burst: 25, Every: 5 * time.Minute}, Key: store.KeyOf("spam filter"), Name: "spam filter"},
 	}
 }
 
@@ -139,6 +139,6 @@ func limits() store.Limits {
 func bucket(name string, burst int, every time.Duration) store.Bucket {
 	return store.Bucket{
 		Limit: store.Limit{Burst: burst, Every: every}, Key: store.KeyOf("quota", name), Name: name, Policy: "quota " + name,
-		About: store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: "EventQuota", Namespace: "default", Name: name},
+		NoticeObject: store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: "EventQuota", Namespace: "default", Name: name},
 	}
 }

@@ -13,7 +13,7 @@ func merged() []step {
 
 func claimed() []step  { return append(merged(), step{10 * time.Second, due, "a 2 (1 merged)"}) }
 func settled() []step  { return append(claimed(), step{10 * time.Second, written("a"), ""}) }
-func notThere() []step { return append(claimed(), step{11 * time.Second, missing("a"), ""}) }
+func orphaned() []step { return append(claimed(), step{11 * time.Second, missing("a"), ""}) }
 
 // three makes an aggregate named c of the third distinct message.
 func three() []step {
@@ -45,7 +45,7 @@ func repeats() []story {
 			), "merge into b 2; merge into c 2; merge into d 2; merge into e 2; merge into f 2; merge into a 2"},
 		}},
 		{says: "where nothing is merged each CREATE pays a quota and leaves no state", limits: func(l *store.Limits) {
-			l.Merge, l.Spam = false, store.Bucket{}
+			l.Merge, l.SpamFilter = false, store.Bucket{}
 			l.Quotas = []store.Bucket{bucket("quota", 2, time.Hour)}
 		}, steps: []step{
 			{0, each(create("a"), create("b")), "admit"},
@@ -77,9 +77,9 @@ func counts() []story {
 		{says: "an occurrence that is far ahead of now counts as now", steps: []step{
 			{0, create("a", series), "admit"},
 			{time.Second, create("b", seen(10*time.Minute+2*time.Second)), "merge into a 2"},
-			{time.Second, saying, "default/a last 1s, series"},
+			{time.Second, wantContent, "default/a last 1s, series"},
 			{2 * time.Second, create("c", seen(10*time.Minute)), "merge into a 3"},
-			{2 * time.Second, saying, "default/a last 10m0s, series"},
+			{2 * time.Second, wantContent, "default/a last 10m0s, series"},
 		}},
 	}
 }
@@ -103,10 +103,10 @@ func aggregates() []story {
 		{says: "an aggregate keeps its newest distinct messages and their counts", after: three, steps: []step{
 			{us, create("d", message("4"), count(2), firstAt(0)), "merge into c 3 (+2)"},
 			{2 * us, create("e", message("3")), "merge into c 4"},
-			{10 * time.Second, saying, `default/c last 2µs, text "3", messages (3 2, 4 2)`},
+			{10 * time.Second, wantContent, `default/c last 2µs, text "3", messages (3 2, 4 2)`},
 			{10 * time.Second, written("c"), ""},
 			{11 * time.Second, create("f", message("5")), "merge into c 5"},
-			{20 * time.Second, saying, `default/c last 11s, text "5", messages (5 1, 3 2)`},
+			{20 * time.Second, wantContent, `default/c last 11s, text "5", messages (5 1, 3 2)`},
 		}},
 		{says: "a drop of the spam filter counts as a similar Event, and one of a quota does not", steps: []step{
 			{0, each(create("a", message("1"), bound("none")), create("b", message("2"), bound("none"))), "drop by none for ever"},
@@ -116,7 +116,7 @@ func aggregates() []story {
 	}
 }
 
-func noTokens(l *store.Limits) { l.Spam.Burst = 0 }
+func noTokens(l *store.Limits) { l.SpamFilter.Burst = 0 }
 
 func updates() []story {
 	return []story{
@@ -137,7 +137,7 @@ func updates() []story {
 		}},
 		{says: "an UPDATE that would put a message back merges always, and its text is not kept", after: three, steps: []step{
 			{time.Minute, update("c", message("3"), count(2), reverting), "merge into c 2"},
-			{time.Minute, saying, `default/c last 1m0s, text "3", messages (3 1)`},
+			{time.Minute, wantContent, `default/c last 1m0s, text "3", messages (3 1)`},
 			{time.Minute, written("c"), ""},
 			{10 * time.Hour, update("c", message("3"), count(3), stored(2), reverting), "merge into c 3"},
 		}},
@@ -183,9 +183,9 @@ func otherUpdates() []story {
 		}},
 		{says: "the Event is read again after it", after: settled, steps: []step{
 			{11 * time.Second, create("c"), "merge into a 3"},
-			{11 * time.Second, asking, `a uid "a-uid" version "1" written 2 exact`},
+			{11 * time.Second, wantConditions, `a uid "a-uid" version "1" written 2 exact`},
 			{12 * time.Second, update("a", labelling, count(2), stored(2), storedMerged(1)), "admit"},
-			{12 * time.Second, asking, `a uid "a-uid" version "" written 2 exact`},
+			{12 * time.Second, wantConditions, `a uid "a-uid" version "" written 2 exact`},
 		}},
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Paced runs storms, all of them together with at most rate requests a second, until
+// RunPaced runs storms, all of them together with at most rate requests a second, until
 // end is called. That returns when the API server has answered all.
 //
 // In each of several lanes one storm follows the other: next makes the n-th of a
 // lane, from 0. A storm is quiet for a second before it is over, so one lane has
 // pauses.
-func Paced(ctx context.Context, config *rest.Config, rate, lanes int, next func(lane, n int) (Storm, error)) (end func() error) {
+func RunPaced(ctx context.Context, config *rest.Config, rate, lanes int, next func(lane, n int) (Storm, error)) (end func() error) {
 	config = rest.CopyConfig(config)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(rate), rate/10)
 	var over atomic.Bool

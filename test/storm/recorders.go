@@ -12,45 +12,45 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// legacy starts a recorder of core/v1, of a controller that does not restrain
+// newCoreRecorder starts a recorder of core/v1, of a controller that does not restrain
 // itself. It stops with ctx.
-func legacy(ctx context.Context, client kubernetes.Interface, calls *callCount, source corev1.EventSource) record.EventRecorder {
+func newCoreRecorder(ctx context.Context, client kubernetes.Interface, calls *callTracker, source corev1.EventSource) record.EventRecorder {
 	options := record.CorrelatorOptions{BurstSize: math.MaxInt32, MaxEvents: math.MaxInt32}
 	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(options))
-	b.StartRecordingToSink(&legacySink{client.CoreV1(), calls})
+	b.StartRecordingToSink(&coreSink{client.CoreV1(), calls})
 	return b.NewRecorder(scheme.Scheme, source)
 }
 
-// repeat records one Event again and again, about each pod in turn, as a
+// recordRepeats records one Event again and again, about each pod in turn, as a
 // kubelet whose pods cannot start.
-func (s Storm) repeat(ctx context.Context, client kubernetes.Interface, calls *callCount) {
-	r := legacy(ctx, client, calls, corev1.EventSource{Component: "kubelet", Host: "node-1"})
+func (s Storm) recordRepeats(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
+	r := newCoreRecorder(ctx, client, calls, corev1.EventSource{Component: "kubelet", Host: "node-1"})
 	for i := range s.Events {
 		r.Event(s.pod(i), corev1.EventTypeWarning, "FailedSync", "error syncing pod, skipping: network is not ready")
 	}
 }
 
-// vary records Events whose messages differ, as a controller that names what
+// recordSimilar records Events whose messages differ, as a controller that names what
 // it works on.
-func (s Storm) vary(ctx context.Context, client kubernetes.Interface, calls *callCount) {
-	r := legacy(ctx, client, calls, corev1.EventSource{Component: "endpoint-controller"})
+func (s Storm) recordSimilar(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
+	r := newCoreRecorder(ctx, client, calls, corev1.EventSource{Component: "endpoint-controller"})
 	for i := range s.Events {
 		r.Eventf(s.pod(i), corev1.EventTypeWarning, "FailedToUpdate", "cannot update endpoint %s: conflict", serial(i))
 	}
 }
 
-// reason records Events that have nothing in common but their object.
-func (s Storm) reason(ctx context.Context, client kubernetes.Interface, calls *callCount) {
-	r := legacy(ctx, client, calls, corev1.EventSource{Component: "noisy-operator"})
+// recordReasons records Events that have nothing in common but their object.
+func (s Storm) recordReasons(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
+	r := newCoreRecorder(ctx, client, calls, corev1.EventSource{Component: "noisy-operator"})
 	for i := range s.Events {
 		r.Event(s.pod(i), corev1.EventTypeNormal, "Step"+serial(i), "reconciled one more step")
 	}
 }
 
-// change records the same Event about an object that has changed each time, as
+// recordSeries records the same Event about an object that has changed each time, as
 // a controller on the newer API does.
-func (s Storm) change(ctx context.Context, client kubernetes.Interface, calls *callCount) {
-	b := events.NewBroadcaster(&seriesSink{&events.EventSinkImpl{Interface: client.EventsV1()}, calls})
+func (s Storm) recordSeries(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
+	b := events.NewBroadcaster(&eventsSink{&events.EventSinkImpl{Interface: client.EventsV1()}, calls})
 	// It fails only when it is called twice.
 	_ = b.StartRecordingToSinkWithContext(ctx)
 	context.AfterFunc(ctx, b.Shutdown)

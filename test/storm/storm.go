@@ -18,8 +18,8 @@ import (
 // into a recorder's queue, so that none is lost on the client.
 const MaxEvents = 900
 
-// settledWithin bounds the wait for the last call of a storm.
-const settledWithin = 15 * time.Minute
+// quietTimeout bounds the wait for the last call of a storm.
+const quietTimeout = 15 * time.Minute
 
 // Storm is a storm about a few objects. Each recorder has a broadcaster of its own, so
 // that none knows what the others have sent.
@@ -55,19 +55,19 @@ func (s Storm) Run(ctx context.Context, config *rest.Config) (calls int64, err e
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	made := newCallCount()
+	made := newCallTracker()
 	// What is recorded waits in queues, so the recorders send side by side. One records
 	// after the other: Events are named by object and nanosecond, and two of one name would
 	// be taken for one.
-	record := func(recorders int, record func(context.Context, kubernetes.Interface, *callCount)) {
+	record := func(recorders int, record func(context.Context, kubernetes.Interface, *callTracker)) {
 		for range recorders {
 			record(ctx, client, made)
 		}
 	}
-	record(s.Repeating, s.repeat)
-	record(s.Similar, s.vary)
-	record(s.Series, s.change)
-	record(s.Reasons, s.reason)
+	record(s.Repeating, s.recordRepeats)
+	record(s.Similar, s.recordSimilar)
+	record(s.Series, s.recordSeries)
+	record(s.Reasons, s.recordReasons)
 	err = made.wait(ctx)
 	return made.ended.Load(), err
 }
@@ -82,10 +82,10 @@ func (s Storm) pod(i int) *corev1.ObjectReference {
 }
 
 // wait waits until no call is under way and none has begun for a second.
-func (c *callCount) wait(ctx context.Context) error {
+func (c *callTracker) wait(ctx context.Context) error {
 	const step, quiet = 50 * time.Millisecond, 20
 	last, same := int64(-1), 0
-	err := wait.PollUntilContextTimeout(ctx, step, settledWithin, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, step, quietTimeout, true, func(context.Context) (bool, error) {
 		begun, ended := c.begun.Load(), c.ended.Load()
 		if begun != ended || begun != last {
 			last, same = begun, 0

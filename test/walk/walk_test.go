@@ -21,16 +21,16 @@ import (
 	"github.com/eventquota/eventquota/test/walk/record"
 )
 
-// TestACreateGoesOneWay rewrites every function of this module, so that it says when it is entered, lets a
+// TestCreatePath rewrites every function of this module, so that it says when it is entered, lets a
 // webhook decide a CREATE on each store, and holds docs/architecture.md to the files that it passes. They are
 // few, and none is entered from a package that comes after its own.
-func TestACreateGoesOneWay(t *testing.T) {
-	steps := followed(t)
+func TestCreatePath(t *testing.T) {
+	steps := recordSteps(t)
 	page, err := os.ReadFile("../../docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := rowsOf(t, string(page))
+	rows := parseRows(t, string(page))
 	var order []string
 	for _, r := range rows {
 		order = append(order, path.Dir(r.file))
@@ -62,11 +62,11 @@ func TestACreateGoesOneWay(t *testing.T) {
 	}
 }
 
-// row is a file of the page, and the store that passes it; empty for both.
-type row struct{ file, store string }
+// fileRow is a file of the page, and the store that passes it; empty for both.
+type fileRow struct{ file, store string }
 
-// rowsOf are the rows of the walk, in the order of the page.
-func rowsOf(t *testing.T, page string) (rows []row) {
+// parseRows are the rows of the walk, in the order of the page.
+func parseRows(t *testing.T, page string) (rows []fileRow) {
 	t.Helper()
 	_, walk, ok := strings.Cut(page, "\n## One Event, by file\n")
 	if !ok {
@@ -74,14 +74,14 @@ func rowsOf(t *testing.T, page string) (rows []row) {
 	}
 	for line := range strings.Lines(walk) {
 		if cells := strings.Split(line, "|"); len(cells) == 5 && strings.Contains(cells[1], "`") {
-			rows = append(rows, row{strings.Trim(cells[1], " `"), strings.TrimSpace(cells[3])})
+			rows = append(rows, fileRow{strings.Trim(cells[1], " `"), strings.TrimSpace(cells[3])})
 		}
 	}
 	return rows
 }
 
-// followed runs a test of serve in which every function of this module says when it is entered.
-func followed(t *testing.T) map[string][]record.Step {
+// recordSteps runs a test of serve in which every function of this module says when it is entered.
+func recordSteps(t *testing.T) map[string][]record.Step {
 	t.Helper()
 	dir := t.TempDir()
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{if .Module}}{{if .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}} {{end}}{{end}}{{end}}`, "./cmd/webhook/serve")
@@ -100,7 +100,7 @@ func followed(t *testing.T) map[string][]record.Step {
 			t.Fatal(err)
 		}
 		replaced[file] = filepath.Join(dir, fmt.Sprint(i, ".go"))
-		if err := os.WriteFile(replaced[file], rewritten(t, file, source), 0o600); err != nil {
+		if err := os.WriteFile(replaced[file], instrument(t, file, source), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func followed(t *testing.T) map[string][]record.Step {
 		t.Fatal(err)
 	}
 	// Dependencies are compiled as the Makefile has it. No function of this module is inlined: its file could not be told.
-	run := exec.CommandContext(t.Context(), "go", "test", "-overlay="+overlayFile, "-count=1", "-gcflags=all=-dwarf=false", "-gcflags=github.com/eventquota/eventquota/...=-dwarf=false -l", "-run=^TestACreateOnEachStore$", "./cmd/webhook/serve")
+	run := exec.CommandContext(t.Context(), "go", "test", "-overlay="+overlayFile, "-count=1", "-gcflags=all=-dwarf=false", "-gcflags=github.com/eventquota/eventquota/...=-dwarf=false -l", "-run=^TestCreateOnEachStore$", "./cmd/webhook/serve")
 	run.Dir, run.Env = "../..", append(os.Environ(), "EVENTQUOTA_WALK="+said, "CGO_ENABLED=0")
 	if output, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
@@ -129,8 +129,8 @@ func followed(t *testing.T) map[string][]record.Step {
 	return steps
 }
 
-// rewritten is source with a call at the beginning of each function, in the same lines.
-func rewritten(t *testing.T, name string, source []byte) []byte {
+// instrument is source with a call at the beginning of each function, in the same lines.
+func instrument(t *testing.T, name string, source []byte) []byte {
 	t.Helper()
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, source, parser.SkipObjectResolution)

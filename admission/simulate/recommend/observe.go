@@ -26,8 +26,8 @@ func (o Origin) compare(other Origin) int {
 	return cmp.Or(cmp.Compare(o.Namespace, other.Namespace), cmp.Compare(o.Controller, other.Controller))
 }
 
-// kind is what the Events of an origin have in common, as far as limits distinguish them.
-type kind struct {
+// eventKind is what the Events of an origin have in common, as far as limits distinguish them.
+type eventKind struct {
 	Origin
 
 	warning bool
@@ -45,7 +45,7 @@ type event struct {
 type Observation struct {
 	first, last int64 // in nanoseconds of Unix time
 	events      []event
-	kinds       []kind
+	kinds       []eventKind
 	nodes       int // that report Events as kubelets
 }
 
@@ -56,7 +56,7 @@ const kubelet = "kubelet"
 // Trace.Run does.
 func Observe(ctx context.Context, t *simulate.Trace, o simulate.Options) (*Observation, error) {
 	seen := &Observation{first: t.Input.First.UnixNano(), last: t.Input.Last.UnixNano()}
-	places, nodes, exempts := map[kind]int32{}, map[string]bool{}, exempting(o.Rules.Cluster)
+	places, nodes, exempts := map[eventKind]int32{}, map[string]bool{}, exempting(o.Rules.Cluster)
 	o.Decided = func(d simulate.Decision) {
 		if d.Outcome != admission.Admitted && d.Outcome != admission.Aggregated || exempts[d.Policy] {
 			return
@@ -81,8 +81,8 @@ func Observe(ctx context.Context, t *simulate.Trace, o simulate.Options) (*Obser
 	return seen, nil
 }
 
-func kindOf(d *simulate.Decision) kind {
-	return kind{Origin{d.Namespace, d.Controller}, d.Type == corev1.EventTypeWarning, d.Reason}
+func kindOf(d *simulate.Decision) eventKind {
+	return eventKind{Origin{d.Namespace, d.Controller}, d.Type == corev1.EventTypeWarning, d.Reason}
 }
 
 // withoutQuotas are the same rules without those that take tokens.
@@ -104,9 +104,9 @@ func exempting(r policy.Rules) map[string]bool {
 	return all
 }
 
-// Any reports whether there are Events of an origin that is one.
-func (o *Observation) Any(is func(Origin) bool) bool {
-	return slices.ContainsFunc(o.kinds, func(k kind) bool { return is(k.Origin) })
+// HasOrigin reports whether there are Events of an origin that is one.
+func (o *Observation) HasOrigin(is func(Origin) bool) bool {
+	return slices.ContainsFunc(o.kinds, func(k eventKind) bool { return is(k.Origin) })
 }
 
 // minute is how many minutes after the first Event something is.
@@ -115,18 +115,18 @@ func (o *Observation) minute(at int64) int32 { return int32((at - o.first) / int
 // minutes is how many there are, at least 1.
 func (o *Observation) minutes() int32 { return o.minute(o.last) + 1 }
 
-// anHour is how many minutes what is usual is measured in.
-const anHour = 60
+// minutesPerHour is how many minutes what is usual is measured in.
+const minutesPerHour = 60
 
 // hour is the hour of a minute. What is left at the end belongs to the last.
 func (o *Observation) hour(minute int32) int32 {
-	return min(minute/anHour, max(o.minutes()/anHour-1, 0))
+	return min(minute/minutesPerHour, max(o.minutes()/minutesPerHour-1, 0))
 }
 
 // minutesOf is how many minutes an hour has: those of all where there is only one.
 func (o *Observation) minutesOf(hour int32) int32 {
 	if last := o.hour(o.minutes() - 1); hour == last {
-		return o.minutes() - last*anHour
+		return o.minutes() - last*minutesPerHour
 	}
-	return anHour
+	return minutesPerHour
 }

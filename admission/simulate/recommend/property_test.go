@@ -13,12 +13,12 @@ import (
 	"github.com/eventquota/eventquota/admission"
 )
 
-// randomly has bursts of some controllers in some namespaces, of very different sizes.
-func randomly(random *rand.Rand) iter.Seq[written] {
+// randomWrites has bursts of some controllers in some namespaces, of very different sizes.
+func randomWrites(random *rand.Rand) iter.Seq[generatedWrite] {
 	namespaces, controllers := 1+random.IntN(20), 1+random.IntN(12)
-	return func(yield func(written) bool) {
+	return func(yield func(generatedWrite) bool) {
 		for burst := range 1 + random.IntN(60) {
-			w := written{
+			w := generatedWrite{
 				namespace: fmt.Sprint("ns-", random.IntN(namespaces)), controller: fmt.Sprint("controller-", random.IntN(controllers)), host: "h",
 				kind: "Pod", reason: fmt.Sprint("Reason", random.IntN(5)), message: "m", severity: corev1.EventTypeNormal,
 			}
@@ -36,17 +36,17 @@ func randomly(random *rand.Rand) iter.Seq[written] {
 	}
 }
 
-// TestNothingThatIsExpectedIsRefused has no room at all: each limit is what was seen, but for its last digits.
-func TestNothingThatIsExpectedIsRefused(t *testing.T) {
+// TestUsualEventsAreNeverRefused has no room at all: each limit is what was seen, but for its last digits.
+func TestUsualEventsAreNeverRefused(t *testing.T) {
 	t.Parallel()
 	own, compiler := 0, newCompiler(t)
 	for seed := range uint64(20) {
-		trace := traced(t, recorded("random", randomly(rand.New(rand.NewPCG(seed, 1)))))
-		p := proposed(t, trace, Options{Headroom: 1, Expected: func(Origin) bool { return true }})
+		trace := readTrace(t, auditLogOf("random", randomWrites(rand.New(rand.NewPCG(seed, 1)))))
+		p := proposalFor(t, trace, Options{Headroom: 1, Expected: func(Origin) bool { return true }})
 		if len(p.Storms) > 0 || p.Usual != p.Events {
 			t.Fatalf("seed %d: %d of %d are usual, with storms %v, want all", seed, p.Usual, p.Events, p.Storms)
 		}
-		got := run(t, trace, applied(t, compiler, p))
+		got := run(t, trace, rulesWith(t, compiler, p))
 		if n := got.Outcomes[admission.Dropped]; n > 0 {
 			t.Errorf("seed %d: %d of %d are refused: %+v", seed, n, p.Events, got.Rules)
 		}
@@ -57,12 +57,12 @@ func TestNothingThatIsExpectedIsRefused(t *testing.T) {
 	}
 }
 
-// TestSizesOfTheirOwnAreForWhatNeedsThem has a namespace and a controller that need far more than the others.
-func TestSizesOfTheirOwnAreForWhatNeedsThem(t *testing.T) {
+// TestOwnSizesForLargeBuckets has a namespace and a controller that need far more than the others.
+func TestOwnSizesForLargeBuckets(t *testing.T) {
 	t.Parallel()
-	trace := traced(t, quiet(100), recorded("ci", podsOf("ci", "ci", 4_000, 0, 10*time.Minute, 100, "Created", "Started")))
-	p := proposed(t, trace, Options{Headroom: 1.5, Expected: func(o Origin) bool { return o.Namespace == "ci" }})
-	tight := proposed(t, traced(t, quiet(100)), Options{Headroom: 1.5})
+	trace := readTrace(t, quiet(100), auditLogOf("ci", podsOf("ci", "ci", 4_000, 0, 10*time.Minute, 100, "Created", "Started")))
+	p := proposalFor(t, trace, Options{Headroom: 1.5, Expected: func(o Origin) bool { return o.Namespace == "ci" }})
+	tight := proposalFor(t, readTrace(t, quiet(100)), Options{Headroom: 1.5})
 	var names []string
 	for _, q := range p.Quotas {
 		names = append(names, fmt.Sprintf("%s %s%s", q.Name, q.Namespace, q.Controller))
@@ -77,17 +77,17 @@ func TestSizesOfTheirOwnAreForWhatNeedsThem(t *testing.T) {
 			t.Errorf("limit %s has %d and %s beside ci, and only %d and %s without", l.Name, l.Burst, l.Refill(), was.Burst, was.Refill())
 		}
 	}
-	if n := run(t, trace, applied(t, newCompiler(t), p)).Outcomes[admission.Dropped]; n > 0 {
+	if n := run(t, trace, rulesWith(t, newCompiler(t), p)).Outcomes[admission.Dropped]; n > 0 {
 		t.Errorf("%d are refused", n)
 	}
 }
 
-// TestControllersWithoutAUsableNameHaveNoQuotaOfTheirOwn has one without a name, and one whose name no match takes.
-func TestControllersWithoutAUsableNameHaveNoQuotaOfTheirOwn(t *testing.T) {
+// TestUnnameableControllersHaveNoOwnQuota has one without a name, and one whose name no match takes.
+func TestUnnameableControllersHaveNoOwnQuota(t *testing.T) {
 	t.Parallel()
 	compiler := newCompiler(t)
 	for _, name := range []string{"", string(slices.Repeat([]byte("long"), 64))} {
-		trace := traced(t, recorded("unnamed", func(yield func(written) bool) {
+		trace := readTrace(t, auditLogOf("unnamed", func(yield func(generatedWrite) bool) {
 			for w := range podsOf("pod", "shop", 5_000, 0, 10*time.Minute, 100, "Created") {
 				w.controller = name
 				if !yield(w) {
@@ -95,25 +95,25 @@ func TestControllersWithoutAUsableNameHaveNoQuotaOfTheirOwn(t *testing.T) {
 				}
 			}
 		}))
-		p := proposed(t, trace, Options{Headroom: 1.5, Expected: func(Origin) bool { return true }})
+		p := proposalFor(t, trace, Options{Headroom: 1.5, Expected: func(Origin) bool { return true }})
 		for _, q := range p.Quotas {
 			if q.Controller != "" {
 				t.Errorf("quota %s for a controller with %d characters", q.Name, len(q.Controller))
 			}
 		}
-		if n := run(t, trace, applied(t, compiler, p)).Outcomes[admission.Dropped]; n > 0 {
+		if n := run(t, trace, rulesWith(t, compiler, p)).Outcomes[admission.Dropped]; n > 0 {
 			t.Errorf("%d are refused", n)
 		}
 	}
 }
 
-// TestStormsAreFoundWithTheirEdges has a storm that begins and ends within minutes.
-func TestStormsAreFoundWithTheirEdges(t *testing.T) {
+// TestStormsIncludeEdges has a storm that begins and ends within minutes.
+func TestStormsIncludeEdges(t *testing.T) {
 	t.Parallel()
 	from := 3*time.Minute + 50*time.Second
 	pods := podsOf("storm", "shop", 4_000, from, 2*time.Minute, 100, "Created")
-	both := traced(t, quiet(100), recorded("storm", pods))
-	p := proposed(t, both, Options{Headroom: 1})
+	both := readTrace(t, quiet(100), auditLogOf("storm", pods))
+	p := proposalFor(t, both, Options{Headroom: 1})
 	if len(p.Storms) != 1 || p.Storms[0].Origin != (Origin{"shop", kubelet}) || p.Storms[0].Everything || p.Storms[0].Events != 4_000 ||
 		p.Storms[0].Above != 600 || p.Storms[0].Peak < 1_800 || p.Storms[0].Peak > 2_200 || p.Events-p.Usual != 4_000 {
 		t.Errorf("storms %+v, %d of %d usual, want one of 4,000 Events by kubelets in shop", p.Storms, p.Usual, p.Events)
@@ -127,24 +127,24 @@ func TestStormsAreFoundWithTheirEdges(t *testing.T) {
 			t.Errorf("after %s, the same controller elsewhere is not usual", after)
 		}
 	}
-	p = proposed(t, both, Options{Headroom: 1, Expected: func(o Origin) bool { return o.Namespace == "shop" }})
+	p = proposalFor(t, both, Options{Headroom: 1, Expected: func(o Origin) bool { return o.Namespace == "shop" }})
 	if len(p.Storms) > 0 || p.Usual != p.Events {
 		t.Errorf("storms %+v although it is expected", p.Storms)
 	}
 }
 
-// TestAStormOfTheWholeClusterIsFoundByItsMinutes has one in very many namespaces, of which none writes much.
-func TestAStormOfTheWholeClusterIsFoundByItsMinutes(t *testing.T) {
+// TestClusterWideStormIsFound has one in very many namespaces, of which none writes much.
+func TestClusterWideStormIsFound(t *testing.T) {
 	t.Parallel()
-	p := proposed(t, traced(t, quiet(100), recorded("noisy", noisy(60_000, 300))), Options{Headroom: 1})
+	p := proposalFor(t, readTrace(t, quiet(100), auditLogOf("noisy", noisy(60_000, 300))), Options{Headroom: 1})
 	if len(p.Storms) != 1 || !p.Storms[0].Everything || p.Storms[0].Events < 59_000 || p.Storms[0].Above != 1_000 {
 		t.Errorf("storms %+v, want one of the whole cluster", p.Storms)
 	}
 }
 
-func TestAllOfARecordingCanBeAStorm(t *testing.T) {
+func TestWholeRecordingCanBeStorm(t *testing.T) {
 	t.Parallel()
-	if p := proposed(t, traced(t, recorded("rollout", rollout(5_000))), Options{Headroom: 1.5}); p.Usual > 0 || p.Events != 30_000 {
+	if p := proposalFor(t, readTrace(t, auditLogOf("rollout", rollout(5_000))), Options{Headroom: 1.5}); p.Usual > 0 || p.Events != 30_000 {
 		t.Errorf("%d of %d are usual, want none", p.Usual, p.Events)
 	}
 }
@@ -167,7 +167,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-func TestNumbersHaveTwoDigitsAndAreNoSmaller(t *testing.T) {
+func TestNumbersAreRoundedUpToTwoDigits(t *testing.T) {
 	t.Parallel()
 	for x, want := range map[float64]int32{0: 1, 0.2: 1, 7: 7, 99.5: 100, 100: 100, 101: 110, 1234: 1300, 99_999: 100_000, 2e9: 1_000_000} {
 		if got := twoDigits(x); got != want {

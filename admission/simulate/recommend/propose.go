@@ -34,7 +34,7 @@ type Proposal struct {
 	// Seen ranks what wrote the most usual Events.
 	Seen []Ranking `json:"seen"`
 
-	usual *usual
+	usual *usualEvents
 }
 
 // Quota is one to apply.
@@ -91,10 +91,10 @@ func (o *Observation) Propose(opts Options) *Proposal {
 		expected = func(Origin) bool { return false }
 	}
 	p := &Proposal{Headroom: opts.Headroom, Events: int64(len(o.events)), Minutes: int64(o.minutes()), Nodes: o.nodes}
-	p.usual, p.Storms = o.usual(expected)
+	p.usual, p.Storms = o.findUsual(expected)
 	p.Usual = int64(len(p.usual.events))
 	for _, warning := range []bool{false, true} {
-		p.propose(warning)
+		p.addQuotas(warning)
 	}
 	p.rank()
 	return p
@@ -102,39 +102,39 @@ func (o *Observation) Propose(opts Options) *Proposal {
 
 // IsUsual reports whether an Event of an origin and type at a time is taken for usual.
 func (p *Proposal) IsUsual(from Origin, typed string, at time.Time) bool {
-	return p.usual.has(cell{source{from, typed == warningType}, p.usual.o.minute(at.UnixNano())})
+	return p.usual.has(sourceMinute{source{from, typed == warningType}, p.usual.o.minute(at.UnixNano())})
 }
 
-// propose proposes the quotas for one type of Events.
-func (p *Proposal) propose(warning bool) {
+// addQuotas proposes the quotas for one type of Events.
+func (p *Proposal) addQuotas(warning bool) {
 	u := p.usual
 	sizes := map[scope]map[bucket]size{}
-	for _, s := range []scope{byReason, byNamespace, byController, inAll} {
+	for _, s := range []scope{byReason, byNamespace, byController, clusterWide} {
 		sizes[s] = u.sizes(warning, s, p.Headroom)
 	}
-	namespaces, controllers := ownSizes(sizes[byNamespace], byNamespace.least()), ownSizes(sizes[byController], byController.least())
+	namespaces, controllers := ownSizes(sizes[byNamespace], byNamespace.minSize()), ownSizes(sizes[byController], byController.minSize())
 	ofOwn := func(b bucket) bool { return slices.Contains(namespaces, bucket{namespace: b.namespace}) }
 	ofOwnController := func(b bucket) bool { return slices.Contains(controllers, b) }
 	// No namespace, and no controller, may leave the others without tokens: what all share has, beside what is usual, what the
 	// largest of those without a size of their own is given.
-	one := largest(without(sizes[byNamespace], ofOwn), byNamespace.least()).asLimit()
+	one := largest(filterBuckets(sizes[byNamespace], ofOwn), byNamespace.minSize()).asLimit()
 	room := map[scope]size{byController: one}
-	room[inAll] = largest(without(sizes[byController], ofOwnController), byController.least()).plus(one).asLimit()
+	room[clusterWide] = largest(filterBuckets(sizes[byController], ofOwnController), byController.minSize()).plus(one).asLimit()
 	typed := typeOf(warning)
 	general := Quota{Name: generalName(typed), Precedence: precedence, Type: typed}
-	for _, s := range []scope{byReason, byNamespace, byController, inAll} {
+	for _, s := range []scope{byReason, byNamespace, byController, clusterWide} {
 		own := ofOwn
 		if s == byController {
 			own = ofOwnController
 		}
-		sized := largest(without(sizes[s], own), s.least())
+		sized := largest(filterBuckets(sizes[s], own), s.minSize())
 		general.add(u, warning, s, sized.plus(room[s]), func(b bucket) bool { return !own(b) })
 	}
 	p.Quotas = append(p.Quotas, general)
 	for i, b := range namespaces {
 		q := Quota{Name: fmt.Sprintf("%s-namespace-%d", general.Name, i+1), Precedence: ownPrecedence, Type: typed, Namespace: b.namespace}
 		is := func(other bucket) bool { return other.namespace == b.namespace }
-		q.add(u, warning, byReason, largest(without(sizes[byReason], func(other bucket) bool { return !is(other) }), byReason.least()), is)
+		q.add(u, warning, byReason, largest(filterBuckets(sizes[byReason], func(other bucket) bool { return !is(other) }), byReason.minSize()), is)
 		q.add(u, warning, byNamespace, sizes[byNamespace][b], is)
 		p.Quotas = append(p.Quotas, q)
 	}
@@ -145,7 +145,7 @@ func (p *Proposal) propose(warning bool) {
 	}
 }
 
-func without(all map[bucket]size, is func(bucket) bool) map[bucket]size {
+func filterBuckets(all map[bucket]size, is func(bucket) bool) map[bucket]size {
 	left := map[bucket]size{}
 	for b, s := range all {
 		if !is(b) {
@@ -156,10 +156,10 @@ func without(all map[bucket]size, is func(bucket) bool) map[bucket]size {
 }
 
 // add adds a limit of a size, with what its buckets had.
-func (q *Quota) add(u *usual, warning bool, s scope, sized size, of func(bucket) bool) {
+func (q *Quota) add(u *usualEvents, warning bool, s scope, sized size, of func(bucket) bool) {
 	l := Limit{Name: s.name(), Per: s.per()}
 	l.Burst, l.Tokens, l.Interval = sized.rounded()
-	l.Every = every(l.Interval)
+	l.Every = intervalText(l.Interval)
 	var minutes []int64
 	for b, m := range u.measure(warning, s, func(bucket) float64 { return float64(l.Tokens) / l.Interval.Seconds() }) {
 		if !of(b) {
@@ -197,17 +197,17 @@ const maxRows = 10
 func (p *Proposal) rank() {
 	for _, by := range []struct {
 		name string
-		of   func(*kind) string
+		of   func(*eventKind) string
 	}{
-		{"namespace", func(k *kind) string { return k.Namespace }},
-		{"controller", func(k *kind) string { return k.Controller }},
-		{"reason", func(k *kind) string { return k.reason }},
+		{"namespace", func(k *eventKind) string { return k.Namespace }},
+		{"controller", func(k *eventKind) string { return k.Controller }},
+		{"reason", func(k *eventKind) string { return k.reason }},
 	} {
 		p.Seen = append(p.Seen, Ranking{by.name, p.usual.rows(by.of)})
 	}
 }
 
-func (u *usual) rows(of func(*kind) string) (rows []Row) {
+func (u *usualEvents) rows(of func(*eventKind) string) (rows []Row) {
 	counts := map[string]int64{}
 	for _, e := range u.events {
 		counts[of(&u.o.kinds[e.kind])]++
@@ -229,7 +229,7 @@ func (u *usual) rows(of func(*kind) string) (rows []Row) {
 }
 
 // measure counts the Events of a row by minutes.
-func (r *Row) measure(u *usual, of func(*kind) string) {
+func (r *Row) measure(u *usualEvents, of func(*eventKind) string) {
 	var minutes []int64
 	last := int32(-1)
 	for _, e := range u.events {

@@ -16,8 +16,8 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// proposed are quotas for the usual Events of a trace.
-func proposed(t *testing.T, trace *simulate.Trace, opts Options) *Proposal {
+// proposalFor are quotas for the usual Events of a trace.
+func proposalFor(t *testing.T, trace *simulate.Trace, opts Options) *Proposal {
 	t.Helper()
 	o, err := Observe(t.Context(), trace, simulate.Options{})
 	if err != nil {
@@ -26,8 +26,8 @@ func proposed(t *testing.T, trace *simulate.Trace, opts Options) *Proposal {
 	return o.Propose(opts)
 }
 
-// applied are rules that have the quotas as their YAML has them.
-func applied(t *testing.T, compiler *policy.Compiler, p *Proposal) simulate.Rules {
+// rulesWith are rules that have the quotas as their YAML has them.
+func rulesWith(t *testing.T, compiler *policy.Compiler, p *Proposal) simulate.Rules {
 	t.Helper()
 	var out bytes.Buffer
 	if err := p.WriteYAML(&out); err != nil {
@@ -91,38 +91,38 @@ type storm struct {
 	wide bool
 }
 
-func made(name string, all iter.Seq[written], writes int64) storm {
-	return storm{source: func() simulate.Source { return recorded(name, all) }, writes: writes}
+func newStorm(name string, all iter.Seq[generatedWrite], writes int64) storm {
+	return storm{source: func() simulate.Source { return auditLogOf(name, all) }, writes: writes}
 }
 
 // storms are those of a cluster with so many nodes: what is a storm in a small one is a busy minute in a large one.
 func storms(nodes int) map[string]storm {
 	all := map[string]storm{
-		"churn":                   {func() simulate.Source { return simulate.From("churn", sample.Churn()) }, 145_259, true},
-		"noisy in one namespace":  made("noisy", noisy(12_000, 1), 12_000),
-		"noisy in 300 namespaces": made("noisy", noisy(90_000, 300), 90_000),
-		"a rollout":               made("rollout", rollout(3_000), 18_000),
-		"probes":                  made("probes", failingProbes(500), 10_000),
+		"churn":                   {func() simulate.Source { return simulate.NewSource("churn", sample.Churn()) }, 145_259, true},
+		"noisy in one namespace":  newStorm("noisy", noisy(12_000, 1), 12_000),
+		"noisy in 300 namespaces": newStorm("noisy", noisy(90_000, 300), 90_000),
+		"a rollout":               newStorm("rollout", rollout(3_000), 18_000),
+		"probes":                  newStorm("probes", failingProbes(500), 10_000),
 	}
 	if nodes == 100 {
-		churn := made("churn", churned(17, 1_000), 51_000)
+		churn := newStorm("churn", churned(17, 1_000), 51_000)
 		churn.wide = true
-		all["churn"], all["noisy in 300 namespaces"] = churn, made("noisy", noisy(45_000, 300), 45_000)
+		all["churn"], all["noisy in 300 namespaces"] = churn, newStorm("noisy", noisy(45_000, 300), 45_000)
 	}
 	return all
 }
 
-// TestWhatWasQuietIsNeverRefusedAndStormsAreBounded has proposals of a quiet cluster, and of the same one in a storm.
-func TestWhatWasQuietIsNeverRefusedAndStormsAreBounded(t *testing.T) {
+// TestProposalAdmitsQuietAndBoundsStorms has proposals of a quiet cluster, and of the same one in a storm.
+func TestProposalAdmitsQuietAndBoundsStorms(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{100, 1000, 5000} {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
 			t.Parallel()
-			was := traced(t, quiet(nodes))
-			other := traced(t, quiet(nodes*95/100)) // whose Events are at other times, of other namespaces
+			was := readTrace(t, quiet(nodes))
+			other := readTrace(t, quiet(nodes*95/100)) // whose Events are at other times, of other namespaces
 			compiler := newCompiler(t)
 			neverRefused := func(p *Proposal, traces ...*simulate.Trace) simulate.Rules {
-				rules := applied(t, compiler, p)
+				rules := rulesWith(t, compiler, p)
 				for _, trace := range traces {
 					if got := run(t, trace, rules); got.Outcomes[admission.Dropped] > 0 {
 						t.Errorf("%d are refused of what is quiet: %v", got.Outcomes[admission.Dropped], got.refusedQuiet)
@@ -131,10 +131,10 @@ func TestWhatWasQuietIsNeverRefusedAndStormsAreBounded(t *testing.T) {
 				return rules
 			}
 			alone := run(t, was, simulate.Rules{}).EtcdWrites.After
-			learned := neverRefused(proposed(t, was, Options{Headroom: 1.5}), was, other)
+			learned := neverRefused(proposalFor(t, was, Options{Headroom: 1.5}), was, other)
 			for name, storm := range storms(nodes) {
-				both := traced(t, quiet(nodes), storm.source())
-				p := proposed(t, both, Options{Headroom: 1.5})
+				both := readTrace(t, quiet(nodes), storm.source())
+				p := proposalFor(t, both, Options{Headroom: 1.5})
 				if len(p.Storms) == 0 {
 					t.Errorf("%s: no storm is found", name)
 				}

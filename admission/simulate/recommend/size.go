@@ -20,7 +20,7 @@ const (
 	byReason scope = iota // namespace, controller and reason
 	byNamespace
 	byController
-	inAll
+	clusterWide
 )
 
 // per is the scope as limits have it.
@@ -32,7 +32,7 @@ func (s scope) per() []string {
 		return []string{"Namespace"}
 	case byController:
 		return []string{"Controller"}
-	case inAll:
+	case clusterWide:
 	}
 	return nil
 }
@@ -46,14 +46,14 @@ func (s scope) name() string {
 		return "namespace"
 	case byController:
 		return "controller"
-	case inAll:
+	case clusterWide:
 	}
 	return "cluster"
 }
 
-// least is what a limit of a scope has at least: a recording need not have a Deployment that starts, whose 50 pods write 50
+// minSize is what a limit of a scope has at least: a recording need not have a Deployment that starts, whose 50 pods write 50
 // Events of each reason, and six of each pod.
-func (s scope) least() size {
+func (s scope) minSize() size {
 	if s == byReason {
 		return size{50, 0.1}
 	}
@@ -61,7 +61,7 @@ func (s scope) least() size {
 }
 
 // of is the bucket of a kind.
-func (s scope) of(k *kind) bucket {
+func (s scope) of(k *eventKind) bucket {
 	switch s {
 	case byReason:
 		return bucket{k.Namespace, k.Controller, k.reason}
@@ -69,7 +69,7 @@ func (s scope) of(k *kind) bucket {
 		return bucket{namespace: k.Namespace}
 	case byController:
 		return bucket{controller: k.Controller}
-	case inAll:
+	case clusterWide:
 	}
 	return bucket{}
 }
@@ -103,8 +103,8 @@ func (s size) asLimit() size {
 func compareMinutes(a, b size) int           { return cmp.Compare(a.minute(), b.minute()) }
 func since(from, to int64) (seconds float64) { return time.Duration(to - from).Seconds() }
 
-// measured is what the usual Events of one bucket are.
-type measured struct {
+// usage is what the usual Events of one bucket are.
+type usage struct {
 	events  int64
 	busiest int64   // Events in one minute
 	rate    float64 // Events a second in the busiest hour
@@ -113,13 +113,13 @@ type measured struct {
 
 	minute, hour     int32
 	inMinute, inHour int64
-	level            float64 // tokens that are missing
+	missing          float64 // tokens that are missing
 	last             int64
 }
 
 // measure finds what the usual Events of one type need, if so many tokens a second come back to a bucket.
-func (u *usual) measure(warning bool, s scope, refill func(bucket) float64) map[bucket]*measured {
-	all, ofKind := map[bucket]*measured{}, make([]*measured, len(u.o.kinds))
+func (u *usualEvents) measure(warning bool, s scope, refill func(bucket) float64) map[bucket]*usage {
+	all, ofKind := map[bucket]*usage{}, make([]*usage, len(u.o.kinds))
 	for i := range u.o.kinds {
 		k := &u.o.kinds[i]
 		if k.warning != warning {
@@ -127,7 +127,7 @@ func (u *usual) measure(warning bool, s scope, refill func(bucket) float64) map[
 		}
 		b := s.of(k)
 		if all[b] == nil {
-			all[b] = &measured{refill: refill(b), minute: -1, hour: -1}
+			all[b] = &usage{refill: refill(b), minute: -1, hour: -1}
 		}
 		ofKind[i] = all[b]
 	}
@@ -138,12 +138,12 @@ func (u *usual) measure(warning bool, s scope, refill func(bucket) float64) map[
 			m.add(e.at, minute, u.o.hour(minute), seconds)
 		}
 	}
-	maps.DeleteFunc(all, func(_ bucket, m *measured) bool { return m.events == 0 })
+	maps.DeleteFunc(all, func(_ bucket, m *usage) bool { return m.events == 0 })
 	return all
 }
 
 // add counts an Event, in the order of time.
-func (m *measured) add(at int64, minute, hour int32, seconds func(hour int32) float64) {
+func (m *usage) add(at int64, minute, hour int32, seconds func(hour int32) float64) {
 	if minute != m.minute {
 		m.minute, m.inMinute = minute, 0
 	}
@@ -154,19 +154,19 @@ func (m *measured) add(at int64, minute, hour int32, seconds func(hour int32) fl
 	m.inMinute++
 	m.inHour++
 	m.busiest, m.rate = max(m.busiest, m.inMinute), max(m.rate, float64(m.inHour)/seconds(hour))
-	m.level = max(0, m.level-m.refill*since(m.last, at)) + 1
-	m.last, m.needed = at, max(m.needed, m.level)
+	m.missing = max(0, m.missing-m.refill*since(m.last, at)) + 1
+	m.last, m.needed = at, max(m.needed, m.missing)
 }
 
 // secondsOfHours is how long each hour is without the minutes in which the whole cluster had a storm, at least a minute.
-func (u *usual) secondsOfHours() func(hour int32) float64 {
+func (u *usualEvents) secondsOfHours() func(hour int32) float64 {
 	stormy := map[int32]float64{}
 	for minute := range u.minutes {
 		stormy[u.o.hour(minute)] += 60
 	}
 	return func(hour int32) float64 {
 		lasted := float64(u.o.minutesOf(hour)) * 60
-		if u.o.minutes() <= anHour {
+		if u.o.minutes() <= minutesPerHour {
 			lasted = since(u.o.first, u.o.last)
 		}
 		return max(lasted-stormy[hour], 60)
@@ -174,14 +174,14 @@ func (u *usual) secondsOfHours() func(hour int32) float64 {
 }
 
 // sizes are the sizes that buckets of a scope need for what is usual, each by itself.
-func (u *usual) sizes(warning bool, s scope, headroom float64) map[bucket]size {
+func (u *usualEvents) sizes(warning bool, s scope, headroom float64) map[bucket]size {
 	rates := map[bucket]float64{}
 	for b, m := range u.measure(warning, s, func(bucket) float64 { return 0 }) {
-		rates[b] = max(m.rate*headroom, s.least().rate)
+		rates[b] = max(m.rate*headroom, s.minSize().rate)
 	}
 	all := make(map[bucket]size, len(rates))
 	for b, m := range u.measure(warning, s, func(b bucket) float64 { return rates[b] }) {
-		all[b] = size{max(m.needed*headroom, s.least().burst), rates[b]}
+		all[b] = size{max(m.needed*headroom, s.minSize().burst), rates[b]}
 	}
 	return all
 }
@@ -195,9 +195,9 @@ func largest(of map[bucket]size, least size) size {
 }
 
 const (
-	// maxOwn is how many buckets of a scope have a size of their own at the most, and ownFactor how many times as much as others
+	// maxOwnSizes is how many buckets of a scope have a size of their own at the most, and ownFactor how many times as much as others
 	// they need at least.
-	maxOwn, ownFactor = 8, 2
+	maxOwnSizes, ownFactor = 8, 2
 )
 
 // ownSizes are the buckets that have a size of their own, so that what they need is not given to all: those that need twice the
@@ -209,15 +209,15 @@ func ownSizes(of map[bucket]size, least size) []bucket {
 	if i := slices.IndexFunc(order, func(b bucket) bool { return of[b].minute() < ownFactor*least.minute() || !b.nameable() }); i >= 0 {
 		order = order[:i]
 	}
-	for len(order) > maxOwn {
+	for len(order) > maxOwnSizes {
 		order = order[:lastDrop(order, of)]
 	}
 	return order
 }
 
-// lastDrop is how many of the first maxOwn buckets, the largest first, come before the last that needs twice as much as the next.
+// lastDrop is how many of the first maxOwnSizes buckets, the largest first, come before the last that needs twice as much as the next.
 func lastDrop(order []bucket, of map[bucket]size) int {
-	for i := maxOwn; i > 0; i-- {
+	for i := maxOwnSizes; i > 0; i-- {
 		if of[order[i-1]].minute() >= ownFactor*of[order[i]].minute() {
 			return i
 		}

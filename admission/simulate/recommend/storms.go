@@ -10,12 +10,12 @@ import (
 
 // What no cluster needs to call a storm, in Events a minute: of one origin and type, and in all.
 const (
-	harmlessOrigin, harmlessTotal = 600, 1000
-	// beyond is how many times as much as usual a storm is.
-	beyond = 5
-	// busyNode is how many Events a minute a node has whose pods start and stop all the time: more is not usual, however
+	minStormOfOrigin, minStormInAll = 600, 1000
+	// stormFactor is how many times as much as usual a storm is.
+	stormFactor = 5
+	// maxPerNode is how many Events a minute a node has whose pods start and stop all the time: more is not usual, however
 	// long it lasts.
-	busyNode = 3
+	maxPerNode = 3
 )
 
 // Storm is what one origin wrote in minutes that are not usual. No limit is sized for it.
@@ -41,31 +41,31 @@ type source struct {
 	warning bool
 }
 
-// cell is one minute of a source.
-type cell struct {
+// sourceMinute is one minute of a source.
+type sourceMinute struct {
 	source
 
 	minute int32
 }
 
-// usual is what is usual: all Events but those of storms.
-type usual struct {
+// usualEvents is what is usual: all Events but those of storms.
+type usualEvents struct {
 	o        *Observation
 	expected func(Origin) bool
-	storms   map[cell]bool
+	storms   map[sourceMinute]bool
 	minutes  map[int32]bool // in which the whole cluster had a storm
 	events   []event
 }
 
 // has reports whether what a source writes in a minute is usual.
-func (u *usual) has(c cell) bool {
+func (u *usualEvents) has(c sourceMinute) bool {
 	return u.expected(c.Origin) || !u.minutes[c.minute] && !u.storms[c]
 }
 
 // cell is the minute and source of an Event.
-func (o *Observation) cell(e event) cell {
+func (o *Observation) cell(e event) sourceMinute {
 	k := &o.kinds[e.kind]
-	return cell{source{k.Origin, k.warning}, o.minute(e.at)}
+	return sourceMinute{source{k.Origin, k.warning}, o.minute(e.at)}
 }
 
 // cells are the minutes that have Events, in the order of time, each with how many Events each source has. Memory holds one
@@ -86,10 +86,10 @@ func (o *Observation) cells() iter.Seq2[int32, map[source]int64] {
 	}
 }
 
-// usual finds the storms: sources that write far more in a minute than most do, and minutes in which the cluster has far more
+// findUsual finds the storms: sources that write far more in a minute than most do, and minutes in which the cluster has far more
 // Events than in most of the same hour. The minutes before and after belong to the storm. What is expected is never a storm.
-func (o *Observation) usual(expected func(Origin) bool) (*usual, []Storm) {
-	u := &usual{o: o, expected: expected, storms: map[cell]bool{}, minutes: map[int32]bool{}}
+func (o *Observation) findUsual(expected func(Origin) bool) (*usualEvents, []Storm) {
+	u := &usualEvents{o: o, expected: expected, storms: map[sourceMinute]bool{}, minutes: map[int32]bool{}}
 	var each []int64
 	totals := newHours(o)
 	for minute, counts := range o.cells() {
@@ -102,30 +102,30 @@ func (o *Observation) usual(expected func(Origin) bool) (*usual, []Storm) {
 		}
 		totals.add(minute, total)
 	}
-	mostInAll := o.mostInAll(totals.quarter())
-	mostOfOne := min(max(harmlessOrigin, beyond*quantile(each, 0, 0.5)), mostInAll)
+	mostInAll := o.usualClusterMax(totals.quarter())
+	mostOfOne := min(max(minStormOfOrigin, stormFactor*quantile(each, 0, 0.5)), mostInAll)
 	u.markSources(mostOfOne)
 	u.markMinutes(mostInAll)
 	return u, u.divide(mostOfOne, mostInAll)
 }
 
 // markSources marks the minutes in which a source has more Events, and those beside.
-func (u *usual) markSources(most int64) {
+func (u *usualEvents) markSources(most int64) {
 	for minute, counts := range u.o.cells() {
 		for from, n := range counts {
 			for m := minute - 1; m <= minute+1 && n > most; m++ {
-				u.storms[cell{from, m}] = true
+				u.storms[sourceMinute{from, m}] = true
 			}
 		}
 	}
 }
 
 // markMinutes marks the minutes in which all others have more Events, and those beside.
-func (u *usual) markMinutes(most int64) {
+func (u *usualEvents) markMinutes(most int64) {
 	for minute, counts := range u.o.cells() {
 		var rest int64
 		for from, n := range counts {
-			if !u.expected(from.Origin) && !u.storms[cell{from, minute}] {
+			if !u.expected(from.Origin) && !u.storms[sourceMinute{from, minute}] {
 				rest += n
 			}
 		}
@@ -135,12 +135,12 @@ func (u *usual) markMinutes(most int64) {
 	}
 }
 
-// mostInAll is how many Events of the cluster are usual in a minute at the most, where so many are in its quieter minutes.
-func (o *Observation) mostInAll(quieter int64) int64 {
+// usualClusterMax is how many Events of the cluster are usual in a minute at the most, where so many are in its quieter minutes.
+func (o *Observation) usualClusterMax(quieter int64) int64 {
 	if o.nodes > 0 {
-		quieter = min(quieter, int64(busyNode*o.nodes))
+		quieter = min(quieter, int64(maxPerNode*o.nodes))
 	}
-	return max(harmlessTotal, beyond*quieter)
+	return max(minStormInAll, stormFactor*quieter)
 }
 
 // hours finds the quieter minutes of each hour, as a cluster may be busy all day and quiet all night.
@@ -174,8 +174,8 @@ func (h *hours) quarter() int64 {
 }
 
 // divide keeps what is usual, and returns the storms, the largest first.
-func (u *usual) divide(mostOfOne, mostInAll int64) (all []Storm) {
-	found, peaks, origins := map[source]*Storm{}, map[cell]int64{}, map[Origin]int64{}
+func (u *usualEvents) divide(mostOfOne, mostInAll int64) (all []Storm) {
+	found, peaks, origins := map[source]*Storm{}, map[sourceMinute]int64{}, map[Origin]int64{}
 	everything := source{}
 	for _, e := range u.o.events {
 		c := u.o.cell(e)

@@ -18,7 +18,7 @@ var quotasYAML string
 
 // WriteYAML writes the quotas as YAML that can be applied. Comments say what each number is based on.
 func (p *Proposal) WriteYAML(w io.Writer) error {
-	t, err := template.New("").Funcs(template.FuncMap{"quoted": quoted, "join": func(s []string) string { return strings.Join(s, ", ") }}).Parse(quotasYAML)
+	t, err := template.New("").Funcs(template.FuncMap{"quoted": quoteYAML, "join": func(s []string) string { return strings.Join(s, ", ") }}).Parse(quotasYAML)
 	if err != nil {
 		return fmt.Errorf("parse the template of quotas: %w", err)
 	}
@@ -28,8 +28,8 @@ func (p *Proposal) WriteYAML(w io.Writer) error {
 	return nil
 }
 
-// quoted is a text in quotes. What a terminal would not show is escaped.
-func quoted(s string) (string, error) {
+// quoteYAML is a text in quotes. What a terminal would not show is escaped.
+func quoteYAML(s string) (string, error) {
 	var out strings.Builder
 	e := json.NewEncoder(text.JSON(&out))
 	e.SetEscapeHTML(false)
@@ -54,15 +54,15 @@ func (q *Quota) For() string {
 	}
 	switch {
 	case q.Namespace != "":
-		return events + " of namespace " + text.Visible(q.Namespace)
+		return events + " of namespace " + text.Sanitize(q.Namespace)
 	case q.Controller != "":
-		return events + " of controller " + text.Visible(q.Controller)
+		return events + " of controller " + text.Sanitize(q.Controller)
 	}
 	return events
 }
 
-// every is an interval as YAML has it.
-func every(interval time.Duration) string {
+// intervalText is an interval as YAML has it.
+func intervalText(interval time.Duration) string {
 	if interval == time.Minute {
 		return "1m"
 	}
@@ -92,7 +92,7 @@ func (l *Limit) Why() []string {
 	}
 	return []string{
 		each + fmt.Sprintf(" %d had Events. In their busiest minute, the median had %d, the 99th percentile %d,", s.Buckets, s.Median, s.P99),
-		fmt.Sprintf("and the busiest %d (%s).", s.Peak, text.Visible(admission.Truncate(s.Busiest, maxNamed))),
+		fmt.Sprintf("and the busiest %d (%s).", s.Peak, text.Sanitize(admission.Truncate(s.Busiest, maxNamed))),
 		l.whyBurst(),
 	}
 }

@@ -13,10 +13,10 @@ import (
 
 // The forms.
 const (
-	lines     = "JSON lines"
-	prefixed  = "JSON lines with a prefix"
-	documents = "JSON"
-	yamls     = "YAML"
+	lines         = "JSON lines"
+	prefixed      = "JSON lines with a prefix"
+	documents     = "JSON"
+	yamlDocuments = "YAML"
 )
 
 // UnreadableError says why nothing of an input can be read.
@@ -25,11 +25,11 @@ type UnreadableError string
 // Error implements error.
 func (e UnreadableError) Error() string { return string(e) }
 
-// wanted is what can be read.
-const wanted = "an audit log of the API server, a watch or Events, in JSON or YAML"
+// readableForms is what can be read.
+const readableForms = "an audit log of the API server, a watch or Events, in JSON or YAML"
 
-// maxLooked is how many lines are looked at for the form.
-const maxLooked = 32
+// maxFormLines is how many lines are looked at for the form.
+const maxFormLines = 32
 
 // recognize says in which form an input is that begins so, or why it cannot be read. Lines that cannot be read may be before those
 // that can.
@@ -44,17 +44,17 @@ func recognize(head []byte) (form string, why error) {
 	case first[0] == '[':
 		return documents, nil
 	case first[0] == '{':
-		return ofJSON(text, first), nil
-	case len(first) == len(text) && len(head) == peek:
+		return jsonForm(text, first), nil
+	case len(first) == len(text) && len(head) == peekBytes:
 		return lines, nil // a line that is longer says nothing
 	case hasLine(text, complete):
 		return lines, nil
 	case hasLine(text, func(line []byte) bool { return complete(afterPrefix(line)) }):
 		return prefixed, nil
 	case isYAML(first):
-		return yamls, nil
+		return yamlDocuments, nil
 	}
-	return "", unreadable(first)
+	return "", unreadableError(first)
 }
 
 // hasLine reports whether one of the first lines of a text is as it should be.
@@ -64,7 +64,7 @@ func hasLine(text []byte, is func(line []byte) bool) bool {
 		if is(bytes.TrimSpace(line)) {
 			return true
 		}
-		if looked++; looked == maxLooked {
+		if looked++; looked == maxFormLines {
 			break
 		}
 	}
@@ -100,9 +100,9 @@ func IsList(text []byte) bool {
 	return false
 }
 
-// ofJSON says how the values of JSON follow each other that begins so. A line that is a value has others after it that are, unless it is
+// jsonForm says how the values of JSON follow each other that begins so. A line that is a value has others after it that are, unless it is
 // a list, after which anything may follow.
-func ofJSON(text, line []byte) string {
+func jsonForm(text, line []byte) string {
 	if IsList(text) {
 		return documents
 	}
@@ -147,8 +147,8 @@ func isYAML(line []byte) bool {
 	return found && name != "" && !strings.ContainsAny(name, " \t\"'{[")
 }
 
-// unreadable says what an input is that begins with a line and cannot be read, and how to record it so that it can.
-func unreadable(line []byte) error {
+// unreadableError says what an input is that begins with a line and cannot be read, and how to record it so that it can.
+func unreadableError(line []byte) error {
 	text := string(line)
 	for _, table := range []string{"LAST SEEN", "NAMESPACE ", "LASTSEEN", "FIRSTSEEN"} {
 		if strings.HasPrefix(text, table) {
@@ -158,11 +158,11 @@ func unreadable(line []byte) error {
 	if strings.Contains(text, "@message") && strings.Contains(text, ",") {
 		return UnreadableError("it is CSV: export it as JSON")
 	}
-	return UnreadableError("it is not " + wanted)
+	return UnreadableError("it is not " + readableForms)
 }
 
-// Plain is why something cannot be decoded, without the parser's words.
-func Plain(err error) error {
+// PlainError is why something cannot be decoded, without the parser's words.
+func PlainError(err error) error {
 	syntax, isSyntax := errors.AsType[*jsontext.SyntacticError](err)
 	semantic, isSemantic := errors.AsType[*json.SemanticError](err)
 	switch {

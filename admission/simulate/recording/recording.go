@@ -18,8 +18,8 @@ const (
 	// MaxLine is the longest line that is read, in bytes. A request and its response fit in, each as large as the API
 	// server takes.
 	MaxLine = 8 << 20
-	// peek is how much of the beginning of an input decides about its form.
-	peek = 64 << 10
+	// peekBytes is how much of the beginning of an input decides about its form.
+	peekBytes = 64 << 10
 )
 
 // Entry is an entry of a recording: a line, an item of a list or array, or a document.
@@ -48,12 +48,12 @@ type Form struct {
 
 // reader reads one input.
 type reader struct {
-	ctx    context.Context //nolint:containedctx // it lives for one call
-	source *source
-	in     *bufio.Reader // source, unpacked
-	take   func(Entry) error
-	form   Form
-	count  int64 // entries so far
+	ctx      context.Context //nolint:containedctx // it lives for one call
+	source   *source
+	unpacked *bufio.Reader // source, unpacked
+	take     func(Entry) error
+	form     Form
+	count    int64 // entries so far
 }
 
 // source keeps the error of a reader, which is no fault of what was read.
@@ -86,9 +86,9 @@ func Read(ctx context.Context, in io.Reader, take func(Entry) error) (Form, erro
 }
 
 func (r *reader) read() error {
-	head, err := r.in.Peek(peek)
+	head, err := r.unpacked.Peek(peekBytes)
 	if len(head) == 0 && err != nil && !errors.Is(err, io.EOF) {
-		return r.brokenOff(err)
+		return r.noteTruncated(err)
 	}
 	if r.form.Name, err = recognize(head); err != nil {
 		return err
@@ -97,15 +97,15 @@ func (r *reader) read() error {
 	case lines, prefixed:
 		return r.lines()
 	case documents:
-		return r.documents(r.in)
+		return r.documents(r.unpacked)
 	}
 	return r.yaml()
 }
 
-// brokenOff notes that the rest of the input cannot be read.
-func (r *reader) brokenOff(err error) error {
+// noteTruncated notes that the rest of the input cannot be read.
+func (r *reader) noteTruncated(err error) error {
 	r.count++
-	return r.take(Entry{Number: r.count, Err: fmt.Errorf("the rest is not read: %w", Plain(err))})
+	return r.take(Entry{Number: r.count, Err: fmt.Errorf("the rest is not read: %w", PlainError(err))})
 }
 
 // lines reads a JSON value from each line that is not empty; with a prefix, from the first brace on.
@@ -113,9 +113,9 @@ func (r *reader) lines() error {
 	var line []byte
 	for last := false; !last && r.ctx.Err() == nil; {
 		var err error
-		line, err = nextLine(r.in, line)
+		line, err = nextLine(r.unpacked, line)
 		if last = err != nil; last && !errors.Is(err, io.EOF) {
-			return r.brokenOff(err)
+			return r.noteTruncated(err)
 		}
 		r.count++
 		text := bytes.TrimSpace(line)
@@ -163,7 +163,7 @@ func (r *reader) documents(in io.Reader) error {
 		case taken:
 			return taking.error
 		case err != nil:
-			return r.brokenOff(err)
+			return r.noteTruncated(err)
 		}
 	}
 	return r.ctx.Err()
@@ -260,14 +260,14 @@ func (r *reader) object(d *jsontext.Decoder) error {
 	}
 	text = append(text, '}')
 	if isList {
-		r.part(text)
+		r.notePart(text)
 		return nil
 	}
 	return r.add(Entry{Text: text})
 }
 
-// part notes that a list, of which the items are left out, has more of them elsewhere.
-func (r *reader) part(list []byte) {
+// notePart notes that a list, of which the items are left out, has more of them elsewhere.
+func (r *reader) notePart(list []byte) {
 	var l struct {
 		Metadata struct {
 			Continue  string `json:"continue"`

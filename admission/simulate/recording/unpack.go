@@ -13,19 +13,19 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// maxPacked is how many encodings one may be in another.
-const maxPacked = 3
+// maxEncodings is how many encodings one may be in another.
+const maxEncodings = 3
 
-// packing is a format of compressed files, known by how they begin.
-type packing struct {
+// compression is a format of compressed files, known by how they begin.
+type compression struct {
 	name, magic string
 	// open reads it; nil where another program has to, which is named.
 	open    func(io.Reader) (io.Reader, error)
 	program string
 }
 
-func packings() []packing {
-	return []packing{
+func compressions() []compression {
+	return []compression{
 		{name: "gzip", magic: "\x1f\x8b", open: func(in io.Reader) (io.Reader, error) { return gzip.NewReader(in) }},
 		{name: "zstd", magic: "\x28\xb5\x2f\xfd", open: func(in io.Reader) (io.Reader, error) {
 			return zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxWindow))
@@ -45,28 +45,28 @@ const tarMagic, tarOffset = "ustar", 257
 
 // unpack takes the input to be compressed, or in UTF-16, if it begins so.
 func (r *reader) unpack() error {
-	r.in = bufio.NewReaderSize(r.source, peek)
-	for range maxPacked {
-		head, _ := r.in.Peek(tarOffset + len(tarMagic)) // reading on tells the error
-		p := packingOf(head)
+	r.unpacked = bufio.NewReaderSize(r.source, peekBytes)
+	for range maxEncodings {
+		head, _ := r.unpacked.Peek(tarOffset + len(tarMagic)) // reading on tells the error
+		p := detectCompression(head)
 		if p == nil {
 			break
 		}
 		if p.open == nil {
 			return UnreadableError(fmt.Sprintf("it is a file of %s: %s FILE | eventquota simulate -", p.name, p.program))
 		}
-		unpacked, err := p.open(r.in)
+		unpacked, err := p.open(r.unpacked)
 		if err != nil {
 			return UnreadableError(fmt.Sprintf("it begins as a file of %s does, and is damaged", p.name))
 		}
 		r.form.Encodings = append(r.form.Encodings, p.name)
-		r.in = bufio.NewReaderSize(unpacked, peek)
+		r.unpacked = bufio.NewReaderSize(unpacked, peekBytes)
 	}
 	return r.toUTF8()
 }
 
-func packingOf(head []byte) *packing {
-	all := packings()
+func detectCompression(head []byte) *compression {
+	all := compressions()
 	for i := range all {
 		p := &all[i]
 		if p.magic != "" && bytes.HasPrefix(head, []byte(p.magic)) || p.name == "tar" && len(head) > tarOffset && bytes.HasPrefix(head[tarOffset:], []byte(tarMagic)) {
@@ -78,11 +78,11 @@ func packingOf(head []byte) *packing {
 
 // toUTF8 decodes UTF-16, with a byte order mark or without, and leaves out that of UTF-8.
 func (r *reader) toUTF8() error {
-	head, _ := r.in.Peek(4)
+	head, _ := r.unpacked.Peek(4)
 	endian := unicode.LittleEndian
 	switch {
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		_, err := r.in.Discard(3)
+		_, err := r.unpacked.Discard(3)
 		return err
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), len(head) >= 2 && head[0] != 0 && head[1] == 0:
 	case bytes.HasPrefix(head, []byte("\xfe\xff")), len(head) >= 2 && head[0] == 0 && head[1] != 0:
@@ -95,6 +95,6 @@ func (r *reader) toUTF8() error {
 	if head[0] == 0 || head[1] == 0 {
 		decoder = unicode.UTF16(endian, unicode.IgnoreBOM).NewDecoder()
 	}
-	r.in = bufio.NewReaderSize(transform.NewReader(r.in, decoder), peek)
+	r.unpacked = bufio.NewReaderSize(transform.NewReader(r.unpacked, decoder), peekBytes)
 	return nil
 }

@@ -16,7 +16,7 @@ const maxWrapped = 3
 // there is one.
 func Unwrap(text []byte) (inner []byte, ok bool) {
 	for range maxWrapped {
-		next := unwrapped(text)
+		next := unwrapField(text)
 		if next == nil {
 			break
 		}
@@ -25,7 +25,7 @@ func Unwrap(text []byte) (inner []byte, ok bool) {
 	return text, ok
 }
 
-func unwrapped(text []byte) []byte {
+func unwrapField(text []byte) []byte {
 	var fields map[string]jsontext.Value
 	if json.Unmarshal(text, &fields, Lenient()) != nil {
 		return nil

@@ -15,14 +15,14 @@ const maxDocument = 64 << 20
 
 // yaml reads documents of YAML as if they were JSON.
 func (r *reader) yaml() error {
-	all := utilyaml.NewYAMLReader(r.in)
+	all := utilyaml.NewYAMLReader(r.unpacked)
 	for r.ctx.Err() == nil {
 		document, err := all.Read()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return r.brokenOff(err)
+			return r.noteTruncated(err)
 		case len(bytes.TrimSpace(document)) == 0:
 			continue
 		}

@@ -21,7 +21,7 @@ func narrow(random *rand.Rand) iter.Seq[write] {
 		for n := range narrowEvents {
 			for i := range narrowObjects {
 				w := write{
-					at: spread(random, narrowDuration, n, narrowEvents), by: writer{"system:serviceaccount:databases:operator", "database-operator", ""},
+					at: randomInSlot(random, narrowDuration, n, narrowEvents), by: writer{"system:serviceaccount:databases:operator", "database-operator", ""},
 					object:   object{"example.com/v1", "Database", "databases", fmt.Sprint("db-", i)},
 					severity: corev1.EventTypeWarning, reason: "SyncFailed",
 					message: fmt.Sprintf("sync %d failed: the primary does not answer", n+1),

@@ -82,7 +82,7 @@ func churn(random *rand.Rand) iter.Seq[write] {
 					n += churnPods - s.churned
 				}
 				p := newPod(fmt.Sprint("load-", n/podsPerNamespace), n, churnNodes)
-				if !yield(p.write(s, spread(random, churnDuration, i, s.churned))) {
+				if !yield(p.write(s, randomInSlot(random, churnDuration, i, s.churned))) {
 					return
 				}
 			}
@@ -103,12 +103,12 @@ const (
 // quiet has pods that come and go, and one in twenty whose probe fails once.
 func quiet(random *rand.Rand, nodes int) iter.Seq[write] {
 	return func(yield func(write) bool) {
-		for _, p := range begins(random, nodes) {
+		for _, p := range podStarts(random, nodes) {
 			fails := random.IntN(20) == 0
 			for _, s := range steps() {
 				at := p.at + s.after
 				if s.reason == killing {
-					at += within(random, 10*time.Minute)
+					at += randomWithin(random, 10*time.Minute)
 				}
 				if at < quietDuration && (fails || s.reason != unhealthy) && !yield(p.write(s, at)) {
 					return
@@ -118,27 +118,27 @@ func quiet(random *rand.Rand, nodes int) iter.Seq[write] {
 	}
 }
 
-// begun is a pod that begins at a time.
-type begun struct {
+// startedPod is a pod that begins at a time.
+type startedPod struct {
 	pod
 
 	at time.Duration
 }
 
-// begins are when pods of a quiet cluster begin, by themselves and in rollouts.
-func begins(random *rand.Rand, nodes int) (all []begun) {
+// podStarts are when pods of a quiet cluster begin, by themselves and in rollouts.
+func podStarts(random *rand.Rand, nodes int) (all []startedPod) {
 	add := func(namespace string, at time.Duration) {
-		all = append(all, begun{newPod(namespace, len(all), nodes), at})
+		all = append(all, startedPod{newPod(namespace, len(all), nodes), at})
 	}
 	namespace := func() string { return fmt.Sprint("team-", random.IntN(max(nodes/quietShare, 1))) }
 	for range nodes {
-		add(namespace(), within(random, quietDuration))
+		add(namespace(), randomWithin(random, quietDuration))
 	}
 	for begin := time.Duration(0); begin < quietDuration; begin += rolloutEvery {
 		for range (nodes + 999) / 1000 {
 			in := namespace()
 			for range rolloutPods {
-				add(in, begin+within(random, rolloutWithin))
+				add(in, begin+randomWithin(random, rolloutWithin))
 			}
 		}
 	}

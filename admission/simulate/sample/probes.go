@@ -35,8 +35,8 @@ func probes(random *rand.Rand) iter.Seq[write] {
 	return func(yield func(write) bool) {
 		for i := range probesPods {
 			p := newPod("shop", i, probesNodes)
-			begin, all := within(random, probesWithin), steps()
-			r := recorder{pod: p, tokens: recorderBurst, yield: yield, known: map[string]*recorded{}}
+			begin, all := randomWithin(random, probesWithin), steps()
+			r := recorder{pod: p, tokens: recorderBurst, yield: yield, events: map[string]*recordedEvent{}}
 			if !yield(p.write(all[0], begin)) || !yield(p.write(all[1], begin+all[1].after)) || !r.run(begin+all[2].after) {
 				return
 			}
@@ -52,11 +52,11 @@ type recorder struct {
 	tokens float64
 	last   time.Duration // when tokens was right
 	yield  func(write) bool
-	known  map[string]*recorded
+	events map[string]*recordedEvent
 }
 
-// recorded is an Event that a recorder knows.
-type recorded struct {
+// recordedEvent is an Event that a recorder knows.
+type recordedEvent struct {
 	first  time.Duration
 	count  int
 	stored bool
@@ -65,10 +65,10 @@ type recorded struct {
 // record records what happened. It reports whether more is wanted.
 func (r *recorder) record(at time.Duration, severity, reason, message string) bool {
 	key := reason + " " + message
-	e := r.known[key]
+	e := r.events[key]
 	if e == nil {
-		e = &recorded{first: at}
-		r.known[key] = e
+		e = &recordedEvent{first: at}
+		r.events[key] = e
 	}
 	e.count++
 	r.tokens = min(r.tokens+float64(at-r.last)/float64(recorderRefill), recorderBurst)

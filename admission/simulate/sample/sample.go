@@ -14,22 +14,22 @@ import (
 
 // Churn is the storm of kubernetes/kubernetes#141022: 145,259 Events in five minutes about 50,000 pods, of which 34 % are
 // Killing and 91 % are by kubelets.
-func Churn() io.ReadCloser { return recording(churn(newRandom())) }
+func Churn() io.ReadCloser { return newRecording(churn(newRandom())) }
 
 // Quiet is a cluster of at least one node without a storm, for ten minutes.
-func Quiet(nodes int) io.ReadCloser { return recording(quiet(newRandom(), nodes)) }
+func Quiet(nodes int) io.ReadCloser { return newRecording(quiet(newRandom(), nodes)) }
 
 // Narrow is a storm about few objects: 60,000 Warnings in five minutes about five objects, by an operator whose client
 // merges nothing. Each has another message.
-func Narrow() io.ReadCloser { return recording(narrow(newRandom())) }
+func Narrow() io.ReadCloser { return newRecording(narrow(newRandom())) }
 
 // Probes is a rollout of 200 pods whose readiness and liveness probes fail for ten minutes, as kubelets record it.
-func Probes() io.ReadCloser { return recording(probes(newRandom())) }
+func Probes() io.ReadCloser { return newRecording(probes(newRandom())) }
 
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 0)) } //nolint:gosec // it is no secret
 
-// recording is the audit log of all.
-func recording(all iter.Seq[write]) io.ReadCloser {
+// newRecording is the audit log of all.
+func newRecording(all iter.Seq[write]) io.ReadCloser {
 	out, in := io.Pipe()
 	go func() {
 		buffer := bufio.NewWriterSize(in, 64<<10)
@@ -45,11 +45,11 @@ func recording(all iter.Seq[write]) io.ReadCloser {
 	return out
 }
 
-// spread is a random time in the i-th of so many equal parts of a duration.
-func spread(random *rand.Rand, d time.Duration, i, of int) time.Duration {
+// randomInSlot is a random time in the i-th of so many equal parts of a duration.
+func randomInSlot(random *rand.Rand, d time.Duration, i, of int) time.Duration {
 	return time.Duration((float64(i) + random.Float64()) * float64(d) / float64(of))
 }
 
-func within(random *rand.Rand, d time.Duration) time.Duration {
+func randomWithin(random *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(random.Int64N(int64(d)))
 }

@@ -61,7 +61,7 @@ func reasons(t *testing.T, recording io.ReadCloser) (counts map[string]int, took
 	return counts, took
 }
 
-func TestTheChurnHasTheSizeAndShapeOfTheOneThatWasCounted(t *testing.T) {
+func TestChurnMatchesReportedStorm(t *testing.T) {
 	got, took := reasons(t, Churn())
 	want := map[string]int{"Normal Killing": 49_504, "Normal Pulled": 27_561, "Normal Created": 27_561, "Normal Started": 27_560, "Normal Scheduled": 13_073}
 	if diff := cmp.Diff(want, got); diff != "" || took.Round(time.Second) != 5*time.Minute {
@@ -69,7 +69,7 @@ func TestTheChurnHasTheSizeAndShapeOfTheOneThatWasCounted(t *testing.T) {
 	}
 }
 
-func TestAQuietClusterHasAsManyEventsAsItsNodesMake(t *testing.T) {
+func TestQuietScalesWithNodes(t *testing.T) {
 	for nodes, rollouts := range map[int]int{1: 2, 100: 2, 1000: 2, 1001: 4} {
 		got, took := reasons(t, Quiet(nodes))
 		pods := nodes + 50*rollouts
@@ -80,7 +80,7 @@ func TestAQuietClusterHasAsManyEventsAsItsNodesMake(t *testing.T) {
 	}
 }
 
-func TestTheNarrowStormHasManyMessagesAboutFewObjects(t *testing.T) {
+func TestNarrowStorm(t *testing.T) {
 	objects, messages, users, seconds := map[string]int{}, map[string]bool{}, map[string]bool{}, map[time.Duration]int{}
 	for line := range lines(t, Narrow()) {
 		e := &line.RequestObject
@@ -106,9 +106,9 @@ func TestTheNarrowStormHasManyMessagesAboutFewObjects(t *testing.T) {
 	}
 }
 
-// TestProbesAreRecordedAsKubeletsDo holds that each Event is created before its count is patched, that counts go up, and
+// TestProbesMatchKubeletRecorder holds that each Event is created before its count is patched, that counts go up, and
 // that the recorders keep back what client-go's do: about each pod there are 25 writes, and one more in five minutes.
-func TestProbesAreRecordedAsKubeletsDo(t *testing.T) {
+func TestProbesMatchKubeletRecorder(t *testing.T) {
 	counts, pods, known := map[string]int{}, map[string]int{}, map[string]int32{}
 	last := map[string]time.Duration{}
 	for line := range lines(t, Probes()) {
@@ -154,12 +154,12 @@ func all() map[string]func() io.ReadCloser {
 	}
 }
 
-// TestARecordingIsRead holds that simulations take each line for one write, and know what is in it. The largest are read
+// TestSamplesAreReadable holds that simulations take each line for one write, and know what is in it. The largest are read
 // by tests of the command.
-func TestARecordingIsRead(t *testing.T) {
+func TestSamplesAreReadable(t *testing.T) {
 	for _, kind := range []string{"probes", "quiet"} {
 		recording := all()[kind]
-		trace, err := simulate.Read(t.Context(), []simulate.Source{simulate.From(kind, recording())}, nil)
+		trace, err := simulate.Read(t.Context(), []simulate.Source{simulate.NewSource(kind, recording())}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,8 +177,8 @@ func TestARecordingIsRead(t *testing.T) {
 	}
 }
 
-// TestARecordingIsMadeWhileItIsRead also holds that nothing goes on where nobody reads any more.
-func TestARecordingIsMadeWhileItIsRead(t *testing.T) {
+// TestSampleIsGeneratedLazily also holds that nothing goes on where nobody reads any more.
+func TestSampleIsGeneratedLazily(t *testing.T) {
 	for range 2 {
 		recording := Churn()
 		first := make([]byte, 1000)
@@ -191,7 +191,7 @@ func TestARecordingIsMadeWhileItIsRead(t *testing.T) {
 	}
 }
 
-func TestARecordingIsTheSameEachTime(t *testing.T) {
+func TestSampleIsDeterministic(t *testing.T) {
 	for kind, recording := range all() {
 		var sums [2][sha256.Size]byte
 		for i := range sums {

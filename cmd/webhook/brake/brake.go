@@ -17,8 +17,8 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// manager owns the fields of a brake that was pulled here.
-const manager = "eventquota-brake"
+// fieldManager owns the fields of a brake that was pulled here.
+const fieldManager = "eventquota-brake"
 
 // Brake is the one of the cluster, or of a namespace.
 type Brake struct {
@@ -49,8 +49,8 @@ func New(config *rest.Config, namespace string) (*Brake, error) {
 	return b, nil
 }
 
-// What is what the brake refuses, in words.
-func (b *Brake) What() string {
+// Description is what the brake refuses, in words.
+func (b *Brake) Description() string {
 	if namespace := b.policy.GetNamespace(); namespace != "" {
 		return "all Events but Warnings in namespace " + namespace
 	}
@@ -63,8 +63,8 @@ func (b *Brake) YAML() string {
 	return string(content)
 }
 
-// Undo is the command that releases the brake.
-func (b *Brake) Undo() string {
+// ReleaseCommand is the command that releases the brake.
+func (b *Brake) ReleaseCommand() string {
 	command := "kubectl delete " + v1alpha1.Resources()[b.policy.GetKind()].Resource + " " + b.policy.GetName()
 	if namespace := b.policy.GetNamespace(); namespace != "" {
 		command += " -n " + namespace
@@ -86,7 +86,7 @@ func (b *Brake) Pulled(ctx context.Context) (bool, error) {
 
 // Pull applies the policy by server-side apply. It fails where others have set one of its fields to something else.
 func (b *Brake) Pull(ctx context.Context) error {
-	if _, err := b.client.Apply(ctx, b.policy.GetName(), b.policy, metav1.ApplyOptions{FieldManager: manager}); err != nil {
+	if _, err := b.client.Apply(ctx, b.policy.GetName(), b.policy, metav1.ApplyOptions{FieldManager: fieldManager}); err != nil {
 		return fmt.Errorf("pull the emergency brake: %w", err)
 	}
 	return nil

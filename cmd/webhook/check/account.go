@@ -11,13 +11,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// class is a kind of account, of which manifests/base has a FlowSchema for Event writes.
-type class int
+// accountClass is a kind of account, of which manifests/base has a FlowSchema for Event writes.
+type accountClass int
 
 const (
-	node class = iota
+	node accountClass = iota
 	controlPlane
-	other // all other authenticated accounts
+	otherAccount // all other authenticated accounts
 	settler
 )
 
@@ -30,21 +30,21 @@ const (
 )
 
 // classes are all of them.
-func classes() []class { return []class{node, controlPlane, other, settler} }
+func classes() []accountClass { return []accountClass{node, controlPlane, otherAccount, settler} }
 
 // schema is the name of the FlowSchema that manifests/base has for the class. It differs between classes.
-func (c class) schema() string {
-	return [...]string{node: "events-nodes", controlPlane: "events-control-plane", other: "events", settler: settlerSchema}[c]
+func (c accountClass) schema() string {
+	return [...]string{node: "events-nodes", controlPlane: "events-control-plane", otherAccount: "events", settler: settlerSchema}[c]
 }
 
 // String is a member of the class.
-func (c class) String() string {
-	return [...]string{node: "node", controlPlane: "kube-system controller", other: "service account", settler: "eventquota"}[c]
+func (c accountClass) String() string {
+	return [...]string{node: "node", controlPlane: "kube-system controller", otherAccount: "service account", settler: "eventquota"}[c]
 }
 
 // members are all of the class.
-func (c class) members() string {
-	return [...]string{node: "nodes", controlPlane: "the control plane", other: "other accounts", settler: "eventquota"}[c]
+func (c accountClass) members() string {
+	return [...]string{node: "nodes", controlPlane: "the control plane", otherAccount: "other accounts", settler: "eventquota"}[c]
 }
 
 // accounts are eventquota's own service account, and those that check stands in for a class.
@@ -77,7 +77,7 @@ func newAccounts(schemas []flowcontrolv1.FlowSchema, namespace string) accounts 
 // impersonation is how to ask as a member of a class. The API server adds the groups of service accounts and
 // system:authenticated, so that they need no right to impersonate them. The node has the group only: FlowSchemas cannot
 // match a prefix of names, and a name as nodes have it would come with rights.
-func (a accounts) impersonation(c class) rest.ImpersonationConfig {
+func (a accounts) impersonation(c accountClass) rest.ImpersonationConfig {
 	switch c {
 	case node:
 		return rest.ImpersonationConfig{UserName: account, Groups: []string{user.NodesGroup}}
@@ -90,8 +90,8 @@ func (a accounts) impersonation(c class) rest.ImpersonationConfig {
 	}
 }
 
-// right is the right to impersonate a member of a class, in words.
-func (a accounts) right(c class) string {
+// requiredRight is the right to impersonate a member of a class, in words.
+func (a accounts) requiredRight(c accountClass) string {
 	as := a.impersonation(c)
 	if namespace, name, err := serviceaccount.SplitUsername(as.UserName); err == nil {
 		return "service account " + namespace + "/" + name
@@ -99,45 +99,45 @@ func (a accounts) right(c class) string {
 	return "user " + as.UserName + " with group " + strings.Join(as.Groups, ", ")
 }
 
-// of are the classes that have an account, or may have one, that a subject of a FlowSchema matches.
-func (a accounts) of(subject flowcontrolv1.Subject) []class {
+// classesOfSubject are the classes that have an account, or may have one, that a subject of a FlowSchema matches.
+func (a accounts) classesOfSubject(subject flowcontrolv1.Subject) []accountClass {
 	switch {
 	case subject.User != nil:
 		if subject.User.Name == flowcontrolv1.NameAll {
 			return classes()
 		}
-		return a.ofUser(subject.User.Name)
+		return a.classesOfUser(subject.User.Name)
 	case subject.ServiceAccount != nil:
 		if subject.ServiceAccount.Name == flowcontrolv1.NameAll {
-			return a.ofNamespace(subject.ServiceAccount.Namespace)
+			return a.classesOfNamespace(subject.ServiceAccount.Namespace)
 		}
-		return a.ofUser(serviceaccount.MakeUsername(subject.ServiceAccount.Namespace, subject.ServiceAccount.Name))
+		return a.classesOfUser(serviceaccount.MakeUsername(subject.ServiceAccount.Namespace, subject.ServiceAccount.Name))
 	case subject.Group != nil:
-		return a.ofGroup(subject.Group.Name)
+		return a.classesOfGroup(subject.Group.Name)
 	}
 	return nil
 }
 
-func (a accounts) ofUser(name string) []class {
+func (a accounts) classesOfUser(name string) []accountClass {
 	switch {
 	case name == user.Anonymous:
 		return nil
 	case strings.HasPrefix(name, "system:node:"):
-		return []class{node}
+		return []accountClass{node}
 	case name == serviceaccount.MakeUsername(a.namespace, a.name):
-		return []class{settler}
+		return []accountClass{settler}
 	case name == user.KubeControllerManager, name == user.KubeScheduler,
 		strings.HasPrefix(name, serviceaccount.MakeUsername(metav1.NamespaceSystem, "")):
-		return []class{controlPlane}
+		return []accountClass{controlPlane}
 	}
-	return []class{other}
+	return []accountClass{otherAccount}
 }
 
-// ofNamespace are the classes of the service accounts of a namespace.
-func (a accounts) ofNamespace(namespace string) []class {
-	found := []class{other}
+// classesOfNamespace are the classes of the service accounts of a namespace.
+func (a accounts) classesOfNamespace(namespace string) []accountClass {
+	found := []accountClass{otherAccount}
 	if namespace == metav1.NamespaceSystem {
-		found = []class{controlPlane}
+		found = []accountClass{controlPlane}
 	}
 	if namespace == a.namespace {
 		found = append(found, settler)
@@ -145,32 +145,32 @@ func (a accounts) ofNamespace(namespace string) []class {
 	return found
 }
 
-func (a accounts) ofGroup(name string) []class {
+func (a accounts) classesOfGroup(name string) []accountClass {
 	switch name {
 	case flowcontrolv1.NameAll, user.AllAuthenticated:
 		return classes()
 	case user.NodesGroup:
-		return []class{node}
+		return []accountClass{node}
 	case serviceaccount.AllServiceAccountsGroup:
-		return []class{controlPlane, other, settler}
+		return []accountClass{controlPlane, otherAccount, settler}
 	case user.SystemPrivilegedGroup, user.AllUnauthenticated:
 		return nil // the API server exempts the first; no FlowSchema of eventquota has the second
 	}
 	if namespace, ok := strings.CutPrefix(name, serviceaccount.ServiceAccountGroupPrefix); ok {
-		return a.ofNamespace(namespace)
+		return a.classesOfNamespace(namespace)
 	}
-	return []class{other}
+	return []accountClass{otherAccount}
 }
 
-// takes are the classes of which a FlowSchema may match Event writes.
-func (a accounts) takes(schema *flowcontrolv1.FlowSchema) []class {
-	var found []class
+// matchedClasses are the classes of which a FlowSchema may match Event writes.
+func (a accounts) matchedClasses(schema *flowcontrolv1.FlowSchema) []accountClass {
+	var found []accountClass
 	for _, rule := range schema.Spec.Rules {
 		if !slices.ContainsFunc(rule.ResourceRules, coversEventWrites) {
 			continue
 		}
 		for _, subject := range rule.Subjects {
-			found = append(found, a.of(subject)...)
+			found = append(found, a.classesOfSubject(subject)...)
 		}
 	}
 	slices.Sort(found)

@@ -31,7 +31,7 @@ func rule(group, resource, verb, namespace string) flowcontrolv1.ResourcePolicyR
 
 func eventWrites() flowcontrolv1.ResourcePolicyRule { return rule("", "events", "create", "*") }
 
-func everything() flowcontrolv1.ResourcePolicyRule { return rule("*", "*", "*", "*") }
+func allRequests() flowcontrolv1.ResourcePolicyRule { return rule("*", "*", "*", "*") }
 
 func flowSchema(name string, precedence int32, level string, rule flowcontrolv1.ResourcePolicyRule, subjects ...flowcontrolv1.Subject) flowcontrolv1.FlowSchema {
 	return flowcontrolv1.FlowSchema{
@@ -44,53 +44,53 @@ func flowSchema(name string, precedence int32, level string, rule flowcontrolv1.
 	}
 }
 
-func TestAFlowSchemaTakesEventWritesOfWhomItsSubjectsMatch(t *testing.T) {
-	all := []class{node, controlPlane, other, settler}
+func TestFlowSchemaSubjectsSelectClasses(t *testing.T) {
+	all := []accountClass{node, controlPlane, otherAccount, settler}
 	for says, test := range map[string]struct {
 		subject flowcontrolv1.Subject
-		want    []class
+		want    []accountClass
 	}{
 		"all users":                         {username("*"), all},
 		"all groups":                        {group("*"), all},
 		"all that are authenticated":        {group("system:authenticated"), all},
-		"nodes":                             {group("system:nodes"), []class{node}},
-		"a node":                            {username("system:node:a"), []class{node}},
-		"the controller manager":            {username("system:kube-controller-manager"), []class{controlPlane}},
-		"the scheduler":                     {username("system:kube-scheduler"), []class{controlPlane}},
-		"a controller by its user":          {username("system:serviceaccount:kube-system:a"), []class{controlPlane}},
-		"a controller":                      {serviceAccount("kube-system", "a"), []class{controlPlane}},
-		"all controllers":                   {serviceAccount("kube-system", "*"), []class{controlPlane}},
-		"the group of controllers":          {group("system:serviceaccounts:kube-system"), []class{controlPlane}},
-		"all service accounts":              {group("system:serviceaccounts"), []class{controlPlane, other, settler}},
-		"a service account":                 {serviceAccount("a", "a"), []class{other}},
-		"those of a namespace":              {serviceAccount("a", "*"), []class{other}},
-		"their group":                       {group("system:serviceaccounts:a"), []class{other}},
-		"eventquota":                        {serviceAccount("quota", "eq"), []class{settler}},
-		"its user":                          {username("system:serviceaccount:quota:eq"), []class{settler}},
-		"those of its namespace":            {serviceAccount("quota", "*"), []class{other, settler}},
-		"their group, of which it is":       {group("system:serviceaccounts:quota"), []class{other, settler}},
-		"a user":                            {username("jane"), []class{other}},
-		"a group":                           {group("developers"), []class{other}},
+		"nodes":                             {group("system:nodes"), []accountClass{node}},
+		"a node":                            {username("system:node:a"), []accountClass{node}},
+		"the controller manager":            {username("system:kube-controller-manager"), []accountClass{controlPlane}},
+		"the scheduler":                     {username("system:kube-scheduler"), []accountClass{controlPlane}},
+		"a controller by its user":          {username("system:serviceaccount:kube-system:a"), []accountClass{controlPlane}},
+		"a controller":                      {serviceAccount("kube-system", "a"), []accountClass{controlPlane}},
+		"all controllers":                   {serviceAccount("kube-system", "*"), []accountClass{controlPlane}},
+		"the group of controllers":          {group("system:serviceaccounts:kube-system"), []accountClass{controlPlane}},
+		"all service accounts":              {group("system:serviceaccounts"), []accountClass{controlPlane, otherAccount, settler}},
+		"a service account":                 {serviceAccount("a", "a"), []accountClass{otherAccount}},
+		"those of a namespace":              {serviceAccount("a", "*"), []accountClass{otherAccount}},
+		"their group":                       {group("system:serviceaccounts:a"), []accountClass{otherAccount}},
+		"eventquota":                        {serviceAccount("quota", "eq"), []accountClass{settler}},
+		"its user":                          {username("system:serviceaccount:quota:eq"), []accountClass{settler}},
+		"those of its namespace":            {serviceAccount("quota", "*"), []accountClass{otherAccount, settler}},
+		"their group, of which it is":       {group("system:serviceaccounts:quota"), []accountClass{otherAccount, settler}},
+		"a user":                            {username("jane"), []accountClass{otherAccount}},
+		"a group":                           {group("developers"), []accountClass{otherAccount}},
 		"those that are exempt":             {group("system:masters"), nil},
 		"those that are not authenticated":  {group("system:unauthenticated"), nil},
 		"the user that is not":              {username("system:anonymous"), nil},
 		"a subject of a kind that is newer": {flowcontrolv1.Subject{Kind: "New"}, nil},
 	} {
 		t.Run(says, func(t *testing.T) {
-			schema := flowSchema("a", 1, "a", everything(), test.subject)
-			if got := (accounts{namespace: "quota", name: "eq"}).takes(&schema); !slices.Equal(got, test.want) {
+			schema := flowSchema("a", 1, "a", allRequests(), test.subject)
+			if got := (accounts{namespace: "quota", name: "eq"}).matchedClasses(&schema); !slices.Equal(got, test.want) {
 				t.Errorf("it takes Event writes of %v, want %v", got, test.want)
 			}
 		})
 	}
 }
 
-func TestAFlowSchemaTakesEventWritesIfARuleCoversSome(t *testing.T) {
+func TestFlowSchemaRulesSelectEventWrites(t *testing.T) {
 	for says, test := range map[string]struct {
 		rule flowcontrolv1.ResourcePolicyRule
 		want bool
 	}{
-		"everything":              {everything(), true},
+		"everything":              {allRequests(), true},
 		"creates":                 {rule("", "events", "create", "*"), true},
 		"updates":                 {rule("*", "events", "update", "*"), true},
 		"patches in a namespace":  {rule("events.k8s.io", "*", "patch", "a"), true},
@@ -102,19 +102,19 @@ func TestAFlowSchemaTakesEventWritesIfARuleCoversSome(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			schema := flowSchema("a", 1, "a", test.rule, username("jane"))
-			if got := len((accounts{}).takes(&schema)) > 0; got != test.want {
+			if got := len((accounts{}).matchedClasses(&schema)) > 0; got != test.want {
 				t.Errorf("it takes Event writes: %v, want %v", got, test.want)
 			}
 		})
 	}
 }
 
-// TestAnOrdinaryAccountIsAskedAsOutsideOfKubeSystem, where all accounts are the control plane's.
-func TestAnOrdinaryAccountIsAskedAsOutsideOfKubeSystem(t *testing.T) {
+// TestOrdinaryAccountIsOutsideKubeSystem, where all accounts are the control plane's.
+func TestOrdinaryAccountIsOutsideKubeSystem(t *testing.T) {
 	for namespace, want := range map[string]string{
 		"shop": "system:serviceaccount:shop:eventquota-check", "kube-system": "system:serviceaccount:default:eventquota-check",
 	} {
-		if got := newAccounts(nil, namespace).impersonation(other).UserName; got != want {
+		if got := newAccounts(nil, namespace).impersonation(otherAccount).UserName; got != want {
 			t.Errorf("with --namespace=%s check asks as %s, want %s", namespace, got, want)
 		}
 	}

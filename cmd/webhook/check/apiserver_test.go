@@ -82,7 +82,7 @@ func eventually(t *testing.T, kubeconfig string, want ...string) {
 		}
 	}()
 	cli.Eventually(t, "check says what is expected", func() bool {
-		stdout, _, err := cli.Run(t, cli.Under(Command()), nil, "check", "--events=2", "--kubeconfig="+kubeconfig)
+		stdout, _, err := cli.Run(t, cli.WithRoot(Command()), nil, "check", "--events=2", "--kubeconfig="+kubeconfig)
 		if err == nil {
 			t.Fatal("check succeeds without a webhook")
 		}
@@ -92,8 +92,8 @@ func eventually(t *testing.T, kubeconfig string, want ...string) {
 	})
 }
 
-// shippedLane is what manifests/base has of flow control.
-func shippedLane(t *testing.T) []*unstructured.Unstructured {
+// shippedFlowControl is what manifests/base has of flow control.
+func shippedFlowControl(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
@@ -104,7 +104,7 @@ func shippedLane(t *testing.T) []*unstructured.Unstructured {
 	})
 }
 
-func TestARealAPIServerSaysWhichPriorityLevelsEventWritesHave(t *testing.T) {
+func TestPriorityLevelsOfRealAPIServer(t *testing.T) {
 	s := newServer(t)
 	write := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}}
 	list := rbacv1.PolicyRule{
@@ -120,7 +120,7 @@ func TestARealAPIServerSaysWhichPriorityLevelsEventWritesHave(t *testing.T) {
 		return strings.NewReplacer("13 seats", "12 seats", "98 seats", "N seats").Replace(line)
 	}
 	missing := []string{
-		askedOne,
+		oneAPIServer,
 		"  node: FlowSchema system-nodes (precedence 500), priority level system (N seats)",
 		"  kube-system controller: FlowSchema kube-system-service-accounts (precedence 900), priority level workload-high (N seats)",
 		"  service account: FlowSchema service-accounts (precedence 9000), priority level workload-low (N seats)",
@@ -130,31 +130,31 @@ func TestARealAPIServerSaysWhichPriorityLevelsEventWritesHave(t *testing.T) {
 	}
 	eventually(t, all, missing...)
 
-	if err := shipped.Apply(t.Context(), s.Config, shippedLane(t)); err != nil {
+	if err := shipped.Apply(t.Context(), s.Config, shippedFlowControl(t)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, all, askedOne, seats(nodeLine), seats(controllerLine), accountLine, seats(settlerLine))
+	eventually(t, all, oneAPIServer, seats(nodeLine), seats(controllerLine), accountLine, seats(settlerLine))
 
 	// Those who may do less are answered in part.
 	eventually(t, s.user(t, "writes", write),
 		"not checked: the priority levels of Event writes: grant list on flowschemas and prioritylevelconfigurations in flowcontrol.apiserver.k8s.io")
 	lists := s.user(t, "lists", write, list)
-	eventually(t, lists, askedOne, strings.Replace(selfLine, "12 seats", "5 shares", 1),
+	eventually(t, lists, oneAPIServer, strings.Replace(callerLine, "12 seats", "5 shares", 1),
 		"not checked: other accounts: grant impersonate on user eventquota-check with group system:nodes, service account kube-system/eventquota-check, "+
 			"service account default/eventquota-check, service account eventquota-system/eventquota",
 		"not checked: seats: grant get on the non-resource URL /metrics")
 
 	// FlowSchemas of users stand before those that are shipped, or have no effect.
-	remove := s.create(t, flowSchema("mine", 445, "catch-all", everything(), group("system:serviceaccounts")))
-	removeDangling := s.create(t, flowSchema("dangling", 446, "none", everything(), group("system:authenticated")))
+	remove := s.create(t, flowSchema("mine", 445, "catch-all", allRequests(), group("system:serviceaccounts")))
+	removeDangling := s.create(t, flowSchema("dangling", 446, "none", allRequests(), group("system:authenticated")))
 	const mine = "FlowSchema mine (precedence 445), priority level catch-all (N seats)"
-	eventually(t, all, askedOne, seats(nodeLine), "  kube-system controller: "+mine, "  service account: "+mine, seats(settlerLine),
+	eventually(t, all, oneAPIServer, seats(nodeLine), "  kube-system controller: "+mine, "  service account: "+mine, seats(settlerLine),
 		"warning: FlowSchema dangling has no effect: there is no priority level none",
 		"warning: FlowSchema mine (precedence 445, priority level catch-all) takes Event writes of the control plane, other accounts before events-control-plane, events")
 	remove()
 	removeDangling()
 
-	for _, o := range shippedLane(t) {
+	for _, o := range shippedFlowControl(t) {
 		var err error
 		if o.GetKind() == "FlowSchema" {
 			err = s.client.FlowcontrolV1().FlowSchemas().Delete(t.Context(), o.GetName(), metav1.DeleteOptions{})

@@ -100,13 +100,13 @@ func (o *options) run(ctx context.Context, out io.Writer, config *rest.Config) e
 	if err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
 	}
-	refusal, err := o.askWebhook(ctx, client.CoreV1().Events(o.Namespace))
+	refusal, err := o.testWebhook(ctx, client.CoreV1().Events(o.Namespace))
 	if err == nil {
-		fmt.Fprintln(out, "The API server asks the webhook, which refused an Event:", text.Visible(refusal))
+		fmt.Fprintln(out, "The API server asks the webhook, which refused an Event:", text.Sanitize(refusal))
 	}
 	if unanswered := (*url.Error)(nil); !errors.As(err, &unanswered) {
-		for _, line := range checkLane(ctx, config, client, o.Namespace) {
-			fmt.Fprintln(out, text.Visible(line))
+		for _, line := range checkFlowControl(ctx, config, client, o.Namespace) {
+			fmt.Fprintln(out, text.Sanitize(line))
 		}
 	}
 	if err != nil {

@@ -34,7 +34,7 @@ func kubeconfig(t *testing.T, server string) string {
 clusters: [{name: a, cluster: {server: "`+server+`"}}]}`)
 }
 
-func TestBadInputOfCheckGetsOneClearError(t *testing.T) {
+func TestBadInputReturnsOneError(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	empty, none, down := t.TempDir(), file(t, "nonsense\n"), kubeconfig(t, "https://127.0.0.1:1")
 	for says, test := range map[string]struct {
@@ -53,13 +53,13 @@ func TestBadInputOfCheckGetsOneClearError(t *testing.T) {
 		"no time":                          {[]string{"--timeout=999ms"}, "--timeout 999ms: must be at least 1s"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			cli.Refuses(t, cli.Under(Command()), test.want, append([]string{"check"}, test.args...)...)
+			cli.WantError(t, cli.WithRoot(Command()), test.want, append([]string{"check"}, test.args...)...)
 		})
 	}
 }
 
-// TestCheckSucceedsOnceTheWebhookRefusesAnEvent, and fails where no refusal is the webhook's.
-func TestCheckSucceedsOnceTheWebhookRefusesAnEvent(t *testing.T) {
+// TestCheckSucceedsWhenWebhookRefuses, and fails where no refusal is the webhook's.
+func TestCheckSucceedsWhenWebhookRefuses(t *testing.T) {
 	refusal := func(code int32, reason metav1.StatusReason, message string) metav1.Status {
 		return metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
@@ -103,7 +103,7 @@ func TestCheckSucceedsOnceTheWebhookRefusesAnEvent(t *testing.T) {
 				}
 			}))
 			t.Cleanup(server.Close)
-			stdout, _, err := cli.Run(t, cli.Under(Command()), nil, append([]string{"check", "--kubeconfig=" + kubeconfig(t, server.URL)}, test.args...)...)
+			stdout, _, err := cli.Run(t, cli.WithRoot(Command()), nil, append([]string{"check", "--kubeconfig=" + kubeconfig(t, server.URL)}, test.args...)...)
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("error is %v, want %q", err, test.err)
 			}
@@ -128,11 +128,11 @@ func answer(w http.ResponseWriter, object any) {
 	_ = json.NewEncoder(w).Encode(object)
 }
 
-func TestNoEarlierCheckCounts(t *testing.T) {
+func TestEarlierChecksDoNotCount(t *testing.T) {
 	if a, b := newEvent("default"), newEvent("default"); a.InvolvedObject == b.InvolvedObject {
 		t.Errorf("two checks are about one object, %v", a.InvolvedObject)
 	}
-	if _, refused := refusalOf(errors.New("x")); refused {
+	if _, refused := refusalMessage(errors.New("x")); refused {
 		t.Error("an error that is no answer counts as the webhook's")
 	}
 }

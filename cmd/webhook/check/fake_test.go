@@ -21,28 +21,28 @@ const (
 	asController = "system:serviceaccount:kube-system:eventquota-check"
 	asAccount    = "system:serviceaccount:default:eventquota-check"
 	asSettler    = "system:serviceaccount:eventquota-system:eventquota"
-	asSelf       = ""
+	asCaller     = ""
 )
 
-// fake is an API server that asks the webhook, and classifies requests as it is told to.
-type fake struct {
-	schemas []flowcontrolv1.FlowSchema
-	levels  []flowcontrolv1.PriorityLevelConfiguration
-	matches map[string]string // user to FlowSchema; requests of others are not classified
+// fakeAPIServer is an API server that asks the webhook, and classifies requests as it is told to.
+type fakeAPIServer struct {
+	schemas  []flowcontrolv1.FlowSchema
+	levels   []flowcontrolv1.PriorityLevelConfiguration
+	schemaOf map[string]string // user to FlowSchema; requests of others are not classified
 
-	refuses  []string // paths that are forbidden, and users that must not be impersonated
-	fails    string   // a user whose requests fail otherwise
-	full     string   // a user whose first Event write is rejected, as its queue is full
-	noHeader bool
-	noAPI    bool // of flow control
-	metrics  string
+	forbidden    []string // paths that are forbidden, and users that must not be impersonated
+	failingUser  string   // a user whose requests fail otherwise
+	rejectedUser string   // a user whose first Event write is rejected, as its queue is full
+	noHeader     bool
+	noAPI        bool // of flow control
+	metrics      string
 }
 
-// newFake has what manifests/base has.
-func newFake(t *testing.T) *fake {
+// newFakeAPIServer has what manifests/base has.
+func newFakeAPIServer(t *testing.T) *fakeAPIServer {
 	t.Helper()
-	f := &fake{
-		matches: map[string]string{asNode: "events-nodes", asController: "events-control-plane", asAccount: "events", asSettler: "eventquota", asSelf: "events"},
+	f := &fakeAPIServer{
+		schemaOf: map[string]string{asNode: "events-nodes", asController: "events-control-plane", asAccount: "events", asSettler: "eventquota", asCaller: "events"},
 		metrics: "# HELP apiserver_flowcontrol_nominal_limit_seats Seats\n# TYPE apiserver_flowcontrol_nominal_limit_seats gauge\n" +
 			`apiserver_flowcontrol_nominal_limit_seats{priority_level="events"} 12` + "\n" +
 			`apiserver_flowcontrol_nominal_limit_seats{priority_level="events-system"} 13` + "\n" +
@@ -74,20 +74,20 @@ func newFake(t *testing.T) *fake {
 	exempt.Name, exempt.UID, exempt.Spec.Type = "exempt", "level exempt", flowcontrolv1.PriorityLevelEnablementExempt
 	f.levels = append(f.levels, high, exempt)
 	f.add(flowSchema("catch-all", 10000, "workload-high", eventWrites(), group("*")))
-	f.add(flowSchema("exempt", 1, "exempt", everything(), group("system:masters")))
-	f.add(flowSchema("system-nodes", 500, "workload-high", everything(), group("system:nodes")))
-	f.add(flowSchema("kube-system-service-accounts", 900, "workload-high", everything(), serviceAccount("kube-system", "*")))
+	f.add(flowSchema("exempt", 1, "exempt", allRequests(), group("system:masters")))
+	f.add(flowSchema("system-nodes", 500, "workload-high", allRequests(), group("system:nodes")))
+	f.add(flowSchema("kube-system-service-accounts", 900, "workload-high", allRequests(), serviceAccount("kube-system", "*")))
 	return f
 }
 
-func (f *fake) add(schema flowcontrolv1.FlowSchema) {
+func (f *fakeAPIServer) add(schema flowcontrolv1.FlowSchema) {
 	schema.UID = types.UID("schema " + schema.Name)
 	schema.Status.Conditions = []flowcontrolv1.FlowSchemaCondition{{Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse}}
 	f.schemas = append(f.schemas, schema)
 }
 
 // change changes the FlowSchema of a name.
-func (f *fake) change(name string, change func(*flowcontrolv1.FlowSchema)) {
+func (f *fakeAPIServer) change(name string, change func(*flowcontrolv1.FlowSchema)) {
 	for i := range f.schemas {
 		if f.schemas[i].Name == name {
 			change(&f.schemas[i])
@@ -96,17 +96,17 @@ func (f *fake) change(name string, change func(*flowcontrolv1.FlowSchema)) {
 }
 
 // remove removes FlowSchemas, whose Event writes then match another one.
-func (f *fake) remove(instead string, names ...string) {
+func (f *fakeAPIServer) remove(instead string, names ...string) {
 	f.schemas = slices.DeleteFunc(f.schemas, func(s flowcontrolv1.FlowSchema) bool { return slices.Contains(names, s.Name) })
-	for user, schema := range f.matches {
+	for user, schema := range f.schemaOf {
 		if slices.Contains(names, schema) {
-			f.matches[user] = instead
+			f.schemaOf[user] = instead
 		}
 	}
 }
 
 // ServeHTTP implements http.Handler.
-func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *fakeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse := func(code int, reason metav1.StatusReason, message string) {
 		answer(w, &metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
@@ -115,7 +115,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user := r.Header.Get("Impersonate-User")
 	const api = "/apis/flowcontrol.apiserver.k8s.io/v1/"
 	switch {
-	case slices.Contains(f.refuses, r.URL.Path) || user != "" && slices.Contains(f.refuses, user):
+	case slices.Contains(f.forbidden, r.URL.Path) || user != "" && slices.Contains(f.forbidden, user):
 		refuse(http.StatusForbidden, metav1.StatusReasonForbidden, "forbidden")
 	case f.noAPI && strings.HasPrefix(r.URL.Path, api):
 		refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
@@ -125,18 +125,18 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, &flowcontrolv1.PriorityLevelConfigurationList{Items: f.levels})
 	case r.URL.Path == "/metrics":
 		_, _ = fmt.Fprint(w, f.metrics)
-	case f.fails != "" && f.fails == user:
+	case f.failingUser != "" && f.failingUser == user:
 		refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "etcd is away")
 	case r.URL.RawQuery == "dryRun=All":
-		matched := f.matches[user]
+		matched := f.schemaOf[user]
 		for _, s := range f.schemas {
 			if s.Name == matched && !f.noHeader {
 				w.Header().Set(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID, string(s.UID))
 				w.Header().Set(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID, "level "+s.Spec.PriorityLevelConfiguration.Name)
 			}
 		}
-		if f.full != "" && f.full == user {
-			delete(f.matches, user) // another try would be answered in another way
+		if f.rejectedUser != "" && f.rejectedUser == user {
+			delete(f.schemaOf, user) // another try would be answered in another way
 			w.Header().Set("Retry-After", "1")
 			refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests")
 			return

@@ -13,12 +13,12 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// askWebhook returns what the webhook said when it refused an Event.
-func (o *options) askWebhook(ctx context.Context, events typedcorev1.EventInterface) (string, error) {
+// testWebhook returns what the webhook said when it refused an Event.
+func (o *options) testWebhook(ctx context.Context, events typedcorev1.EventInterface) (string, error) {
 	event := newEvent(o.Namespace)
 	for range o.Events {
 		_, err := events.Create(ctx, event, metav1.CreateOptions{})
-		if refusal, ok := refusalOf(err); ok {
+		if refusal, ok := refusalMessage(err); ok {
 			return refusal, nil
 		}
 		if err != nil {
@@ -30,8 +30,8 @@ func (o *options) askWebhook(ctx context.Context, events typedcorev1.EventInterf
 		o.Events, o.Namespace)
 }
 
-// refusalOf is what the webhook says in err, if err is a refusal of it, in either phase.
-func refusalOf(err error) (string, bool) {
+// refusalMessage is what the webhook says in err, if err is a refusal of it, in either phase.
+func refusalMessage(err error) (string, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return "", false

@@ -20,68 +20,68 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// wrapped is an AdmissionConfiguration with some plugins.
-func wrapped(plugins ...string) string {
+// admissionConfig is an AdmissionConfiguration with some plugins.
+func admissionConfig(plugins ...string) string {
 	return "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n- " + strings.Join(plugins, "\n- ") + "\n"
 }
 
-// inline is an entry for EventRateLimit with some limits.
-func inline(limits string) string {
+// inlineEntry is an entry for EventRateLimit with some limits.
+func inlineEntry(limits string) string {
 	return "name: EventRateLimit\n  configuration: {apiVersion: " + configVersion + ", kind: Configuration, limits: [" + limits + "]}"
 }
 
 const (
-	oneLimit = "{type: Server, qps: 1, burst: 1}"
-	another  = "{type: User, qps: 2, burst: 2}"
+	oneLimit     = "{type: Server, qps: 1, burst: 1}"
+	anotherLimit = "{type: User, qps: 2, burst: 2}"
 )
 
-// TestAnAdmissionConfigurationIsReadAsByAPIServers converts files as they are named to API servers. The limits are those
+// TestAdmissionConfigurationMatchesAPIServer converts files as they are named to API servers. The limits are those
 // that the API server's own code gives to the plugin.
-func TestAnAdmissionConfigurationIsReadAsByAPIServers(t *testing.T) {
+func TestAdmissionConfigurationMatchesAPIServer(t *testing.T) {
 	const named = "name: EventRateLimit\n  path: "
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string]string{"limits.yaml": limits(oneLimit), "sub/limits.yaml": limits(another), "limits.json": asJSON(t, limits(another))} {
+	for name, content := range map[string]string{"limits.yaml": limits(oneLimit), "sub/limits.yaml": limits(anotherLimit), "limits.json": asJSON(t, limits(anotherLimit))} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	crlf := func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
 	for says, test := range map[string]struct{ file, passedOver string }{
-		"a path":                        {wrapped(named + "limits.yaml"), ""},
-		"a path in another folder":      {wrapped(named + "./sub/../sub/limits.yaml"), ""},
-		"a path from the root":          {wrapped(named + filepath.Join(dir, "limits.yaml")), ""},
-		"a path of JSON":                {wrapped(named + "limits.json"), ""},
-		"a configuration":               {wrapped(inline(oneLimit)), ""},
-		"JSON":                          {asJSON(t, wrapped(inline(oneLimit))), ""},
-		"JSON with tabs":                {strings.ReplaceAll(asJSON(t, wrapped(inline(oneLimit))), "  ", "\t"), ""},
-		"a byte order mark":             {"\ufeff" + wrapped(inline(oneLimit)), ""},
-		"UTF-16":                        {utf16(wrapped(inline(oneLimit))), ""},
-		"lines that end in CR LF":       {crlf(wrapped(named + "limits.yaml")), ""},
-		"the version of the beginnings": {strings.Replace(wrapped(named+"limits.yaml"), admissionVersion, admissionAlpha, 1), ""},
-		"another plugin":                {wrapped("name: PodSecurity\n  path: none.yaml", inline(another)), "plugin PodSecurity"},
-		"plugins around": {wrapped("name: PodSecurity", inline(oneLimit), "name: ImagePolicyWebhook\n  configuration: {imagePolicy: 1}"),
+		"a path":                        {admissionConfig(named + "limits.yaml"), ""},
+		"a path in another folder":      {admissionConfig(named + "./sub/../sub/limits.yaml"), ""},
+		"a path from the root":          {admissionConfig(named + filepath.Join(dir, "limits.yaml")), ""},
+		"a path of JSON":                {admissionConfig(named + "limits.json"), ""},
+		"a configuration":               {admissionConfig(inlineEntry(oneLimit)), ""},
+		"JSON":                          {asJSON(t, admissionConfig(inlineEntry(oneLimit))), ""},
+		"JSON with tabs":                {strings.ReplaceAll(asJSON(t, admissionConfig(inlineEntry(oneLimit))), "  ", "\t"), ""},
+		"a byte order mark":             {"\ufeff" + admissionConfig(inlineEntry(oneLimit)), ""},
+		"UTF-16":                        {utf16(admissionConfig(inlineEntry(oneLimit))), ""},
+		"lines that end in CR LF":       {crlf(admissionConfig(named + "limits.yaml")), ""},
+		"the version of the beginnings": {strings.Replace(admissionConfig(named+"limits.yaml"), admissionVersion, admissionAlpha, 1), ""},
+		"another plugin":                {admissionConfig("name: PodSecurity\n  path: none.yaml", inlineEntry(anotherLimit)), "plugin PodSecurity"},
+		"plugins around": {admissionConfig("name: PodSecurity", inlineEntry(oneLimit), "name: ImagePolicyWebhook\n  configuration: {imagePolicy: 1}"),
 			"plugin PodSecurity, plugin ImagePolicyWebhook"},
-		"a path and a configuration": {wrapped(named + "limits.yaml" + strings.TrimPrefix(inline(another), "name: EventRateLimit")),
+		"a path and a configuration": {admissionConfig(named + "limits.yaml" + strings.TrimPrefix(inlineEntry(anotherLimit), "name: EventRateLimit")),
 			"plugins[0].path, as API servers read the configuration beside it"},
-		"an empty configuration and a path": {wrapped(named + "limits.yaml\n  configuration: null"), ""},
-		"two of them": {wrapped(inline(another), inline(oneLimit)),
+		"an empty configuration and a path": {admissionConfig(named + "limits.yaml\n  configuration: null"), ""},
+		"two of them": {admissionConfig(inlineEntry(anotherLimit), inlineEntry(oneLimit)),
 			"plugins[1], as API servers read the first EventRateLimit"},
-		"the second of which has a path that is not there": {wrapped(inline(another), named+"none.yaml"),
+		"the second of which has a path that is not there": {admissionConfig(inlineEntry(anotherLimit), named+"none.yaml"),
 			"plugins[1], as API servers read the first EventRateLimit"},
-		"more others than are named": {wrapped(strings.Split(strings.Repeat("name: a|", 12)+inline(oneLimit), "|")...),
+		"more others than are named": {admissionConfig(strings.Split(strings.Repeat("name: a|", 12)+inlineEntry(oneLimit), "|")...),
 			strings.TrimSuffix(strings.Repeat("plugin a, ", 10), ", ") + " and 2 more"},
-		"whole numbers with a point": {wrapped(inline("{type: Server, qps: 50.0, burst: 1_000}")), ""},
-		"aliases and merge keys":     {wrapped(inline("&a {type: Server, qps: 0x10, burst: 1}, *a, {type: User, <<: &b {qps: 7}, burst: 2}, {<<: [*b, {burst: 5}], type: User}")), ""},
+		"whole numbers with a point": {admissionConfig(inlineEntry("{type: Server, qps: 50.0, burst: 1_000}")), ""},
+		"aliases and merge keys":     {admissionConfig(inlineEntry("&a {type: Server, qps: 0x10, burst: 1}, *a, {type: User, <<: &b {qps: 7}, burst: 2}, {<<: [*b, {burst: 5}], type: User}")), ""},
 	} {
 		t.Run(says, func(t *testing.T) {
 			path := filepath.Join(dir, "admission.yaml")
 			if err := os.WriteFile(path, []byte(test.file), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			want := givenToPlugin(t, path)
+			want := pluginInput(t, path)
 			alone, _, err := convert(t, want, "-")
 			if err != nil {
 				t.Fatal(err)
@@ -100,10 +100,10 @@ func TestAnAdmissionConfigurationIsReadAsByAPIServers(t *testing.T) {
 	}
 }
 
-// TestAPathMayBeCalledAsStandardInputIs holds that a file of that name is read, and not what is typed.
-func TestAPathMayBeCalledAsStandardInputIs(t *testing.T) {
+// TestFileMayBeNamedStandardInput holds that a file of that name is read, and not what is typed.
+func TestFileMayBeNamedStandardInput(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for name, content := range map[string]string{"admission.yaml": wrapped("name: EventRateLimit\n  path: '-'"), "-": limits(oneLimit)} {
+	for name, content := range map[string]string{"admission.yaml": admissionConfig("name: EventRateLimit\n  path: '-'"), "-": limits(oneLimit)} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -112,13 +112,13 @@ func TestAPathMayBeCalledAsStandardInputIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, _, err := convert(t, limits(another), "admission.yaml"); err != nil || out != want {
+	if out, _, err := convert(t, limits(anotherLimit), "admission.yaml"); err != nil || out != want {
 		t.Errorf("error %v, output\n%s\nwant\n%s", err, out, want)
 	}
 }
 
-// givenToPlugin is what an API server gives to EventRateLimit of a file.
-func givenToPlugin(t testing.TB, path string) string {
+// pluginInput is what an API server gives to EventRateLimit of a file.
+func pluginInput(t testing.TB, path string) string {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
@@ -175,20 +175,20 @@ func FuzzConvert(f *testing.F) {
 		f.Add(content)
 	}
 	for _, document := range []string{
-		wrapped(inline(oneLimit)), wrapped("name: PodSecurity"), wrapped(inline(oneLimit), inline(another)), wrapped("name: EventRateLimit\n  path: x.yaml"),
-		wrapped(inline("&a {type: Server, qps: 0x10, burst: 1.0}, *a, {<<: [*a, {qps: 3}], type: User}")),
-		wrapped(inline("&a {<<: *a}")), "&a [*a]", "a: &a {<<: [*a, *a]}", "\ufeff" + limits(oneLimit), utf16(limits(oneLimit)),
+		admissionConfig(inlineEntry(oneLimit)), admissionConfig("name: PodSecurity"), admissionConfig(inlineEntry(oneLimit), inlineEntry(anotherLimit)), admissionConfig("name: EventRateLimit\n  path: x.yaml"),
+		admissionConfig(inlineEntry("&a {type: Server, qps: 0x10, burst: 1.0}, *a, {<<: [*a, {qps: 3}], type: User}")),
+		admissionConfig(inlineEntry("&a {<<: *a}")), "&a [*a]", "a: &a {<<: [*a, *a]}", "\ufeff" + limits(oneLimit), utf16(limits(oneLimit)),
 		limits("{type: 2026-01-01, qps: !!float 1, burst: 1e2}"), "a: b\n...\nc: d", "--- {limits: []}\n--- 1", "limits: [}", "\xff",
 		limits("{? [a] : 1}"), limits("{1: 2, ~: 3}"), limits(oneLimit + "]\nkind: [Configuration"),
 	} {
 		f.Add([]byte(document))
 	}
 	f.Fuzz(func(t *testing.T, document []byte) {
-		s, err := find(bytes.NewReader(document), "-")
+		s, err := findConfiguration(bytes.NewReader(document), "-")
 		if err == nil {
 			limits := s.limits()
 			if err = s.Err(); err == nil {
-				sameLimits(t, document, limits)
+				requireSameLimits(t, document, limits)
 				return
 			}
 		}
@@ -204,8 +204,8 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// sameLimits holds that limits are those of a document, where API servers take it.
-func sameLimits(t *testing.T, document []byte, got []v1alpha1.Limit) {
+// requireSameLimits holds that limits are those of a document, where API servers take it.
+func requireSameLimits(t *testing.T, document []byte, got []v1alpha1.Limit) {
 	t.Helper()
 	config := document
 	var whole struct{ Kind string }
@@ -250,7 +250,7 @@ func sameLimits(t *testing.T, document []byte, got []v1alpha1.Limit) {
 	}
 	of := map[string]int{}
 	for _, l := range want.Limits {
-		name := namePrefix + known()[l.Type].Name
+		name := namePrefix + limitTypes()[l.Type].Name
 		if of[l.Type]++; of[l.Type] > 1 {
 			name += fmt.Sprint("-", of[l.Type])
 		}

@@ -26,8 +26,8 @@ const (
 	namePrefix = "eventratelimit-"
 )
 
-// comment precedes the quota.
-const comment = `# The limits of an EventRateLimit configuration, made by eventquota convert.
+// quotaComment precedes the quota.
+const quotaComment = `# The limits of an EventRateLimit configuration, made by eventquota convert.
 # They are for the whole cluster; EventRateLimit has them for each API server.
 # They are for Events of events.k8s.io too, which EventRateLimit lets pass.
 # Policies merge Events before, the built-in default too: what is merged takes no token.
@@ -81,12 +81,12 @@ Events beside it, the built-in default too; what is merged takes no token.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Name, "name", o.Name, "name of the quota")
-	output.OneOf(cmd, &o.Output, "output", "o", []string{output.YAML, output.JSON}, "format of the quota, yaml or json")
+	output.AddChoiceFlag(cmd, &o.Output, "output", "o", []string{output.YAML, output.JSON}, "format of the quota, yaml or json")
 	return cmd
 }
 
 func (o *options) run(cmd *cobra.Command, path string) error {
-	from, err := find(cmd.InOrStdin(), path)
+	from, err := findConfiguration(cmd.InOrStdin(), path)
 	if err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func (o *options) run(cmd *cobra.Command, path string) error {
 	if err := from.Err(); err != nil {
 		return err
 	}
-	if len(from.passedOver) > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "passed over: %s\n", text.Visible(listed(from.passedOver)))
+	if len(from.skipped) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "passed over: %s\n", text.Sanitize(joinFirst(from.skipped)))
 	}
 	out := cmd.OutOrStdout()
 	quota := struct { // without a status, as users apply it
@@ -105,14 +105,14 @@ func (o *options) run(cmd *cobra.Command, path string) error {
 	}{Metadata: map[string]string{"name": o.Name}, Spec: v1alpha1.Budget{Limits: limits}}
 	quota.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.KindClusterEventQuota))
 	if o.Output == output.YAML {
-		fmt.Fprint(out, comment)
+		fmt.Fprint(out, quotaComment)
 	}
 	_, err = output.Write(out, o.Output, quota)
 	return err
 }
 
-// known is what becomes of a type of limit.
-func known() map[string]v1alpha1.Limit {
+// limitTypes is what becomes of a type of limit.
+func limitTypes() map[string]v1alpha1.Limit {
 	return map[string]v1alpha1.Limit{
 		"Server":          {Name: "server"},
 		"Namespace":       {Name: "namespace", Per: []v1alpha1.KeyPart{"Namespace"}},
@@ -123,33 +123,33 @@ func known() map[string]v1alpha1.Limit {
 
 // limits are limits of the same effect as those of the plugin. What cannot be one is noted.
 func (s *source) limits() (limits []v1alpha1.Limit) {
-	list := strings.TrimPrefix(s.at+".limits", ".")
+	list := strings.TrimPrefix(s.path+".limits", ".")
 	if n := len(s.Limits); n < 1 || n > maxLimits {
-		s.Wrong(list, "must have at least 1 and at most %d limits, not %d", maxLimits, n)
+		s.AddError(list, "must have at least 1 and at most %d limits, not %d", maxLimits, n)
 		return nil
 	}
 	of := map[string]int{} // how many there are of each type
 	for i, one := range s.Limits {
 		at := fmt.Sprintf("%s[%d]", list, i)
-		made, ok := known()[one.Type]
+		made, ok := limitTypes()[one.Type]
 		if !ok {
-			s.Wrong(at+".type", "%s", document.OneOf(one.Type, slices.Sorted(maps.Keys(known()))))
+			s.AddError(at+".type", "%s", document.NotOneOf(one.Type, slices.Sorted(maps.Keys(limitTypes()))))
 		}
 		made.Name = namePrefix + made.Name
 		if of[one.Type]++; of[one.Type] > 1 {
 			made.Name += fmt.Sprint("-", of[one.Type])
 		}
-		made.Burst, made.Tokens, made.WarningReservePercent = s.bucket(at+".burst", one.Burst), s.bucket(at+".qps", one.QPS), new(int32)
+		made.Burst, made.Tokens, made.WarningReservePercent = s.tokens(at+".burst", one.Burst), s.tokens(at+".qps", one.QPS), new(int32)
 		made.Interval = &v1alpha1.Duration{Duration: metav1.Duration{Duration: time.Second}}
 		limits = append(limits, made)
 	}
 	return limits
 }
 
-// bucket is a number of tokens.
-func (s *source) bucket(at string, n int64) int32 {
+// tokens is a number of tokens.
+func (s *source) tokens(at string, n int64) int32 {
 	if n < 1 || n > maxBucket {
-		s.Wrong(at, "must be at least 1 and at most %d, not %d", maxBucket, n)
+		s.AddError(at, "must be at least 1 and at most %d, not %d", maxBucket, n)
 		return 0
 	}
 	return int32(n)

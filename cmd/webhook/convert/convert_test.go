@@ -16,7 +16,7 @@ import (
 // convert runs eventquota convert.
 func convert(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	return cli.Run(t, cli.Under(Command()), strings.NewReader(stdin), append([]string{"convert"}, args...)...)
+	return cli.Run(t, cli.WithRoot(Command()), strings.NewReader(stdin), append([]string{"convert"}, args...)...)
 }
 
 func TestConvert(t *testing.T) {
@@ -29,15 +29,15 @@ func TestConvert(t *testing.T) {
 	}{
 		"all limits":                    {args: []string{in("limits.yaml")}, output: "quota.yaml"},
 		"an AdmissionConfiguration":     {args: []string{in("admission.yaml")}, output: "quota.yaml", notes: "passed over: plugin PodSecurity\n"},
-		"with the limits in it":         {args: []string{"-"}, stdin: cli.Read(t, in("inline.json")), output: "quota.yaml"},
-		"documents of nothing around":   {args: []string{"-"}, stdin: "---\n# nothing\n---\n" + cli.Read(t, in("limits.yaml")) + "---\n", output: "quota.yaml"},
+		"with the limits in it":         {args: []string{"-"}, stdin: cli.ReadFile(t, in("inline.json")), output: "quota.yaml"},
+		"documents of nothing around":   {args: []string{"-"}, stdin: "---\n# nothing\n---\n" + cli.ReadFile(t, in("limits.yaml")) + "---\n", output: "quota.yaml"},
 		"merge keys that replace":       {args: []string{"-"}, stdin: limits("&a {type: User, qps: 2, burst: 1, cacheSize: 5}", "{<<: *a, qps: 1}"), output: "quota-merged.yaml"},
 		"as JSON":                       {args: []string{in("limits.yaml"), "-o", "json"}, output: "quota.json"},
-		"standard input":                {args: []string{"-"}, stdin: cli.Read(t, in("limits.yaml")), output: "quota.yaml"},
+		"standard input":                {args: []string{"-"}, stdin: cli.ReadFile(t, in("limits.yaml")), output: "quota.yaml"},
 		"the example":                   {args: []string{in("limits.yaml")}, output: "../../../../manifests/examples/eventratelimit.yaml"},
 		"another name":                  {args: []string{in("server.json"), "--name=floor"}, output: "quota-floor.yaml"},
 		"the largest values":            {args: []string{"-"}, stdin: limits("{type: User, qps: 1000000, burst: 1000000}"), output: "quota-largest.yaml"},
-		"as many limits as a quota has": {args: []string{"-"}, stdin: limits(different(8)...), output: "quota-many.yaml"},
+		"as many limits as a quota has": {args: []string{"-"}, stdin: limits(distinctLimits(8)...), output: "quota-many.yaml"},
 		"the same limit twice":          {args: []string{"-"}, stdin: limits("{type: User, qps: 1, burst: 1, cacheSize: 5}", "{type: User, qps: 1, burst: 1}"), output: "quota-same.yaml"},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestConvert(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cli.Golden(t, filepath.Join("testdata", test.output), out)
+			cli.CompareGolden(t, filepath.Join("testdata", test.output), out)
 			if notes != test.notes {
 				t.Errorf("standard error has %q, want %q", notes, test.notes)
 			}
@@ -53,9 +53,9 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestWhatConvertWritesIsAQuota holds that every quota among the golden files
+// TestConvertWritesValidQuotas holds that every quota among the golden files
 // compiles, for all Events, with no token for Warnings only.
-func TestWhatConvertWritesIsAQuota(t *testing.T) {
+func TestConvertWritesValidQuotas(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "quota*"))
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestWhatConvertWritesIsAQuota(t *testing.T) {
 		t.Fatalf("only %d golden quotas", len(files))
 	}
 	for _, file := range files {
-		q := compiled(t, cli.Read(t, file))
+		q := compiled(t, cli.ReadFile(t, file))
 		if q.Mode != policy.Enforce || q.Match.Namespaces != nil || len(q.Limits) == 0 || q.OnStoreFailure != policy.FailureLocal {
 			t.Errorf("%s: %+v", file, q)
 		}

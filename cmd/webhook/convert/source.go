@@ -21,10 +21,10 @@ const (
 	admissionKind    = "AdmissionConfiguration"
 	// plugin is the name of EventRateLimit in it.
 	plugin = "EventRateLimit"
-	// maxPassedOver is how many parts are named that are passed over.
-	maxPassedOver = 10
-	// nameBytes bounds a name that is said, which may be anything.
-	nameBytes = 100
+	// maxSkipped is how many parts are named that are passed over.
+	maxSkipped = 10
+	// maxNameBytes bounds a name that is said, which may be anything.
+	maxNameBytes = 100
 )
 
 // source is the configuration of EventRateLimit, and the parts of the file around it that are passed over.
@@ -32,8 +32,8 @@ type source struct {
 	*document.Document
 	configuration
 
-	at         string // the path of the configuration in the document
-	passedOver []string
+	path    string // the path of the configuration in the document
+	skipped []string
 }
 
 // configuration is that of the plugin.
@@ -61,17 +61,17 @@ type admissionFile struct {
 	} `json:"plugins"`
 }
 
-// find finds the configuration in the file at path, or in standard input for -.
-func find(stdin io.Reader, path string) (*source, error) {
+// findConfiguration finds the configuration in the file at path, or in standard input for -.
+func findConfiguration(stdin io.Reader, path string) (*source, error) {
 	content, err := document.Load(path, stdin)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := document.One(document.Name(path), content)
+	doc, err := document.ParseOne(document.DisplayName(path), content)
 	if err != nil {
 		return nil, err
 	}
-	if version, kind := document.Type(doc.Value); kind == admissionKind && (version == admissionVersion || version == admissionAlpha) {
+	if version, kind := document.TypeMeta(doc.Value); kind == admissionKind && (version == admissionVersion || version == admissionAlpha) {
 		return findPlugin(doc, path)
 	}
 	return decode(doc, "", doc.Value, admissionKind)
@@ -79,23 +79,23 @@ func find(stdin io.Reader, path string) (*source, error) {
 
 // decode decodes a configuration that is in a document at a path, where there may be an object of another kind too, or of none.
 func decode(doc *document.Document, at string, value any, other string) (*source, error) {
-	s := &source{Document: doc, at: at}
+	s := &source{Document: doc, path: at}
 	field := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
 	object, is := value.(map[string]any)
-	version, kind := document.Type(value)
+	version, kind := document.TypeMeta(value)
 	switch {
 	case !is:
-		s.Wrong(at, "must be an object, not %s", document.Shown(value))
+		s.AddError(at, "must be an object, not %s", document.Format(value))
 	case kind == configKind && version != configVersion:
-		s.Wrong(field("apiVersion"), "must be %s for kind %s, not %s", configVersion, kind, document.Shown(object["apiVersion"]))
+		s.AddError(field("apiVersion"), "must be %s for kind %s, not %s", configVersion, kind, document.Format(object["apiVersion"]))
 	case other == admissionKind && kind == other:
-		s.Wrong(field("apiVersion"), "must be %s for kind %s, not %s", admissionVersion, kind, document.Shown(object["apiVersion"]))
+		s.AddError(field("apiVersion"), "must be %s for kind %s, not %s", admissionVersion, kind, document.Format(object["apiVersion"]))
 	case kind != configKind:
 		allowed := configKind + " of " + configVersion
 		if other != "" {
 			allowed += ", or " + admissionKind + " of " + admissionVersion
 		}
-		s.Wrong(field("kind"), "must be %s, not %s", allowed, document.Shown(object["kind"]))
+		s.AddError(field("kind"), "must be %s, not %s", allowed, document.Format(object["kind"]))
 	default:
 		s.Decode(at, value, &s.configuration)
 	}
@@ -124,11 +124,11 @@ func findPlugin(doc *document.Document, path string) (*source, error) {
 		case one.Name == "":
 			others = append(others, at)
 		default:
-			others = append(others, "plugin "+admission.Truncate(one.Name, nameBytes))
+			others = append(others, "plugin "+admission.Truncate(one.Name, maxNameBytes))
 		}
 	}
 	if found < 0 {
-		doc.Wrong("plugins", "must have a plugin %s, with its path or configuration; %s", plugin, there(others))
+		doc.AddError("plugins", "must have a plugin %s, with its path or configuration; %s", plugin, presentPlugins(others))
 		return nil, doc.Err()
 	}
 	of, at := file.Plugins[found], fmt.Sprintf("plugins[%d]", found)
@@ -137,24 +137,24 @@ func findPlugin(doc *document.Document, path string) (*source, error) {
 	if of.Configuration != nil {
 		s, err = decode(doc, at+".configuration", of.Configuration, "")
 	} else {
-		s, err = follow(doc, at+".path", of.Path, path)
+		s, err = readReferenced(doc, at+".path", of.Path, path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.passedOver = others
+	s.skipped = others
 	return s, nil
 }
 
-// follow reads the file of a name, which a document has at a path, from the folder of its own file if the name is relative.
-func follow(doc *document.Document, at, name, from string) (*source, error) {
+// readReferenced reads the file of a name, which a document has at a path, from the folder of its own file if the name is relative.
+func readReferenced(doc *document.Document, at, name, from string) (*source, error) {
 	switch {
 	case name == "":
-		doc.Wrong(at, "must be given, or a configuration beside it")
+		doc.AddError(at, "must be given, or a configuration beside it")
 		return nil, doc.Err()
 	case filepath.IsAbs(name):
 	case from == document.StdinPath:
-		doc.Wrong(at, "must be absolute in %s, as it is relative to the folder of the file", document.Stdin)
+		doc.AddError(at, "must be absolute in %s, as it is relative to the folder of the file", document.Stdin)
 		return nil, doc.Err()
 	default:
 		name = filepath.Join(filepath.Dir(from), name)
@@ -164,28 +164,28 @@ func follow(doc *document.Document, at, name, from string) (*source, error) {
 	}
 	content, err := document.Load(name, nil)
 	if err != nil {
-		doc.Wrong(at, "%v: if it is elsewhere, convert may be given that file itself", err)
+		doc.AddError(at, "%v: if it is elsewhere, convert may be given that file itself", err)
 		return nil, doc.Err()
 	}
-	config, err := document.One(name, content)
+	config, err := document.ParseOne(name, content)
 	if err != nil {
 		return nil, err
 	}
 	return decode(config, "", config.Value, "")
 }
 
-// there says which plugins a file has.
-func there(all []string) string {
+// presentPlugins says which plugins a file has.
+func presentPlugins(all []string) string {
 	if len(all) == 0 {
 		return "there is none"
 	}
-	return "there is " + listed(all)
+	return "there is " + joinFirst(all)
 }
 
-// listed are the first of all, and how many more there are.
-func listed(all []string) string {
-	if more := len(all) - maxPassedOver; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(all[:maxPassedOver], ", "), more)
+// joinFirst are the first of all, and how many more there are.
+func joinFirst(all []string) string {
+	if more := len(all) - maxSkipped; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:maxSkipped], ", "), more)
 	}
 	return strings.Join(all, ", ")
 }

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// MustError says what a value must be. It is the error of types that decode themselves.
-type MustError string
+// ValueError says what a value must be. It is the error of types that decode themselves.
+type ValueError string
 
 // Error implements error.
-func (m MustError) Error() string { return string(m) }
+func (m ValueError) Error() string { return string(m) }
 
-// Type is what an object says that it is.
-func Type(value any) (apiVersion, kind string) {
+// TypeMeta is what an object says that it is.
+func TypeMeta(value any) (apiVersion, kind string) {
 	object, _ := value.(map[string]any)
 	apiVersion, _ = object["apiVersion"].(string)
 	kind, _ = object["kind"].(string)
@@ -34,11 +34,11 @@ func Type(value any) (apiVersion, kind string) {
 func (d *Document) Decode(path string, part, into any) {
 	part = runtime.DeepCopyJSONValue(part)
 	var found []jsontext.Pointer
-	for range maxNamed {
+	for range maxErrors {
 		wrong, err := decode(part, into)
 		switch {
 		case err != nil:
-			d.Wrong(path, "cannot be decoded")
+			d.AddError(path, "cannot be decoded")
 			return
 		case wrong == nil:
 			return
@@ -46,13 +46,13 @@ func (d *Document) Decode(path string, part, into any) {
 		at := wrong.JSONPointer
 		// What is left of a value without a mistake that was named is no other mistake.
 		if !slices.ContainsFunc(found, at.Contains) {
-			value, where := follow(part, at)
-			d.Wrong(strings.TrimPrefix(path+where, "."), "%s", whatIsWrong(wrong, value))
+			value, where := resolvePointer(part, at)
+			d.AddError(strings.TrimPrefix(path+where, "."), "%s", typeErrorText(wrong, value))
 		}
 		if found = append(found, at); at == "" {
 			return
 		}
-		leaveOut(part, at)
+		removeAt(part, at)
 	}
 }
 
@@ -68,8 +68,8 @@ func decode(part, into any) (*json.SemanticError, error) {
 	return nil, err
 }
 
-// follow is the value at a pointer and its path, which begins with a dot or an index.
-func follow(value any, to jsontext.Pointer) (at any, path string) {
+// resolvePointer is the value at a pointer and its path, which begins with a dot or an index.
+func resolvePointer(value any, to jsontext.Pointer) (at any, path string) {
 	for token := range to.Tokens() {
 		if list, ok := value.([]any); ok {
 			i, err := strconv.Atoi(token)
@@ -85,9 +85,9 @@ func follow(value any, to jsontext.Pointer) (at any, path string) {
 	return value, path
 }
 
-// leaveOut takes what is at a pointer out of a value. Items of lists become null, so that the others keep their places.
-func leaveOut(value any, at jsontext.Pointer) {
-	parent, _ := follow(value, at.Parent())
+// removeAt takes what is at a pointer out of a value. Items of lists become null, so that the others keep their places.
+func removeAt(value any, at jsontext.Pointer) {
+	parent, _ := resolvePointer(value, at.Parent())
 	switch of := parent.(type) {
 	case map[string]any:
 		delete(of, at.LastToken())
@@ -98,15 +98,15 @@ func leaveOut(value any, at jsontext.Pointer) {
 	}
 }
 
-// whatIsWrong says what a value must be.
-func whatIsWrong(err *json.SemanticError, value any) string {
-	if must, ok := errors.AsType[MustError](err.Err); ok {
+// typeErrorText says what a value must be.
+func typeErrorText(err *json.SemanticError, value any) string {
+	if must, ok := errors.AsType[ValueError](err.Err); ok {
 		return string(must)
 	}
 	if errors.Is(err.Err, json.ErrUnknownName) {
-		return Unknown(err.JSONPointer.LastToken(), fieldsOf(err.GoType))
+		return UnknownField(err.JSONPointer.LastToken(), fieldsOf(err.GoType))
 	}
-	says := fmt.Sprintf("must be %s, not %s", described(err.GoType), Shown(value))
+	says := fmt.Sprintf("must be %s, not %s", describeType(err.GoType), Format(value))
 	switch value.(type) {
 	case nil, map[string]any, []any:
 		return says
@@ -149,8 +149,8 @@ func fieldsOf(t reflect.Type) (names []string) {
 	return names
 }
 
-// described is what a value of a type looks like.
-func described(t reflect.Type) string {
+// describeType is what a value of a type looks like.
+func describeType(t reflect.Type) string {
 	switch t = valueType(t); t {
 	case nil:
 		return "another value"

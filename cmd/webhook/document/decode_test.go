@@ -14,7 +14,7 @@ import (
 
 type (
 	decoded struct {
-		inline
+		embedded
 
 		Name   string            `json:"name"`
 		Number *int32            `json:"number"`
@@ -25,7 +25,7 @@ type (
 		Items  []item            `json:"items"`
 		Any    any               `json:"any"`
 	}
-	inline struct {
+	embedded struct {
 		Own size `json:"own"`
 	}
 	item struct {
@@ -40,15 +40,15 @@ func (s *size) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		Max *int64 `json:"max"`
 	}
 	if err := json.UnmarshalDecode(d, &of); err != nil || of.Max == nil {
-		return document.MustError("must be an object with max")
+		return document.ValueError("must be an object with max")
 	}
 	s.Max = *of.Max
 	return nil
 }
 
-// TestWhatDoesNotFitIsNamedWithItsPlace holds what is said of each mistake, in the order of lines, and that one mistake is said
+// TestDecodeErrorsHavePositions holds what is said of each mistake, in the order of lines, and that one mistake is said
 // once.
-func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
+func TestDecodeErrorsHavePositions(t *testing.T) {
 	t.Parallel()
 	for says, test := range map[string]struct{ content, want string }{
 		"nothing wrong":                   {"name: a\nnumber: 7\nlarge: 50.0\nis: true\nlabels: {a: b}\nitems: [{burst: 0x10}, {burst: 1_000}]\nown: {max: 1}\ntime: 2026-01-01T12:00:00Z", ""},
@@ -76,12 +76,12 @@ func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
 		"one that is there twice as well": {"name: 5\nis: 1\nis: true", "f.yaml:1: name: must be text, not 5: put it in quotes; f.yaml:3: is: is there twice: first in line 2"},
 		"more than are named":             {"name: a\n" + strings.Repeat("name: a\n", 12), "f.yaml:2: name: is there twice: first in line 1; f.yaml:3: name: is there twice: first in line 1; f.yaml:4: name: is there twice: first in line 1; f.yaml:5: name: is there twice: first in line 1; f.yaml:6: name: is there twice: first in line 1; f.yaml:7: name: is there twice: first in line 1; f.yaml:8: name: is there twice: first in line 1; f.yaml:9: name: is there twice: first in line 1; f.yaml:10: name: is there twice: first in line 1; f.yaml:11: name: is there twice: first in line 1; and 2 more"},
 	} {
-		doc, err := document.One("f.yaml", []byte(test.content))
+		doc, err := document.ParseOne("f.yaml", []byte(test.content))
 		if err != nil {
 			t.Errorf("%s: %v", says, err)
 			continue
 		}
-		before := document.Shown(doc.Value)
+		before := document.Format(doc.Value)
 		doc.Decode("", doc.Value, &decoded{})
 		got := ""
 		if err := doc.Err(); err != nil {
@@ -90,16 +90,16 @@ func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: said\n%s\nwant\n%s", says, got, test.want)
 		}
-		if after := document.Shown(doc.Value); after != before {
+		if after := document.Format(doc.Value); after != before {
 			t.Errorf("%s: the value was %s and is %s", says, before, after)
 		}
 	}
 }
 
-// TestAPartIsDecodedWithItsPath holds the values of what fits, and the paths of what does not.
-func TestAPartIsDecodedWithItsPath(t *testing.T) {
+// TestDecodePart holds the values of what fits, and the paths of what does not.
+func TestDecodePart(t *testing.T) {
 	t.Parallel()
-	doc, err := document.One("f.yaml", []byte("any:\n- {name: a,\n   is: 3, items: [{}, 7, {burst: 2}], number: 1}\n"))
+	doc, err := document.ParseOne("f.yaml", []byte("any:\n- {name: a,\n   is: 3, items: [{}, 7, {burst: 2}], number: 1}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestAPartIsDecodedWithItsPath(t *testing.T) {
 	}
 	one := int32(1)
 	want := decoded{Name: "a", Number: &one, Items: []item{{}, {}, {2}}}
-	if diff := cmp.Diff(want, part, cmp.AllowUnexported(decoded{}, inline{})); diff != "" {
+	if diff := cmp.Diff(want, part, cmp.AllowUnexported(decoded{}, embedded{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -134,7 +134,7 @@ func FuzzDecode(f *testing.F) {
 		for _, doc := range document.Parse("f", content) {
 			doc.Decode("", doc.Value, &decoded{})
 			for _, m := range doc.Errors() {
-				if says := m.Error(); m.Why == "" || strings.ContainsAny(says, "\r\n") || m.Line < 1 || !strings.HasPrefix(says, "f:") {
+				if says := m.Error(); m.Reason == "" || strings.ContainsAny(says, "\r\n") || m.Line < 1 || !strings.HasPrefix(says, "f:") {
 					t.Errorf("error %q", says)
 				}
 			}

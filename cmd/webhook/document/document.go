@@ -24,20 +24,20 @@ type Document struct {
 	// Value is what is in it, as JSON has it: integers are int64. It is nil if it is empty or cannot be read.
 	Value any
 	// Start is where it begins.
-	Start Place
+	Start Position
 
-	root     *yamlnode.Node // nil where lines are unknown
-	line     int            // that of the file in which its text begins
-	mistakes []*FieldError
+	root *yamlnode.Node // nil where lines are unknown
+	line int            // that of the file in which its text begins
+	errs []*FieldError
 }
 
 // Parse reads the documents of a file, as kubectl reads them. Of fields that are there twice each has the last one, and a
 // mistake; other mistakes leave it without a Value.
 func Parse(file string, content []byte) []*Document {
-	chunks := split(utf8Of(content))
+	chunks := split(toUTF8(content))
 	all := make([]*Document, len(chunks))
 	for i, c := range chunks {
-		all[i] = &Document{File: file, line: c.line, Start: Place{Line: c.line, Column: 1}}
+		all[i] = &Document{File: file, line: c.line, Start: Position{Line: c.line, Column: 1}}
 		all[i].parse(c.text)
 	}
 	return all
@@ -48,82 +48,84 @@ func (d *Document) parse(content []byte) {
 	nodes := yamlnode.NewDecoder(bytes.NewReader(content))
 	if err := nodes.Decode(&root); err == nil && root.Kind == yamlnode.DocumentNode && len(root.Content) == 1 {
 		d.root = root.Content[0]
-		d.Start = d.place(d.root)
+		d.Start = d.position(d.root)
 		var more yamlnode.Node
 		if err := nodes.Decode(&more); err == nil {
-			d.note(d.place(&more), "another document begins here: separate documents by a line with ---")
+			d.addError(d.position(&more), "another document begins here: separate documents by a line with ---")
 			return
 		} else if !errors.Is(err, io.EOF) {
-			d.syntax(content, err)
+			d.addSyntaxError(content, err)
 			return
 		}
 	}
-	c := checker{Document: d}
+	c := duplicateChecker{Document: d}
 	c.check(d.root, "", 0)
 	asJSON, err := yaml.YAMLToJSON(content)
 	switch {
-	case err != nil && c.key != nil:
-		d.note(*c.key, "the name of a field must be text: render a template first, and quote {{")
+	case err != nil && c.nonTextKey != nil:
+		d.addError(*c.nonTextKey, "the name of a field must be text: render a template first, and quote {{")
 	case err != nil:
-		d.syntax(content, err)
+		d.addSyntaxError(content, err)
 	case utiljson.Unmarshal(asJSON, &d.Value) != nil:
-		d.note(d.Start, "cannot be read as JSON")
+		d.addError(d.Start, "cannot be read as JSON")
 	default:
-		d.mistakes = c.twice
+		d.errs = c.duplicates
 	}
 }
 
-func (d *Document) note(at Place, why string) {
-	d.mistakes = append(d.mistakes, &FieldError{File: d.File, Place: at, Why: why})
+func (d *Document) addError(at Position, why string) {
+	d.errs = append(d.errs, &FieldError{File: d.File, Position: at, Reason: why})
 }
 
-// syntax notes why the document cannot be read.
-func (d *Document) syntax(content []byte, err error) {
+// addSyntaxError notes why the document cannot be read.
+func (d *Document) addSyntaxError(content []byte, err error) {
 	found := text.YAML(err)
-	at, why := d.Start, found.Why
+	at, why := d.Start, found.Message
 	if bytes.Contains(content, []byte("{{")) && !strings.Contains(why, "template") {
 		why += "; render a template first"
 	}
-	switch line := unreadable(content); {
+	switch line := invalidLine(content); {
 	case found.Line > 0:
-		at = Place{Line: d.line + found.Line - 1}
+		at = Position{Line: d.line + found.Line - 1}
 	case line > 0:
-		at = Place{Line: d.line + line - 1}
+		at = Position{Line: d.line + line - 1}
 	default:
 		if name := regexp.MustCompile(`anchor '([^']*)'`).FindStringSubmatch(err.Error()); name != nil {
 			if before, _, ok := bytes.Cut(content, []byte("*"+name[1])); ok {
-				at = Place{Line: d.line + lineEnds(before)}
+				at = Position{Line: d.line + countLines(before)}
 			}
 		}
 	}
-	if last := d.line + lineEnds(bytes.TrimRight(content, "\r\n")); at.Line > last {
+	if last := d.line + countLines(bytes.TrimRight(content, "\r\n")); at.Line > last {
 		at.Line = last // where a text does not end, the parser is beyond the last line
 	}
-	d.note(at, why)
+	d.addError(at, why)
 }
 
-func (d *Document) place(n *yamlnode.Node) Place { return Place{d.line + n.Line - 1, n.Column} }
+func (d *Document) position(n *yamlnode.Node) Position {
+	return Position{d.line + n.Line - 1, n.Column}
+}
 
-// At is where a field is, or the innermost part of its path that is there. Paths are as in errors of the API server:
+// PositionOf is where a field is, or the innermost part of its path that is there. Paths are as in errors of the API server:
 // spec.limits[0].name, or metadata.labels[a.b/c].
-func (d *Document) At(path string) Place {
+func (d *Document) PositionOf(path string) Position {
 	at, n := d.Start, d.root
 	for n != nil {
-		n = target(n)
-		name, value, rest := step(n, path)
+		n = resolveAlias(n)
+		name, value, rest := nextPathElement(n, path)
 		if value == nil {
 			break
 		}
-		at, n, path = d.place(value), value, rest
+		at, n, path = d.position(value), value, rest
 		if name != nil {
-			at = d.place(name)
+			at = d.position(name)
 		}
 	}
 	return at
 }
 
-// step is the part of a node that a path begins with, its name if it has one, and the rest of the path.
-func step(n *yamlnode.Node, path string) (name, value *yamlnode.Node, rest string) {
+// nextPathElement is the part of a node that a path begins with, its name if it has one, and the rest of the path.
+func nextPathElement(n *yamlnode.Node, path string) (name, value *yamlnode.Node, rest string) {
 	path = strings.TrimPrefix(path, ".")
 	switch n.Kind {
 	case yamlnode.SequenceNode:

@@ -8,8 +8,8 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
-// said is what is wrong with a file.
-func said(content string) string {
+// errorsOf is what is wrong with a file.
+func errorsOf(content string) string {
 	var all []string
 	for _, doc := range document.Parse("f.yaml", []byte(content)) {
 		if err := doc.Err(); err != nil {
@@ -19,7 +19,7 @@ func said(content string) string {
 	return strings.ReplaceAll(strings.Join(all, "; "), "f.yaml:", "")
 }
 
-func TestDocumentsAreSplitWithTheirLines(t *testing.T) {
+func TestSplitKeepsLineNumbers(t *testing.T) {
 	t.Parallel()
 	for says, test := range map[string]struct {
 		content string
@@ -53,7 +53,7 @@ func TestDocumentsAreSplitWithTheirLines(t *testing.T) {
 			if object, ok := doc.Value.(map[string]any); !ok || object["a"] == nil {
 				t.Errorf("%s: a document has %v", says, doc.Value)
 			}
-			lines = append(lines, fmt.Sprint(doc.At("a").Line))
+			lines = append(lines, fmt.Sprint(doc.PositionOf("a").Line))
 		}
 		if got := strings.Join(lines, " "); got != test.want {
 			t.Errorf("%s: lines %q, want %q", says, got, test.want)
@@ -61,8 +61,8 @@ func TestDocumentsAreSplitWithTheirLines(t *testing.T) {
 	}
 }
 
-// TestEachFieldIsFound holds the line and column of fields, and of what is around those that are not there.
-func TestEachFieldIsFound(t *testing.T) {
+// TestPositionOf holds the line and column of fields, and of what is around those that are not there.
+func TestPositionOf(t *testing.T) {
 	t.Parallel()
 	const content = `# first
 kind: List
@@ -84,7 +84,7 @@ items:
 	if err := doc.Err(); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]document.Place{
+	for path, want := range map[string]document.Position{
 		"":                                {4, 1},
 		"kind":                            {4, 1},
 		"nothing":                         {4, 1},
@@ -102,13 +102,13 @@ items:
 		"items[3].spec.limits[0].name":    {10, 7},
 		"items[3].spec.quoted.name":       {17, 31},
 	} {
-		if got := doc.At(path); got != want {
+		if got := doc.PositionOf(path); got != want {
 			t.Errorf("%q is at %v, want %v", path, got, want)
 		}
 	}
 }
 
-func TestMistakesHaveTheLineOfTheFile(t *testing.T) {
+func TestErrorsHaveFileLines(t *testing.T) {
 	t.Parallel()
 	for says, test := range map[string]struct{ content, want string }{
 		"a field that is there twice":         {"a: 1\n---\nb:\n- c: 1\n  c: 2\n", "5: b[0].c: is there twice: first in line 4"},
@@ -126,14 +126,14 @@ func TestMistakesHaveTheLineOfTheFile(t *testing.T) {
 		"a document by an end that is no LF":  {"a: 1\u2028---\u2028b: 1\n", "2: another document begins here: separate documents by a line with ---"},
 		"what merges are twice in is allowed": {"a: &a {b: 1}\nc: {<<: *a, b: 2}\n", ""},
 	} {
-		if got := said(test.content); got != test.want {
+		if got := errorsOf(test.content); got != test.want {
 			t.Errorf("%s: said %q, want %q", says, got, test.want)
 		}
 	}
 }
 
-// TestFilesThatAreMadeToCostAreRead gives what costs a careless reader all its time or memory: without bounds it does not end.
-func TestFilesThatAreMadeToCostAreRead(t *testing.T) {
+// TestHostileFilesAreReadWithinBounds gives what costs a careless reader all its time or memory: without bounds it does not end.
+func TestHostileFilesAreReadWithinBounds(t *testing.T) {
 	t.Parallel()
 	var bomb strings.Builder
 	bomb.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x]\n")
@@ -156,8 +156,8 @@ func TestFilesThatAreMadeToCostAreRead(t *testing.T) {
 	} {
 		t.Log(says) // that which is the last does not end
 		for _, doc := range document.Parse("f.yaml", []byte(content)) {
-			doc.At("a29.x.y.z")
-			doc.At("a29[0][0][0][0][0]")
+			doc.PositionOf("a29.x.y.z")
+			doc.PositionOf("a29[0][0][0][0][0]")
 		}
 	}
 }

@@ -20,8 +20,8 @@ const (
 	Stdin     = "standard input"
 )
 
-// Name is that of the file at a path.
-func Name(path string) string {
+// DisplayName is that of the file at a path.
+func DisplayName(path string) string {
 	if path == StdinPath {
 		return Stdin
 	}
@@ -32,7 +32,7 @@ func Name(path string) string {
 func Load(path string, in io.Reader) ([]byte, error) {
 	content, err := load(path, in)
 	if err != nil {
-		return nil, Unreadable(path, err)
+		return nil, ReadError(path, err)
 	}
 	return content, nil
 }
@@ -56,30 +56,30 @@ func load(path string, in io.Reader) ([]byte, error) {
 	return content, err
 }
 
-// Unreadable says that there is nothing to be read at a path, and why.
-func Unreadable(path string, err error) *FieldError {
-	m := &FieldError{File: Name(path), Why: err.Error()}
+// ReadError says that there is nothing to be read at a path, and why.
+func ReadError(path string, err error) *FieldError {
+	m := &FieldError{File: DisplayName(path), Reason: err.Error()}
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		m.Why = "cannot be read: " + at.Err.Error()
+		m.Reason = "cannot be read: " + at.Err.Error()
 	}
 	return m
 }
 
-// One reads a file that has one document, which is an object. Err has the fields that are there twice.
-func One(file string, content []byte) (*Document, error) {
+// ParseOne reads a file that has one document, which is an object. Err has the fields that are there twice.
+func ParseOne(file string, content []byte) (*Document, error) {
 	all := Parse(file, content)
 	switch {
 	case len(all) == 0 || len(all) == 1 && all[0].Value == nil && all[0].Err() == nil:
-		return nil, Unreadable(file, errors.New("is empty: it must have an object in YAML or JSON"))
+		return nil, ReadError(file, errors.New("is empty: it must have an object in YAML or JSON"))
 	case len(all) > 1:
-		return nil, &FieldError{File: file, Place: all[1].Start, Why: "must have one document, and another one begins here"}
+		return nil, &FieldError{File: file, Position: all[1].Start, Reason: "must have one document, and another one begins here"}
 	}
 	d := all[0]
 	if _, ok := d.Value.(map[string]any); ok {
 		return d, nil
 	}
 	if d.Value != nil {
-		d.Wrong("", "must be an object, not %s", Shown(d.Value))
+		d.AddError("", "must be an object, not %s", Format(d.Value))
 	}
 	return nil, d.Err()
 }
@@ -89,8 +89,8 @@ func IsUTF16(content []byte) bool {
 	return bytes.HasPrefix(content, []byte{0xff, 0xfe}) || bytes.HasPrefix(content, []byte{0xfe, 0xff})
 }
 
-// utf8Of is a text in UTF-8, without a mark of the byte order. What is no text stays, and is found later.
-func utf8Of(content []byte) []byte {
+// toUTF8 is a text in UTF-8, without a mark of the byte order. What is no text stays, and is found later.
+func toUTF8(content []byte) []byte {
 	if IsUTF16(content) {
 		if decoded, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder().Bytes(content); err == nil {
 			return decoded

@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
-func TestFilesThatCannotBeReadAreNamed(t *testing.T) {
+func TestUnreadableFilesAreNamed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{"a.yaml": "a: 1", "long.yaml": strings.Repeat("#", document.MaxFile+1)} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
@@ -36,12 +36,12 @@ func TestFilesThatCannotBeReadAreNamed(t *testing.T) {
 	if _, err := document.Load("-", nil); fmtErr(err) != "standard input: cannot be read here" {
 		t.Errorf("no standard input: %v", err)
 	}
-	if got := document.Name(filepath.Join("d", "a.yaml")); got != "d/a.yaml" {
+	if got := document.DisplayName(filepath.Join("d", "a.yaml")); got != "d/a.yaml" {
 		t.Errorf("a name of %s", got)
 	}
 }
 
-func TestAFileOfOneDocumentHasOne(t *testing.T) {
+func TestParseOne(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{
 		"a: 1":                             "",
@@ -56,7 +56,7 @@ func TestAFileOfOneDocumentHasOne(t *testing.T) {
 		"a: 1\nb: {{ .Values.b }}\n":       "f.yaml:2: the name of a field must be text: render a template first, and quote {{",
 		"a: 1\na: 2\n" /* Err tells it */ : "",
 	} {
-		if _, err := document.One("f.yaml", []byte(content)); fmtErr(err) != want {
+		if _, err := document.ParseOne("f.yaml", []byte(content)); fmtErr(err) != want {
 			t.Errorf("%q: error %q, want %q", content, fmtErr(err), want)
 		}
 	}

@@ -13,13 +13,13 @@ const (
 	maxMerges = 1000
 	// maxDepth is how deep it is looked for fields that are there twice. Values of ours are not so deep.
 	maxDepth = 100
-	merge    = "<<"
+	mergeKey = "<<"
 )
 
 func index(i int) string { return fmt.Sprintf("[%d]", i) }
 
-// target is what an alias stands for, or n.
-func target(n *yamlnode.Node) *yamlnode.Node {
+// resolveAlias is what an alias stands for, or n.
+func resolveAlias(n *yamlnode.Node) *yamlnode.Node {
 	if n.Kind == yamlnode.AliasNode && n.Alias != nil {
 		return n.Alias
 	}
@@ -29,16 +29,16 @@ func target(n *yamlnode.Node) *yamlnode.Node {
 // fields are the names and values of an object, those that << takes from others first.
 func fields(n *yamlnode.Node) iter.Seq2[*yamlnode.Node, *yamlnode.Node] {
 	merges := maxMerges
-	return func(yield func(*yamlnode.Node, *yamlnode.Node) bool) { walk(n, &merges, yield) }
+	return func(yield func(*yamlnode.Node, *yamlnode.Node) bool) { walkFields(n, &merges, yield) }
 }
 
-// walk gives the fields of an object to yield. It reports whether to go on. merges is how many may still be taken.
-func walk(n *yamlnode.Node, merges *int, yield func(*yamlnode.Node, *yamlnode.Node) bool) bool {
+// walkFields gives the fields of an object to yield. It reports whether to go on. merges is how many may still be taken.
+func walkFields(n *yamlnode.Node, merges *int, yield func(*yamlnode.Node, *yamlnode.Node) bool) bool {
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value != merge {
+		if n.Content[i].Value != mergeKey {
 			continue
 		}
-		value := target(n.Content[i+1])
+		value := resolveAlias(n.Content[i+1])
 		from := []*yamlnode.Node{value}
 		if value.Kind == yamlnode.SequenceNode {
 			from = value.Content
@@ -47,29 +47,29 @@ func walk(n *yamlnode.Node, merges *int, yield func(*yamlnode.Node, *yamlnode.No
 			if *merges--; *merges < 0 {
 				break
 			}
-			if one = target(one); one.Kind == yamlnode.MappingNode && !walk(one, merges, yield) {
+			if one = resolveAlias(one); one.Kind == yamlnode.MappingNode && !walkFields(one, merges, yield) {
 				return false
 			}
 		}
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value != merge && !yield(n.Content[i], n.Content[i+1]) {
+		if n.Content[i].Value != mergeKey && !yield(n.Content[i], n.Content[i+1]) {
 			return false
 		}
 	}
 	return true
 }
 
-// checker looks for names of fields that are there twice, or are no text. It follows no alias, so that each node is looked at
+// duplicateChecker looks for names of fields that are there twice, or are no text. It follows no alias, so that each node is looked at
 // once.
-type checker struct {
+type duplicateChecker struct {
 	*Document
 
-	twice []*FieldError
-	key   *Place // the first name that is no text
+	duplicates []*FieldError
+	nonTextKey *Position // the first name that is no text
 }
 
-func (c *checker) check(n *yamlnode.Node, path string, depth int) {
+func (c *duplicateChecker) check(n *yamlnode.Node, path string, depth int) {
 	if n == nil || depth > maxDepth {
 		return
 	}
@@ -84,19 +84,19 @@ func (c *checker) check(n *yamlnode.Node, path string, depth int) {
 	}
 }
 
-func (c *checker) object(n *yamlnode.Node, path string, depth int) {
+func (c *duplicateChecker) object(n *yamlnode.Node, path string, depth int) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, place := target(n.Content[i]), c.place(n.Content[i])
+		key, place := resolveAlias(n.Content[i]), c.position(n.Content[i])
 		if key.Kind != yamlnode.ScalarNode || key.Tag == "!!null" {
-			if c.key == nil {
-				c.key = &place
+			if c.nonTextKey == nil {
+				c.nonTextKey = &place
 			}
 			continue
 		}
 		at := strings.TrimPrefix(path+"."+key.Value, ".")
-		if first, ok := seen[key.Value]; ok && key.Value != merge {
-			c.twice = append(c.twice, &FieldError{c.File, place, at, fmt.Sprintf("is there twice: first in line %d", first)})
+		if first, ok := seen[key.Value]; ok && key.Value != mergeKey {
+			c.duplicates = append(c.duplicates, &FieldError{c.File, place, at, fmt.Sprintf("is there twice: first in line %d", first)})
 		} else {
 			seen[key.Value] = place.Line
 		}

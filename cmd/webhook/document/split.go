@@ -19,7 +19,7 @@ func split(content []byte) []chunk {
 	var all []chunk
 	current, number := chunk{line: 1}, 0
 	end := func(next int) {
-		if !blank(current.text) {
+		if !isBlank(current.text) {
 			all = append(all, current)
 			current = chunk{line: next}
 		}
@@ -29,16 +29,16 @@ func split(content []byte) []chunk {
 		line := rest[:lineLength(rest)]
 		rest = rest[len(line):]
 		switch {
-		case isMark(line, "---"):
+		case isSeparator(line, "---"):
 			end(number)
 			// Spaces keep columns right. What is before a first document, such as a directive, stays in front of it.
 			current.text = append(current.text, "   "...)
 			current.text = append(current.text, line[3:]...)
-		case isMark(line, "..."):
+		case isSeparator(line, "..."):
 			if end(number + 1); current.line <= number { // it ends nothing
 				current.text = append(current.text, line[3:]...)
 			}
-		case (bytes.HasPrefix(line, []byte("%YAML ")) || bytes.HasPrefix(line, []byte("%TAG "))) && blank(current.text):
+		case (bytes.HasPrefix(line, []byte("%YAML ")) || bytes.HasPrefix(line, []byte("%TAG "))) && isBlank(current.text):
 			current.text = append(current.text, '#') // the parser would want a --- after it
 			current.text = append(current.text, line...)
 		default:
@@ -61,14 +61,14 @@ func lineLength(text []byte) int {
 	return i + 1
 }
 
-// isMark reports whether a line separates documents.
-func isMark(line []byte, mark string) bool {
+// isSeparator reports whether a line separates documents.
+func isSeparator(line []byte, mark string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(mark))
 	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// blank reports whether there is nothing in a text but comments.
-func blank(text []byte) bool {
+// isBlank reports whether there is nothing in a text but comments.
+func isBlank(text []byte) bool {
 	for len(text) > 0 {
 		line := text[:lineLength(text)]
 		text = text[len(line):]
@@ -79,20 +79,20 @@ func blank(text []byte) bool {
 	return true
 }
 
-// unreadable is the line, from 1, of the first byte that is no character which YAML allows, or 0.
-func unreadable(text []byte) int {
+// invalidLine is the line, from 1, of the first byte that is no character which YAML allows, or 0.
+func invalidLine(text []byte) int {
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRune(text[i:])
 		if r == utf8.RuneError && size == 1 || r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f || r > 0x7f && r < 0xa0 && r != 0x85 {
-			return 1 + lineEnds(text[:i])
+			return 1 + countLines(text[:i])
 		}
 		i += size
 	}
 	return 0
 }
 
-// lineEnds counts the ends of lines in a text.
-func lineEnds(text []byte) (n int) {
+// countLines counts the ends of lines in a text.
+func countLines(text []byte) (n int) {
 	for len(text) > 0 {
 		length := lineLength(text)
 		if bytes.IndexByte([]byte("\r\n"), text[length-1]) >= 0 {

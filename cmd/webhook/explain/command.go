@@ -24,8 +24,8 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 )
 
-// mostEvents bounds the Events that are read about objects of one name.
-const mostEvents = 5000
+// maxEvents bounds the Events that are read about objects of one name.
+const maxEvents = 5000
 
 // options are the flags of explain.
 type options struct {
@@ -69,7 +69,7 @@ Kubernetes; --writer names others.`,
 	f := cmd.Flags()
 	o.Replicas = replicas.AddFlags(f, true)
 	f.StringArrayVar(&o.Writers, "writer", nil, "user whose Events to look at; may be given several times; none for the users that Kubernetes' own sources write as")
-	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format of the report: table, wide for all Events rather than 30 of a source, json, yaml, or name for the names of Events")
+	output.AddChoiceFlag(cmd, &o.Output, "output", "o", output.Formats(), "format of the report: table, wide for all Events rather than 30 of a source, json, yaml, or name for the names of Events")
 	return cmd
 }
 
@@ -77,7 +77,7 @@ Kubernetes; --writer names others.`,
 func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
 	kind, name, ok := strings.Cut(arg, "/")
 	if !ok || kind == "" || name == "" || strings.Contains(name, "/") || strings.ContainsAny(arg, " \t\n") {
-		return fmt.Errorf("explain %q: must be KIND/NAME, as in pod/web-0", text.Visible(arg))
+		return fmt.Errorf("explain %q: must be KIND/NAME, as in pod/web-0", text.Sanitize(arg))
 	}
 	_, namespace, err := o.Replicas.Cluster.Config()
 	if err != nil {
@@ -125,7 +125,7 @@ func (o *options) explain(ctx context.Context, namespace, kind, name string) (*r
 	if err != nil {
 		return nil, err
 	}
-	policies, err := policyfile.OfCluster(ctx, config, namespace)
+	policies, err := policyfile.ReadCluster(ctx, config, namespace)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
@@ -141,7 +141,7 @@ func (o *options) explain(ctx context.Context, namespace, kind, name string) (*r
 		return nil, err
 	}
 	for _, err := range policies.Invalid {
-		x.note("%v", err)
+		x.addNote("%v", err)
 	}
 	return &x.report, nil
 }
@@ -150,7 +150,7 @@ func (o *options) explain(ctx context.Context, namespace, kind, name string) (*r
 // as for kubectl: in any case, in the singular or plural and perhaps with a group.
 func eventsAbout(ctx context.Context, client kubernetes.Interface, namespace, kind, name string) ([]corev1.Event, error) {
 	all, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String(), Limit: mostEvents,
+		FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String(), Limit: maxEvents,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: list Events of namespace %s: %w", namespace, err)

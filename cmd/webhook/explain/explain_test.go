@@ -20,8 +20,8 @@ import (
 // noticeNames are the names of notices, which are never the same twice.
 var noticeNames = regexp.MustCompile("eventquota-[0-9a-f]{32}")
 
-func TestExplainSaysWhatIsMergedPendingAndDropped(t *testing.T) {
-	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
+func TestExplainReportsMergedPendingAndDropped(t *testing.T) {
+	r := newExplainRig(t, stormPolicies, "memory", newMemory(t)).storm()
 	for args, output := range map[string]string{ // once changes nothing that the next one says
 		"--help":                           "help.txt",
 		"pod/web-0":                        "storm.txt",
@@ -36,14 +36,14 @@ func TestExplainSaysWhatIsMergedPendingAndDropped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cli.Golden(t, filepath.Join("testdata", output), noticeNames.ReplaceAllString(said, "eventquota-NAME"))
+			cli.CompareGolden(t, filepath.Join("testdata", output), noticeNames.ReplaceAllString(said, "eventquota-NAME"))
 		})
 	}
 }
 
-// TestOthersGetWhatTheCommandPrints holds what the screen of top and the page of ui show.
-func TestOthersGetWhatTheCommandPrints(t *testing.T) {
-	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
+// TestObjectAndReportMatchCommand holds what the screen of top and the page of ui show.
+func TestObjectAndReportMatchCommand(t *testing.T) {
+	r := newExplainRig(t, stormPolicies, "memory", newMemory(t)).storm()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o := replicas.AddFlags(flags, true)
 	if err := flags.Parse([]string{"--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL}); err != nil {
@@ -55,7 +55,7 @@ func TestOthersGetWhatTheCommandPrints(t *testing.T) {
 		if err := write(t.Context(), &out, o, "storm", "Pod", "web-0"); err != nil {
 			t.Error(err)
 		}
-		cli.Golden(t, filepath.Join("testdata", output), noticeNames.ReplaceAllString(out.String(), "eventquota-NAME"))
+		cli.CompareGolden(t, filepath.Join("testdata", output), noticeNames.ReplaceAllString(out.String(), "eventquota-NAME"))
 		out.Reset()
 		if err := write(t.Context(), &out, o, "storm", "Pod", "nobody"); err == nil || out.Len() > 0 {
 			t.Errorf("of an object without Events it says %q, %v", out.String(), err)
@@ -63,8 +63,8 @@ func TestOthersGetWhatTheCommandPrints(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWhichPoliciesItLeavesOut(t *testing.T) {
-	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm()
+func TestExplainListsExcludedPolicies(t *testing.T) {
+	r := newExplainRig(t, stormPolicies, "memory", newMemory(t)).storm()
 	for says, test := range map[string]struct{ policies, note, governs string }{
 		"one that is not valid": {
 			stormPolicies + `---
@@ -86,9 +86,9 @@ spec: {match: {conditions: [{name: number, expression: 1 + 1}]}}
 	}
 }
 
-func TestNoFormatHasEscapeCodesOfOthers(t *testing.T) {
-	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t))
-	r.wrote("evil\x1b[2J\u009b2J", "Normal", "Evil\x1b]0;owned\a\tcell\n\u202e\x7f", "message")
+func TestFormatsEscapeTerminalCodes(t *testing.T) {
+	r := newExplainRig(t, stormPolicies, "memory", newMemory(t))
+	r.write("evil\x1b[2J\u009b2J", "Normal", "Evil\x1b]0;owned\a\tcell\n\u202e\x7f", "message")
 	for format, want := range map[string]string{
 		"table": "Evil\ufffd]0;owned\ufffd cell", "wide": "Evil\ufffd]0;owned\ufffd cell", "name": "event/",
 		"json": `Evil\u001b]0;owned\u0007\tcell`, "yaml": `Evil\e]0;owned\a\tcell`,
@@ -102,7 +102,7 @@ func TestNoFormatHasEscapeCodesOfOthers(t *testing.T) {
 }
 
 // A namespace that is beyond a bound of the store has a row for the overflow bucket that decides, and no other has.
-func TestExplainShowsOverflowBucketsThatDecide(t *testing.T) {
+func TestExplainShowsActiveOverflowBuckets(t *testing.T) {
 	for says, test := range map[string]struct {
 		bounds store.Bounds
 		want   bool

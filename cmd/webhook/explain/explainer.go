@@ -19,7 +19,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 // explainer makes a report. Policies and the stored Events are the API server's; what is merged, pending and
@@ -33,15 +33,15 @@ type explainer struct {
 
 // explain reports on Events about one object, of which there is at least one.
 func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
-	if len(events) >= mostEvents {
-		x.note("there may be more Events than the %d that were read", len(events))
+	if len(events) >= maxEvents {
+		x.addNote("there may be more Events than the %d that were read", len(events))
 	}
 	var candidates [][]*source // each source, for each user that may have written its Events
 	var keys []store.Key
 	for _, s := range sourcesOf(events) {
 		writers := s.byWriter(x.writers)
 		for _, one := range writers {
-			if err := x.limit(ctx, one); err != nil {
+			if err := x.addPolicies(ctx, one); err != nil {
 				return fmt.Errorf("explain: %w", err)
 			}
 			keys = append(append(keys, one.group), one.notices...)
@@ -51,14 +51,14 @@ func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 		}
 		candidates = append(candidates, writers)
 	}
-	known, err := x.ask(ctx, keys)
+	known, err := x.peek(ctx, keys)
 	if err != nil {
 		return err
 	}
 	notices := sets.New[store.Key]()
 	for _, writers := range candidates {
-		for _, s := range x.choose(writers, &known) {
-			s.add(&known)
+		for _, s := range x.chooseWriters(writers, &known) {
+			s.addState(&known)
 			notices.Insert(s.group)
 			notices.Insert(s.notices...)
 			x.report.Sources = append(x.report.Sources, s)
@@ -73,25 +73,25 @@ func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
 	if x.report.Store.Name == "memory" {
-		x.note("the replica keeps its state in memory: what other replicas have merged and dropped is not in it")
+		x.addNote("the replica keeps its state in memory: what other replicas have merged and dropped is not in it")
 	}
 	return nil
 }
 
-// limit finds out which policies govern Events of s, which buckets these must get a token from, and where the
+// addPolicies finds out which policies govern Events of s, which buckets these must get a token from, and where the
 // quotas among these report what they drop.
-func (x *explainer) limit(ctx context.Context, s *source) error {
+func (x *explainer) addPolicies(ctx context.Context, s *source) error {
 	for i, e := range s.stored {
 		if slices.ContainsFunc(s.stored[:i], func(o *corev1.Event) bool { return o.Type == e.Type && o.Reason == e.Reason }) {
 			continue
 		}
-		r := s.create(e)
-		governing := x.policies.For(ctx, r.Namespace, r.Object, &r.Request)
+		r := s.createRequest(e)
+		governing := x.policies.Resolve(ctx, r.Namespace, r.Object, &r.Request)
 		for _, err := range governing.Errors {
-			x.note("%v", err)
+			x.addNote("%v", err)
 		}
-		var decides admission.Asked
-		gate := admission.Gate{Policies: policy.InForce(x.policies), Store: &decides, Now: time.Now}
+		var decides admission.CapturingStore
+		gate := admission.Gate{Policies: policy.NewCurrent(x.policies), Store: &decides, Now: time.Now}
 		if _, err := gate.Mutate(ctx, r); err != nil {
 			return err
 		}
@@ -101,8 +101,8 @@ func (x *explainer) limit(ctx context.Context, s *source) error {
 	return nil
 }
 
-// create is the CREATE of a stored Event, as its writer sent it.
-func (s *source) create(stored *corev1.Event) *admission.Request {
+// createRequest is the CREATE of a stored Event, as its writer sent it.
+func (s *source) createRequest(stored *corev1.Event) *admission.Request {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
 	e := *stored
@@ -110,7 +110,7 @@ func (s *source) create(stored *corev1.Event) *admission.Request {
 		Kind: kind, Resource: resource, RequestKind: kind, RequestResource: resource,
 		Name: e.Name, Namespace: e.Namespace, Operation: admissionv1.Create, UserInfo: s.user,
 	}}
-	e.Message, e.Series = admission.Plain(stored), nil
+	e.Message, e.Series = admission.TrimAggregatePrefix(stored), nil
 	if e.EventTime.IsZero() {
 		e.Count = 1
 	} else { // written through events.k8s.io
@@ -119,33 +119,33 @@ func (s *source) create(stored *corev1.Event) *admission.Request {
 	return r
 }
 
-// ask asks the replica what its store has under some keys.
-func (x *explainer) ask(ctx context.Context, keys []store.Key) (rules.State, error) {
-	known := rules.State{Groups: map[store.Key]*rules.Group{}, Levels: map[store.Key]rules.Level{}}
-	for chunk := range slices.Chunk(sets.New(keys...).UnsortedList(), mostKeys) {
+// peek asks the replica what its store has under some keys.
+func (x *explainer) peek(ctx context.Context, keys []store.Key) (engine.Snapshot, error) {
+	known := engine.Snapshot{Groups: map[store.Key]*engine.Group{}, Buckets: map[store.Key]engine.BucketState{}}
+	for chunk := range slices.Chunk(sets.New(keys...).UnsortedList(), maxKeys) {
 		query := url.Values{}
 		for _, key := range chunk {
 			query.Add("key", key.String())
 		}
-		var a answer
+		var a peekResponse
 		if err := x.replica.Get(ctx, "/explain", query, &a); err != nil {
 			return known, err
 		}
 		for key, encoded := range a.Groups {
-			g, err := rules.Unmarshal(encoded)
+			g, err := engine.Unmarshal(encoded)
 			if err != nil {
 				return known, fmt.Errorf("explain: the answer of the replica is malformed: %w", err)
 			}
 			known.Groups[key] = g
 		}
-		maps.Copy(known.Levels, a.Levels)
+		maps.Copy(known.Buckets, a.Buckets)
 		known.At, x.report.Store.Name, x.report.Store.At = a.At, a.Store, a.At
 	}
 	return known, nil
 }
 
-// choose is a source for each user of whose Events the store knows, or else for the first one.
-func (x *explainer) choose(writers []*source, known *rules.State) (chosen []*source) {
+// chooseWriters is a source for each user of whose Events the store knows, or else for the first one.
+func (x *explainer) chooseWriters(writers []*source, known *engine.Snapshot) (chosen []*source) {
 	var users []string
 	for _, s := range writers {
 		users = append(users, s.Writer)
@@ -156,13 +156,13 @@ func (x *explainer) choose(writers []*source, known *rules.State) (chosen []*sou
 	if len(chosen) > 0 {
 		return chosen
 	}
-	x.note("store %s knows no Events of %s that %s wrote: none came within the windows of the policy, another user wrote them (see --writer), "+
+	x.addNote("store %s knows no Events of %s that %s wrote: none came within the windows of the policy, another user wrote them (see --writer), "+
 		"the store has lost its state since, or it belongs to another cluster or --redis-prefix", x.report.Store.Name, writers[0].name(), strings.Join(users, " or "))
 	return writers[:1]
 }
 
-// note adds a note, once.
-func (x *explainer) note(format string, args ...any) {
+// addNote adds a note, once.
+func (x *explainer) addNote(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(x.report.Notes, text) {
 		x.report.Notes = append(x.report.Notes, text)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// mostRows bounds the stored Events that a table shows of one source.
-const mostRows = 30
+// maxRows bounds the stored Events that a table shows of one source.
+const maxRows = 30
 
 // write writes the report in a format.
 func (r *report) write(w io.Writer, format string) error {
@@ -36,7 +36,7 @@ func (r *report) write(w io.Writer, format string) error {
 		p.source(s)
 		shown := len(s.Events)
 		if format != output.Wide {
-			shown = min(shown, mostRows)
+			shown = min(shown, maxRows)
 		}
 		p.events(s.Events[:shown])
 		if more := len(s.Events) - shown; more > 0 {
@@ -81,15 +81,15 @@ func (p *printer) events(all []event) {
 	p.Add("  EVENT", "TYPE", "REASON", "COUNT", "MERGED", "PENDING", "WRITTEN IN")
 	for _, e := range all {
 		var merged, pending any = "-", "-"
-		if e.Known {
+		if e.InStore {
 			merged, pending = e.Merged, e.Pending
 		}
-		p.Add("  "+cmp.Or(e.Name, "(not found)"), cmp.Or(e.Type, "-"), e.Reason, e.Count, merged, pending, p.until(e.Due))
+		p.Add("  "+cmp.Or(e.Name, "(not found)"), cmp.Or(e.Type, "-"), e.Reason, e.Count, merged, pending, p.untilText(e.Due))
 	}
 }
 
-// until is how long it takes to a moment, - for none.
-func (p *printer) until(at time.Time) string {
+// untilText is how long it takes to a moment, - for none.
+func (p *printer) untilText(at time.Time) string {
 	switch {
 	case at.IsZero():
 		return "-"
@@ -110,20 +110,20 @@ func (p *printer) dropped(all []notice) {
 	for _, n := range all {
 		cells := []any{
 			n.Count, cmp.Or(n.Bucket, "-"), cmp.Or(n.Policy, "a replica"), n.About, n.Since.Format(time.RFC3339),
-			n.Pending, p.until(n.Due), listed(n.Reasons), listed(n.Sources),
+			n.Pending, p.untilText(n.Due), joinCounts(n.Reasons), joinCounts(n.Sources),
 		}
 		if workloads {
-			cells = append(cells, cmp.Or(listed(n.Workloads), "-"))
+			cells = append(cells, cmp.Or(joinCounts(n.Workloads), "-"))
 		}
 		p.Add(cells...)
 	}
 }
 
-// listed is counts in a line.
-func listed(counts []store.Tally) string {
+// joinCounts is counts in a line.
+func joinCounts(counts []store.Tally) string {
 	parts := make([]string, len(counts))
 	for i, c := range counts {
-		parts[i] = fmt.Sprintf("%d %s", c.Count, cmp.Or(c.What, "others"))
+		parts[i] = fmt.Sprintf("%d %s", c.Count, cmp.Or(c.Name, "others"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -139,6 +139,6 @@ func (p *printer) buckets(all []bucket) {
 		if b.Reserve > 0 {
 			tokens += fmt.Sprintf(", %d for Warnings", b.Reserve)
 		}
-		p.Add("  "+b.Bucket, b.Policy, cmp.Or(b.For, "-"), tokens, p.until(b.Next))
+		p.Add("  "+b.Bucket, b.Policy, cmp.Or(b.For, "-"), tokens, p.untilText(b.Next))
 	}
 }

@@ -13,9 +13,9 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// TestExplainLooksIntoRedis compares what is said of a storm that Redis decided with
+// TestExplainReadsRedis compares what is said of a storm that Redis decided with
 // what is said of one that a memory decided, but for what depends on the clock.
-func TestExplainLooksIntoRedis(t *testing.T) {
+func TestExplainReadsRedis(t *testing.T) {
 	t.Parallel()
 	client := redistest.Client(t, redisclient.Options{Addresses: []string{redistest.Start(t, redistest.Options{}).Addr()}})
 	shared := redis.New(client, redis.Options{Prefix: "test:"})
@@ -28,7 +28,7 @@ func TestExplainLooksIntoRedis(t *testing.T) {
 		}
 		return said
 	}
-	want := said(newExplainRig(t, stormPolicies, "memory", memoryOf(t)).storm())
+	want := said(newExplainRig(t, stormPolicies, "memory", newMemory(t)).storm())
 	byRedis := newExplainRig(t, stormPolicies, "redis", shared).storm()
 	reporting, end := context.WithCancel(t.Context())
 	ended := make(chan struct{})

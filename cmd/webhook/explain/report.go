@@ -12,7 +12,7 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
-	"github.com/eventquota/eventquota/store/rules"
+	"github.com/eventquota/eventquota/store/engine"
 )
 
 // report is what explain says of an object. Its JSON is what -o json prints.
@@ -38,11 +38,11 @@ type source struct {
 	Host      string `json:"host,omitempty"`
 	UID       string `json:"uid,omitempty"` // of the object
 	Writer    string `json:"writer"`
-	// Known says whether the store knows anything of it.
-	Known    bool      `json:"known"`
-	Policies []governs `json:"policies"`
-	Events   []event   `json:"events,omitempty"`
-	Buckets  []bucket  `json:"buckets,omitempty"`
+	// InStore says whether the store knows anything of it.
+	InStore  bool              `json:"known"`
+	Policies []governingPolicy `json:"policies"`
+	Events   []event           `json:"events,omitempty"`
+	Buckets  []bucket          `json:"buckets,omitempty"`
 
 	stored  []*corev1.Event
 	user    policy.UserInfo
@@ -50,8 +50,8 @@ type source struct {
 	notices []store.Key // of its quotas
 }
 
-// governs is a policy that governs Events of some reasons.
-type governs struct {
+// governingPolicy is a policy that governs Events of some reasons.
+type governingPolicy struct {
 	Name    string   `json:"name"`
 	Why     string   `json:"why"`
 	Reasons []string `json:"reasons"`
@@ -68,8 +68,8 @@ type event struct {
 	Merged  int64 `json:"merged"`
 	Pending int64 `json:"pending"`
 	// Due is when what is pending is to be written; zero when nothing is.
-	Due   time.Time `json:"due,omitzero"`
-	Known bool      `json:"known"`
+	Due     time.Time `json:"due,omitzero"`
+	InStore bool      `json:"known"`
 }
 
 // bucket is a token bucket that Events of a source must get a token from.
@@ -109,17 +109,17 @@ type notice struct {
 func (s *source) name() string { return cmp.Or(s.Component, "a source without a name") }
 
 func (s *source) addPolicy(p *policy.Policy, reason string) {
-	i := slices.IndexFunc(s.Policies, func(g governs) bool { return g.Name == p.Name })
+	i := slices.IndexFunc(s.Policies, func(g governingPolicy) bool { return g.Name == p.Name })
 	if i < 0 {
-		i, s.Policies = len(s.Policies), append(s.Policies, governs{Name: p.Name, Why: why(p)})
+		i, s.Policies = len(s.Policies), append(s.Policies, governingPolicy{Name: p.Name, Why: precedenceReason(p)})
 	}
 	if !slices.Contains(s.Policies[i].Reasons, reason) {
 		s.Policies[i].Reasons = append(s.Policies[i].Reasons, reason)
 	}
 }
 
-// why says why a policy governs an Event that it matches: it was asked before all others that match.
-func why(p *policy.Policy) string {
+// precedenceReason says why a policy governs an Event that it matches: it was asked before all others that match.
+func precedenceReason(p *policy.Policy) string {
 	if p.Identity.Kind == "" {
 		return "no policy matches: the built-in default"
 	}
@@ -138,20 +138,20 @@ func why(p *policy.Policy) string {
 }
 
 // addBuckets adds the buckets that an Event must get a token from. That of a policy which drops all is none.
-func (s *source) addBuckets(governing *policy.Governing, l *store.Limits, e *corev1.Event) {
-	if !l.Spam.Key.IsZero() {
-		s.addBucket(&l.Spam, s.wordsFor(governing.Policy.SpamFilter.Per, e))
-		s.addOverflow(&l.Spam, e.Namespace)
+func (s *source) addBuckets(governing *policy.Resolution, l *store.Limits, e *corev1.Event) {
+	if !l.SpamFilter.Key.IsZero() {
+		s.addBucket(&l.SpamFilter, s.describeKey(governing.Policy.SpamFilter.Per, e))
+		s.addOverflow(&l.SpamFilter, e.Namespace)
 	}
 	for i := range l.Quotas {
 		b := &l.Quotas[i]
-		s.notices = append(s.notices, rules.NoticeKey(b))
-		if b.Of != "" {
+		s.notices = append(s.notices, engine.NoticeKey(b))
+		if b.LimitID != "" {
 			s.addOverflow(b, e.Namespace)
 		}
 		for q, limit := range governing.Limits() {
 			if q.Name == b.Policy && limit.Name == b.Name {
-				s.addBucket(b, s.wordsFor(limit.Per, e))
+				s.addBucket(b, s.describeKey(limit.Per, e))
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func (s *source) addBuckets(governing *policy.Governing, l *store.Limits, e *cor
 // addOverflow adds the overflow bucket of the limit that a bucket is of. It is shown where tokens of it are used.
 func (s *source) addOverflow(b *store.Bucket, namespace string) {
 	o := b.Overflow(namespace)
-	s.notices = append(s.notices, rules.NoticeKey(&o))
+	s.notices = append(s.notices, engine.NoticeKey(&o))
 	s.addBucket(&o, "all beyond the bound")
 }
 
@@ -172,8 +172,8 @@ func (s *source) addBucket(b *store.Bucket, about string) {
 	s.Buckets[i].Reserve = max(s.Buckets[i].Reserve, b.Reserve)
 }
 
-// wordsFor says what a bucket with such a key is for, beside the source and object.
-func (s *source) wordsFor(key []policy.KeyPart, e *corev1.Event) string {
+// describeKey says what a bucket with such a key is for, beside the source and object.
+func (s *source) describeKey(key []policy.KeyPart, e *corev1.Event) string {
 	about := map[policy.KeyPart]string{
 		policy.KeyType: e.Type, policy.KeyReason: e.Reason, policy.KeyNamespace: e.Namespace, policy.KeyUser: "user " + s.Writer,
 		policy.KeyController: s.Component, policy.KeyKind: e.InvolvedObject.Kind,
@@ -187,19 +187,19 @@ func (s *source) wordsFor(key []policy.KeyPart, e *corev1.Event) string {
 	return strings.Join(words, " ")
 }
 
-// add adds to s what a store knows of it: its Events, those with the most occurrences first, and how many tokens are left.
-func (s *source) add(known *rules.State) {
+// addState adds to s what a store knows of it: its Events, those with the most occurrences first, and how many tokens are left.
+func (s *source) addState(known *engine.Snapshot) {
 	g := known.Groups[s.group]
-	if s.Known = g != nil; !s.Known {
-		g = &rules.Group{}
+	if s.InStore = g != nil; !s.InStore {
+		g = &engine.Group{}
 	}
 	stored := map[string]*corev1.Event{}
 	for _, e := range s.stored {
 		stored[e.Name] = e
 	}
-	for i := range g.Records {
-		r := &g.Records[i]
-		e := event{Name: r.Name, Reason: r.Reason, Count: r.Total, Merged: r.Total - r.Own, Known: true}
+	for i := range g.Events {
+		r := &g.Events[i]
+		e := event{Name: r.Name, Reason: r.Reason, Count: r.Total, Merged: r.Total - r.Own, InStore: true}
 		if r.Due != 0 {
 			e.Pending, e.Due = r.Total-r.Written, registerTime(r.Due)
 		}
@@ -217,8 +217,8 @@ func (s *source) add(known *rules.State) {
 	})
 	for i := range s.Buckets {
 		b := &s.Buckets[i]
-		level := cmp.Or(known.Levels[b.key], g.Spam(b.key))
-		b.Tokens, b.Next = level.Tokens(b.limit, known.At), level.Next(b.limit, known.At)
+		level := cmp.Or(known.Buckets[b.key], g.SpamState(b.key))
+		b.Tokens, b.Next = level.Tokens(b.limit, known.At), level.NextToken(b.limit, known.At)
 	}
 	s.Buckets = slices.DeleteFunc(s.Buckets, func(b bucket) bool {
 		return strings.HasSuffix(b.Bucket, store.OverflowSuffix) && b.Next.IsZero() // it is full: nothing is beyond the bound
@@ -226,15 +226,15 @@ func (s *source) add(known *rules.State) {
 }
 
 // noticesOf are the notices of a group or quota.
-func noticesOf(g *rules.Group) (all []notice) {
+func noticesOf(g *engine.Group) (all []notice) {
 	for i := range g.Notices {
 		n := &g.Notices[i]
 		one := notice{
-			Name: n.Name, Bucket: n.Bucket, Policy: n.Policy, About: n.About.String(), Since: registerTime(n.First),
-			Count: n.Total, Reasons: rules.Tallied(n.Reasons), Sources: rules.Tallied(n.Sources),
+			Name: n.Name, Bucket: n.Bucket, Policy: n.Policy, About: n.InvolvedObject.String(), Since: registerTime(n.First),
+			Count: n.Total, Reasons: engine.Tallies(n.Reasons), Sources: engine.Tallies(n.Sources),
 		}
-		if len(n.Belonging) > 0 {
-			one.Workloads = rules.Tallied(n.Workloads)
+		if len(n.DistinctWorkloads) > 0 {
+			one.Workloads = engine.Tallies(n.Workloads)
 		}
 		if n.Due != 0 {
 			one.Pending, one.Due = n.Total-n.Written, registerTime(n.Due)

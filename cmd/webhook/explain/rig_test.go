@@ -42,13 +42,13 @@ type explainRig struct {
 	endpoint *httptest.Server
 }
 
-// deciding is a store that decides and can be looked into.
-type deciding interface {
+// peekStore is a store that decides and can be looked into.
+type peekStore interface {
 	store.Store
 	Peeker
 }
 
-func newExplainRig(t *testing.T, policies, name string, decides deciding) *explainRig {
+func newExplainRig(t *testing.T, policies, name string, decides peekStore) *explainRig {
 	t.Helper()
 	r := &explainRig{t: t, now: time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC), policies: policies}
 	files, err := policyfile.New()
@@ -61,7 +61,7 @@ func newExplainRig(t *testing.T, policies, name string, decides deciding) *expla
 		}
 	}
 	clock := func() time.Time { return r.now }
-	r.gate = &admission.Gate{Policies: policy.InForce(files.Set()), Store: decides, Now: clock, MaxWriteInterval: time.Minute}
+	r.gate = &admission.Gate{Policies: policy.NewCurrent(files.Set()), Store: decides, Now: clock, MaxWriteInterval: time.Minute}
 	r.server = httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(r.server.Close)
 	peek := Store{Name: name, Peeker: decides}
@@ -125,9 +125,9 @@ func (r *explainRig) serve(w http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(w).Encode(said)
 }
 
-// wrote is an Event that a source writes about pod web-0, a second after the last.
+// write is an Event that a source writes about pod web-0, a second after the last.
 // It is stored unless it is refused.
-func (r *explainRig) wrote(component, eventType, reason, message string) string {
+func (r *explainRig) write(component, eventType, reason, message string) string {
 	r.t.Helper()
 	r.now = r.now.Add(time.Second)
 	at := metav1.NewTime(r.now)
@@ -145,7 +145,7 @@ func (r *explainRig) wrote(component, eventType, reason, message string) string 
 	if r.user != "" {
 		by.user = policy.UserInfo{Username: r.user}
 	}
-	request := by.create(&e)
+	request := by.createRequest(&e)
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute) // on a machine that is busy
 	defer cancel()
 	a, err := r.gate.Mutate(ctx, request)
@@ -166,22 +166,22 @@ func (r *explainRig) wrote(component, eventType, reason, message string) string 
 func (r *explainRig) storm() *explainRig {
 	r.t.Helper()
 	for range 4 {
-		r.wrote("kubelet", "Warning", "BackOff", "back-off restarting")
+		r.write("kubelet", "Warning", "BackOff", "back-off restarting")
 	}
 	for i := range 6 {
-		r.wrote("noisy-operator", "Normal", "Reconciled", fmt.Sprint("reconciled ", i))
+		r.write("noisy-operator", "Normal", "Reconciled", fmt.Sprint("reconciled ", i))
 	}
 	for i := range 3 {
-		r.wrote("noisy-operator", "Normal", fmt.Sprint("Reason", i), "one of a kind")
+		r.write("noisy-operator", "Normal", fmt.Sprint("Reason", i), "one of a kind")
 	}
 	for range 5 {
-		r.wrote("silenced", "Normal", "Noise", "noise")
+		r.write("silenced", "Normal", "Noise", "noise")
 	}
 	for i := range 5 {
-		r.wrote("flooder", "Normal", fmt.Sprint("Flood", i), "wave")
+		r.write("flooder", "Normal", fmt.Sprint("Flood", i), "wave")
 	}
 	for range 3 {
-		r.wrote("flooder", "Normal", "Flood0", "another wave")
+		r.write("flooder", "Normal", "Flood0", "another wave")
 	}
 	notice := r.events[0]
 	notice.Name, notice.Source, notice.Reason = "eventquota-flooder", corev1.EventSource{Component: "eventquota"}, settler.ReasonDropped
@@ -256,11 +256,11 @@ func (r *explainRig) report(args ...string) *report {
 // explain runs eventquota explain.
 func explain(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	out, errs, err := cli.Run(t, cli.Under(Command()), nil, append([]string{"explain"}, args...)...)
+	out, errs, err := cli.Run(t, cli.WithRoot(Command()), nil, append([]string{"explain"}, args...)...)
 	return out + errs, err
 }
 
-func memoryOf(t *testing.T) *memory.Store {
+func newMemory(t *testing.T) *memory.Store {
 	t.Helper()
 	return memory.New(memory.Options{Bytes: memory.DefaultBytes})
 }

@@ -21,7 +21,7 @@ func sourcesOf(events []corev1.Event) []*source {
 	known := map[store.Key]*source{}
 	for i := range events {
 		e := &events[i]
-		key := admission.Group(e, "")
+		key := admission.GroupKey(e, "")
 		s := known[key]
 		if s == nil {
 			s = &source{UID: string(e.InvolvedObject.UID)}
@@ -51,7 +51,7 @@ func (s *source) byWriter(names []string) (all []*source) {
 	}
 	for _, name := range names {
 		one := *s
-		one.Writer, one.group = name, admission.Group(s.stored[0], name)
+		one.Writer, one.group = name, admission.GroupKey(s.stored[0], name)
 		one.user = policy.UserInfo{Username: name, Groups: groupsOf(name)}
 		all = append(all, &one)
 	}

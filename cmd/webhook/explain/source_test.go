@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestWhoMayHaveWrittenAnEvent(t *testing.T) {
+func TestPossibleWriters(t *testing.T) {
 	t.Parallel()
 	for says, test := range map[string]struct {
 		source corev1.EventSource
@@ -52,21 +52,21 @@ func TestWhoMayHaveWrittenAnEvent(t *testing.T) {
 	}
 }
 
-// TestExplainFindsWhatAnotherUserWrote holds that the Events of a user that nobody would
+// TestExplainFindsEventsOfNamedWriter holds that the Events of a user that nobody would
 // look for are found once it is named, and that explain says so before.
-func TestExplainFindsWhatAnotherUserWrote(t *testing.T) {
-	r := newExplainRig(t, stormPolicies, "memory", memoryOf(t))
+func TestExplainFindsEventsOfNamedWriter(t *testing.T) {
+	r := newExplainRig(t, stormPolicies, "memory", newMemory(t))
 	r.user = "system:serviceaccount:ops:agent"
 	for range 3 {
-		r.wrote("agent", "Normal", "Synced", "synced")
+		r.write("agent", "Normal", "Synced", "synced")
 	}
 	e := r.report()
 	const looked = "knows no Events of agent that system:kube-controller-manager or system:serviceaccount:kube-system:agent wrote"
-	if len(e.Sources) != 1 || e.Sources[0].Known || !strings.Contains(e.Notes[0], looked) {
+	if len(e.Sources) != 1 || e.Sources[0].InStore || !strings.Contains(e.Notes[0], looked) {
 		t.Errorf("%+v, notes %q, want one that is not known, and a note that says for whom was looked", e.Sources[0], e.Notes)
 	}
 	e = r.report("--writer", "jane", "--writer", r.user)
-	if s := e.Sources[0]; !s.Known || s.Writer != r.user || len(s.Events) != 1 || s.Events[0].Merged != 2 {
+	if s := e.Sources[0]; !s.InStore || s.Writer != r.user || len(s.Events) != 1 || s.Events[0].Merged != 2 {
 		t.Errorf("%+v, want what %s wrote, 2 of it merged", s, r.user)
 	}
 	if strings.Contains(strings.Join(e.Notes, " "), "--writer") {

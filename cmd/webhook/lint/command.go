@@ -14,8 +14,8 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 )
 
-// github is the format of annotations of GitHub.
-const github = "github"
+// formatGitHub is the format of annotations of GitHub.
+const formatGitHub = "github"
 
 // options are the flags.
 type options struct {
@@ -66,9 +66,9 @@ anything is not valid, and with --strict if there is a warning.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.Strict, "strict", o.Strict, "fail if there is a warning")
 	f.BoolVarP(&o.Recursive, "recursive", "R", o.Recursive, "read directories within directories too")
-	f.BoolVar(&o.Any, "ignore-others", o.Any, "pass over a file that has no policy or quota in it, as in directories")
+	f.BoolVar(&o.AllowUnrelated, "ignore-others", o.AllowUnrelated, "pass over a file that has no policy or quota in it, as in directories")
 	f.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "namespace of EventPolicies and EventQuotas that name none, as of kubectl apply")
-	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, github},
+	output.AddChoiceFlag(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, formatGitHub},
 		"format: table, json, or github for annotations of a workflow of GitHub")
 	return cmd
 }
@@ -78,12 +78,12 @@ func (o *options) run(to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := reportOf(rules)
+	r := newReport(rules)
 	out := bufio.NewWriter(to) // which keeps its first error for Flush
 	switch o.Output {
 	case output.JSON:
 		_, err = output.Write(out, output.JSON, r)
-	case github:
+	case formatGitHub:
 		r.writeAnnotations(out)
 	default:
 		r.writeText(out)

@@ -11,16 +11,16 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// TestTheHookOfPreCommitStartsThisCommand holds the definition to the name that go install gives the program, and to the
+// TestPreCommitHookRunsLint holds the definition to the name that go install gives the program, and to the
 // flags of lint. pre-commit itself is not run here.
-func TestTheHookOfPreCommitStartsThisCommand(t *testing.T) {
+func TestPreCommitHookRunsLint(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
 	var hooks []struct {
 		ID, Language, Entry, Files string
 		Types                      []string
 	}
-	if err := yaml.Unmarshal([]byte(cli.Read(t, filepath.Join(root, ".pre-commit-hooks.yaml"))), &hooks); err != nil {
+	if err := yaml.Unmarshal([]byte(cli.ReadFile(t, filepath.Join(root, ".pre-commit-hooks.yaml"))), &hooks); err != nil {
 		t.Fatal(err)
 	}
 	if len(hooks) != 1 || hooks[0].ID != "eventquota-lint" || hooks[0].Language != "golang" || strings.Join(hooks[0].Types, "") != "yaml" {
@@ -28,7 +28,7 @@ func TestTheHookOfPreCommitStartsThisCommand(t *testing.T) {
 	}
 	entry := strings.Fields(hooks[0].Entry)
 	program := filepath.Join(root, "cmd", entry[0], "main.go")
-	if source := cli.Read(t, program); !strings.Contains(source, "\npackage main\n") {
+	if source := cli.ReadFile(t, program); !strings.Contains(source, "\npackage main\n") {
 		t.Errorf("%s is no program", program)
 	}
 	files := regexp.MustCompile(hooks[0].Files)

@@ -14,7 +14,7 @@ import (
 // lint runs eventquota lint.
 func lint(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	return cli.Run(t, cli.Under(Command()), strings.NewReader(stdin), append([]string{"lint"}, args...)...)
+	return cli.Run(t, cli.WithRoot(Command()), strings.NewReader(stdin), append([]string{"lint"}, args...)...)
 }
 
 func TestLint(t *testing.T) {
@@ -31,14 +31,14 @@ func TestLint(t *testing.T) {
 		"warnings for GitHub":    {"", "warned.yaml -o github", "warned.github.txt", ""},
 		"warnings under --strict": {"", "warned.yaml --strict", "warned.txt",
 			"lint: 2 warnings, and --strict allows none"},
-		"standard input": {cli.Read(t, "warned.yaml"), "- -o github", "stdin.github.txt", ""},
+		"standard input": {cli.ReadFile(t, "warned.yaml"), "- -o github", "stdin.github.txt", ""},
 	} {
 		t.Run(says, func(t *testing.T) {
 			out, errs, err := lint(t, test.stdin, strings.Fields(test.args)...)
 			if got := errorText(err); got != test.err || errs != "" {
 				t.Errorf("error %q, standard error %q, want %q and nothing", got, errs, test.err)
 			}
-			cli.Golden(t, test.output, out)
+			cli.CompareGolden(t, test.output, out)
 		})
 	}
 }
@@ -50,8 +50,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestWhatWeShipIsValid holds it of every directory of manifests.
-func TestWhatWeShipIsValid(t *testing.T) {
+// TestShippedPoliciesAreValid holds it of every directory of manifests.
+func TestShippedPoliciesAreValid(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..", "..", "manifests"))
 	dirs, err := filepath.Glob("components/*")
 	if err != nil || len(dirs) < 10 {
@@ -96,8 +96,8 @@ func TestWhatWeShipIsValid(t *testing.T) {
 	}
 }
 
-// TestConditionsTogetherCostWhatReplicasEvaluate holds that an expression counts once, and not at all where it is disabled.
-func TestConditionsTogetherCostWhatReplicasEvaluate(t *testing.T) {
+// TestConditionCostCountsSharedExpressionsOnce holds that an expression counts once, and not at all where it is disabled.
+func TestConditionCostCountsSharedExpressionsOnce(t *testing.T) {
 	t.Parallel()
 	of := func(name, mode, expression string) string {
 		return "---\napiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: " + name + "}\nspec: {mode: " + mode +
@@ -124,8 +124,8 @@ func TestConditionsTogetherCostWhatReplicasEvaluate(t *testing.T) {
 	}
 }
 
-// TestNamesOfFilesCannotWriteAnnotations gives names that GitHub and terminals would obey.
-func TestNamesOfFilesCannotWriteAnnotations(t *testing.T) {
+// TestFileNamesAreEscapedInAnnotations gives names that GitHub and terminals would obey.
+func TestFileNamesAreEscapedInAnnotations(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const name = "a,line=9::b%0A\n::error::c\r\x1b[2J.yaml"
 	content := "apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: \"p,col=1::x%0A\\n::stop-commands::y\"}\nspec: {mode: \"a\\n::error::100%\"}\n"
@@ -147,7 +147,7 @@ func TestNamesOfFilesCannotWriteAnnotations(t *testing.T) {
 	}
 }
 
-func TestBadArgumentsOfLintGetOneClearError(t *testing.T) {
+func TestBadArgumentsReturnOneError(t *testing.T) {
 	t.Parallel()
 	for says, test := range map[string]struct {
 		args []string
@@ -158,26 +158,26 @@ func TestBadArgumentsOfLintGetOneClearError(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			cli.Refuses(t, cli.Under(Command()), test.want, append([]string{"lint"}, test.args...)...)
+			cli.WantError(t, cli.WithRoot(Command()), test.want, append([]string{"lint"}, test.args...)...)
 		})
 	}
 }
 
-func TestAnEndlessFileIsNotReadToItsEnd(t *testing.T) {
+func TestEndlessFileIsBounded(t *testing.T) {
 	t.Parallel()
-	out, _, err := cli.Run(t, cli.Under(Command()), cli.Endless{}, "lint", "-")
+	out, _, err := cli.Run(t, cli.WithRoot(Command()), cli.EndlessReader{}, "lint", "-")
 	if err == nil || out != "standard input: must have at most 16777216 bytes\n" {
 		t.Errorf("error %v, %q", err, out)
 	}
 }
 
-// TestLintFailsWhereItCannotWrite holds that a full disk is not a success.
-func TestLintFailsWhereItCannotWrite(t *testing.T) {
+// TestLintReturnsWriteErrors holds that a full disk is not a success.
+func TestLintReturnsWriteErrors(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"table", "json", "github"} {
 		closed, out := io.Pipe()
 		_ = closed.Close()
-		cmd := cli.Under(Command())
+		cmd := cli.WithRoot(Command())
 		cmd.SetOut(out)
 		cmd.SetArgs([]string{"lint", filepath.Join("testdata", "warned.yaml"), "-o", format})
 		if err := cmd.Execute(); err == nil {

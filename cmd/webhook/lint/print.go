@@ -15,16 +15,16 @@ import (
 func (r *report) writeText(w io.Writer) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		says := &policyfile.InvalidError{FieldError: document.FieldError{Field: f.Field, Why: f.Message}, Object: f.Object}
-		at := &document.FieldError{File: f.File, Place: document.Place{Line: f.Line}}
+		says := &policyfile.InvalidError{FieldError: document.FieldError{Field: f.Field, Reason: f.Message}, Object: f.Object}
+		at := &document.FieldError{File: f.File, Position: document.Position{Line: f.Line}}
 		severity := ""
 		if f.Severity != severityError {
 			severity = f.Severity + ": "
 		}
-		fmt.Fprintln(w, text.Visible(at.Where()+": "+severity+says.Error()))
+		fmt.Fprintln(w, text.Sanitize(at.Location()+": "+severity+says.Error()))
 	}
 	for _, note := range r.Notes {
-		fmt.Fprintln(w, text.Visible("note: "+note))
+		fmt.Fprintln(w, text.Sanitize("note: "+note))
 	}
 	if len(r.Conditions) > 0 {
 		r.writeCosts(w)
@@ -44,15 +44,15 @@ func (r *report) writeCosts(w io.Writer) {
 	rows.Add("CONDITION", "OF", "STEPS", "", "BYTES", "", "WHERE")
 	for i := range r.Conditions {
 		c := &r.Conditions[i]
-		rows.Add(c.Name, c.Object, c.Steps, part(c.Steps, r.One.MaxSteps), c.Bytes, part(c.Bytes, r.One.MaxBytes), fmt.Sprintf("%s:%d", c.File, c.Line))
+		rows.Add(c.Name, c.Object, c.Steps, percentText(c.Steps, r.One.MaxSteps), c.Bytes, percentText(c.Bytes, r.One.MaxBytes), fmt.Sprintf("%s:%d", c.File, c.Line))
 	}
-	rows.Add("all", "the cluster", r.All.Steps, part(r.All.Steps, r.All.MaxSteps), r.All.Bytes, part(r.All.Bytes, r.All.MaxBytes))
+	rows.Add("all", "the cluster", r.All.Steps, percentText(r.All.Steps, r.All.MaxSteps), r.All.Bytes, percentText(r.All.Bytes, r.All.MaxBytes))
 	_ = rows.Flush() // the writer below keeps its error
 	fmt.Fprintln(w)
 }
 
-// part is n as a part of what is allowed.
-func part(n, of int64) string {
+// percentText is n as a part of what is allowed.
+func percentText(n, of int64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(of))
 }
 
@@ -84,13 +84,13 @@ func (r *report) summary() string {
 func (r *report) writeAnnotations(w io.Writer) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		says := &document.FieldError{Field: f.Field, Why: f.Message}
+		says := &document.FieldError{Field: f.Field, Reason: f.Message}
 		if f.File == document.Stdin { // there is no such file to show it beside
 			says.File, says.Line = f.File, f.Line
 			writeAnnotation(w, f.Severity, says.Error(), "title", f.Object)
 			continue
 		}
-		writeAnnotation(w, f.Severity, says.Error(), "file", f.File, "line", number(f.Line), "col", number(f.Column), "title", f.Object)
+		writeAnnotation(w, f.Severity, says.Error(), "file", f.File, "line", positionText(f.Line), "col", positionText(f.Column), "title", f.Object)
 	}
 	for _, note := range r.Notes {
 		writeAnnotation(w, "notice", note)
@@ -100,8 +100,8 @@ func (r *report) writeAnnotations(w io.Writer) {
 	}
 }
 
-// number is a line or column, or empty if it is unknown.
-func number(n int) string {
+// positionText is a line or column, or empty if it is unknown.
+func positionText(n int) string {
 	if n == 0 {
 		return ""
 	}
@@ -113,17 +113,17 @@ func writeAnnotation(w io.Writer, command, message string, properties ...string)
 	var all []string
 	for i := 0; i+1 < len(properties); i += 2 {
 		if value := properties[i+1]; value != "" {
-			all = append(all, properties[i]+"="+escaped(value, "%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C"))
+			all = append(all, properties[i]+"="+escapeAnnotation(value, "%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C"))
 		}
 	}
 	between := ""
 	if len(all) > 0 {
 		between = " "
 	}
-	fmt.Fprintf(w, "::%s%s%s::%s\n", command, between, strings.Join(all, ","), escaped(message, "%", "%25", "\r", "%0D", "\n", "%0A"))
+	fmt.Fprintf(w, "::%s%s%s::%s\n", command, between, strings.Join(all, ","), escapeAnnotation(message, "%", "%25", "\r", "%0D", "\n", "%0A"))
 }
 
-// escaped is s as GitHub's toolkit escapes it, without what a terminal would obey.
-func escaped(s string, pairs ...string) string {
-	return strings.NewReplacer(pairs...).Replace(text.Visible(s))
+// escapeAnnotation is s as GitHub's toolkit escapes it, without what a terminal would obey.
+func escapeAnnotation(s string, pairs ...string) string {
+	return strings.NewReplacer(pairs...).Replace(text.Sanitize(s))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/expression"
-	"github.com/eventquota/eventquota/policy/known"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/policy/wellknown"
 )
 
 // The severities.
@@ -24,8 +24,8 @@ const (
 
 // What is warned of, beside the rules of policyfile.
 const (
-	ruleShadowed = "shadowed"      // it never governs or limits
-	ruleNear     = "unknown-value" // a value is near to one that is known
+	ruleShadowed     = "shadowed"      // it never governs or limits
+	ruleUnknownValue = "unknown-value" // a value is near to one that is known
 )
 
 // finding is what is wrong, or may be.
@@ -76,18 +76,18 @@ type report struct {
 	objects map[string]*policyfile.Object // by their names
 }
 
-// reportOf says what is wrong with rules.
-func reportOf(rules *policyfile.Rules) *report {
+// newReport says what is wrong with rules.
+func newReport(rules *policyfile.Rules) *report {
 	r := &report{
-		Findings: []finding{}, Conditions: []condition{}, Notes: append([]string{}, rules.Passed.Notes()...),
+		Findings: []finding{}, Conditions: []condition{}, Notes: append([]string{}, rules.Unrelated.Notes()...),
 		One:     cost{MaxSteps: expression.MaxSteps, MaxBytes: expression.MaxBytes},
-		All:     cost{MaxSteps: policy.MaxSteps, MaxBytes: policy.MaxBytes},
+		All:     cost{MaxSteps: policy.MaxConditionSteps, MaxBytes: policy.MaxConditionBytes},
 		objects: map[string]*policyfile.Object{},
 	}
 	for _, err := range rules.Invalid {
 		p, ok := errors.AsType[*policyfile.InvalidError](err)
 		if !ok {
-			p = &policyfile.InvalidError{FieldError: document.FieldError{Why: err.Error()}, Rule: policyfile.RuleInvalid}
+			p = &policyfile.InvalidError{FieldError: document.FieldError{Reason: err.Error()}, Rule: policyfile.RuleInvalid}
 		}
 		r.add(severityError, p)
 	}
@@ -101,10 +101,10 @@ func reportOf(rules *policyfile.Rules) *report {
 		if o.Valid {
 			r.objects[o.Name] = o
 		}
-		r.values(o)
+		r.checkValues(o)
 	}
-	r.shadowed(rules.Set(), slices.Sorted(maps.Keys(rules.Namespaces)))
-	r.costs(rules.Cluster)
+	r.checkShadowed(rules.Set(), slices.Sorted(maps.Keys(rules.Namespaces)))
+	r.addCosts(rules.Cluster)
 	slices.SortStableFunc(r.Findings, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
@@ -120,30 +120,30 @@ func (r *report) add(severity string, p *policyfile.InvalidError) {
 	} else {
 		r.Warnings++
 	}
-	r.Findings = append(r.Findings, finding{p.File, p.Line, p.Column, severity, p.Rule, p.Object, p.Field, p.Why})
+	r.Findings = append(r.Findings, finding{p.File, p.Line, p.Column, severity, p.Rule, p.Object, p.Field, p.Reason})
 }
 
-// values warns of values that are near to known ones.
-func (r *report) values(o *policyfile.Object) {
+// checkValues warns of values that are near to known ones.
+func (r *report) checkValues(o *policyfile.Object) {
 	spec, _ := o.Content["spec"].(map[string]any)
 	match, _ := spec["match"].(map[string]any)
 	for _, of := range []struct {
 		field string
 		names []string
-	}{{"controllers", known.Controllers()}, {"kinds", known.Kinds()}, {"reasons", known.Reasons()}} {
+	}{{"controllers", wellknown.Controllers()}, {"kinds", wellknown.Kinds()}, {"reasons", wellknown.Reasons()}} {
 		list, _ := match[of.field].([]any)
 		for i, one := range list {
 			value, _ := one.(string)
-			if meant := known.Near(value, of.names); meant != "" {
-				r.add(severityWarning, o.Problem(ruleNear, fmt.Sprintf("spec.match.%s[%d]", of.field, i),
+			if meant := wellknown.Closest(value, of.names); meant != "" {
+				r.add(severityWarning, o.Problem(ruleUnknownValue, fmt.Sprintf("spec.match.%s[%d]", of.field, i),
 					fmt.Sprintf("nothing known is called %q; did you mean %s?", value, meant)))
 			}
 		}
 	}
 }
 
-// shadowed warns of what never governs or limits.
-func (r *report) shadowed(set *policy.Set, namespaces []string) {
+// checkShadowed warns of what never governs or limits.
+func (r *report) checkShadowed(set *policy.Set, namespaces []string) {
 	for _, namespace := range append([]string{""}, namespaces...) {
 		found := set.Shadowed(namespace)
 		for _, name := range slices.Sorted(maps.Keys(found)) {
@@ -153,7 +153,7 @@ func (r *report) shadowed(set *policy.Set, namespaces []string) {
 			}
 			for _, why := range found[name] {
 				field, says := "", "never governs: what it matches is "+why
-				if limit := limitOf(o, why); limit != "" {
+				if limit := limitField(o, why); limit != "" {
 					field, says = limit, "never limits: "+why
 				}
 				r.add(severityWarning, o.Problem(ruleShadowed, field, says))
@@ -162,8 +162,8 @@ func (r *report) shadowed(set *policy.Set, namespaces []string) {
 	}
 }
 
-// limitOf is the field of the limit that a line of policy.Set.Shadowed is about, or empty.
-func limitOf(o *policyfile.Object, line string) string {
+// limitField is the field of the limit that a line of policy.Set.Shadowed is about, or empty.
+func limitField(o *policyfile.Object, line string) string {
 	spec, _ := o.Content["spec"].(map[string]any)
 	limits, _ := spec["limits"].([]any)
 	for i, one := range limits {
@@ -175,8 +175,8 @@ func limitOf(o *policyfile.Object, line string) string {
 	return ""
 }
 
-// costs lists what conditions cost. All of them count each expression once, as replicas evaluate it.
-func (r *report) costs(rules policy.Rules) {
+// addCosts lists what conditions cost. All of them count each expression once, as replicas evaluate it.
+func (r *report) addCosts(rules policy.Rules) {
 	seen, shared := map[string]bool{}, int64(0)
 	for rule := range rules.All() {
 		o := r.objects[rule.Name]

@@ -14,14 +14,14 @@ func sameReplicas(before, now *busiest.Sum) bool {
 	return before.Partial == now.Partial && slices.EqualFunc(before.Replicas, now.Replicas, func(a, b busiest.Replica) bool { return a.Name == b.Name })
 }
 
-// difference compares two looks; they are the same one where there is nothing to compare with.
-type difference struct {
-	before, now *look
+// delta compares two looks; they are the same one where there is nothing to compare with.
+type delta struct {
+	before, now *sample
 	seconds     float64
 }
 
 // rates are by how much counts have grown, a second.
-func (d *difference) rates(before, now busiest.Counts) Rates {
+func (d *delta) rates(before, now busiest.Counts) Rates {
 	if d.seconds == 0 {
 		return Rates{}
 	}
@@ -29,9 +29,9 @@ func (d *difference) rates(before, now busiest.Counts) Rates {
 	return Rates{Admitted: float64(grown.Admitted) / d.seconds, Merged: float64(grown.Merged) / d.seconds, Dropped: float64(grown.Dropped) / d.seconds}
 }
 
-// figures compares things of one kind that are identified by a key. What was not there before had no writes, unless there
+// compareFigures compares things of one kind that are identified by a key. What was not there before had no writes, unless there
 // were more of them than are sent.
-func figures[T any, K comparable](d *difference, before, now []T, key func(*T) K, counts func(*T) busiest.Counts) []Figures {
+func compareFigures[T any, K comparable](d *delta, before, now []T, key func(*T) K, counts func(*T) busiest.Counts) []Figures {
 	was := map[K]busiest.Counts{}
 	for i := range before {
 		was[key(&before[i])] = counts(&before[i])
@@ -47,25 +47,25 @@ func figures[T any, K comparable](d *difference, before, now []T, key func(*T) K
 }
 
 // newView is what happened between two looks.
-func newView(before, now *look) View {
-	d := &difference{before, now, now.at.Sub(before.at).Seconds()}
+func newView(before, now *sample) View {
+	d := &delta{before, now, now.at.Sub(before.at).Seconds()}
 	v := View{
 		At: now.at.UTC(), Seconds: d.seconds, Namespace: now.Namespace, Partial: now.Partial,
-		Replicas: replicasOf(now), Rankings: map[busiest.By]Ranking{},
-		Total: now.By[busiest.Namespace].Total,
+		Replicas: replicasOf(now), Rankings: map[busiest.Dimension]Ranking{},
+		Total: now.Rankings[busiest.Namespace].Total,
 	}
-	v.Rates = d.rates(before.By[busiest.Namespace].Total, v.Total)
+	v.Rates = d.rates(before.Rankings[busiest.Namespace].Total, v.Total)
 	if d.seconds > 0 {
-		v.Rates.Settled = float64(max(0, now.Settled-before.Settled)) / d.seconds
+		v.Rates.Settled = float64(max(0, now.Writes-before.Writes)) / d.seconds
 	}
-	for _, by := range busiest.All() {
+	for _, by := range busiest.Dimensions() {
 		v.Rankings[by] = d.ranking(by)
 	}
 	v.Details, v.Objects, v.Buckets = d.details(), d.objects(v.Rankings[busiest.Object].Rows), d.buckets()
 	return v
 }
 
-func replicasOf(now *look) []Replica {
+func replicasOf(now *sample) []Replica {
 	var newest time.Time
 	for _, r := range now.Replicas {
 		if r.At.After(newest) {
@@ -79,9 +79,9 @@ func replicasOf(now *look) []Replica {
 	return all
 }
 
-func (d *difference) ranking(by busiest.By) Ranking {
-	ranking := d.now.By[by]
-	found := figures(d, d.before.By[by].Rows, ranking.Rows,
+func (d *delta) ranking(by busiest.Dimension) Ranking {
+	ranking := d.now.Rankings[by]
+	found := compareFigures(d, d.before.Rankings[by].Rows, ranking.Rows,
 		func(r *busiest.Row) string { return r.Name }, func(r *busiest.Row) busiest.Counts { return r.Counts })
 	rows := make([]Row, len(found))
 	for i := range found {
@@ -91,9 +91,9 @@ func (d *difference) ranking(by busiest.By) Ranking {
 	return Ranking{rows, ranking.Others()}
 }
 
-func (d *difference) details() []Detail {
+func (d *delta) details() []Detail {
 	type key [4]string
-	found := figures(d, d.before.Details, d.now.Details,
+	found := compareFigures(d, d.before.Details, d.now.Details,
 		func(d *busiest.Detail) key { return key{d.Namespace, d.Source, d.Reason, d.Policy} }, func(d *busiest.Detail) busiest.Counts { return d.Counts })
 	all := make([]Detail, len(found))
 	for i, o := range d.now.Details {
@@ -104,11 +104,11 @@ func (d *difference) details() []Detail {
 }
 
 // objects are those of the rows of objects.
-func (d *difference) objects(rows []Row) []Object {
-	involved := map[string]*busiest.Involved{}
-	for i := range d.now.Involved {
-		o := &d.now.Involved[i]
-		involved[o.Row()] = o
+func (d *delta) objects(rows []Row) []Object {
+	involved := map[string]*busiest.InvolvedObject{}
+	for i := range d.now.Objects {
+		o := &d.now.Objects[i]
+		involved[o.RowName()] = o
 	}
 	all := make([]Object, 0, len(rows))
 	for _, row := range rows {
@@ -119,15 +119,15 @@ func (d *difference) objects(rows []Row) []Object {
 	return all
 }
 
-func (d *difference) buckets() []Bucket {
-	found := figures(d, d.before.Buckets, d.now.Buckets,
+func (d *delta) buckets() []Bucket {
+	found := compareFigures(d, d.before.Buckets, d.now.Buckets,
 		func(b *busiest.Bucket) [16]byte { return b.Key }, func(b *busiest.Bucket) busiest.Counts { return b.Counts })
 	all := make([]Bucket, len(found))
 	for i := range d.now.Buckets {
 		all[i] = newBucket(&d.now.Buckets[i], found[i])
 	}
 	slices.SortStableFunc(all, func(a, b Bucket) int {
-		return cmp.Or(cmp.Compare(a.Filled(), b.Filled()), cmp.Compare(b.Rates.Dropped, a.Rates.Dropped), a.compare(b.Figures),
+		return cmp.Or(cmp.Compare(a.FillRatio(), b.FillRatio()), cmp.Compare(b.Rates.Dropped, a.Rates.Dropped), a.compare(b.Figures),
 			strings.Compare(a.Policy, b.Policy), strings.Compare(a.Name, b.Name), strings.Compare(a.For, b.For))
 	})
 	return all
@@ -135,7 +135,7 @@ func (d *difference) buckets() []Bucket {
 
 func newBucket(b *busiest.Bucket, f Figures) Bucket {
 	bucket := Bucket{
-		Policy: b.Policy, Name: b.Name, For: b.For, Namespace: b.Namespace, Source: b.Source,
+		Policy: b.Policy, Name: b.Name, For: b.Scope, Namespace: b.Namespace, Source: b.Source,
 		Tokens: b.Tokens, Burst: b.Limit.Burst, Reserve: b.Limit.Reserve, Figures: f,
 		Refuses: f.Rates.Dropped > 0 || b.Tokens != nil && *b.Tokens <= b.Limit.Reserve,
 	}

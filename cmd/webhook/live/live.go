@@ -12,8 +12,8 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultEvery  = 2 * time.Second
-	DefaultPoints = 300
+	DefaultInterval = 2 * time.Second
+	DefaultPoints   = 300
 )
 
 // Options are the settings of Watch.
@@ -22,8 +22,8 @@ type Options struct {
 	Open func(context.Context) (*replicas.Replica, error)
 	// Namespace is the only one to look into; empty for all.
 	Namespace string
-	// Every is the time between two looks, DefaultEvery if it is 0. Replicas report to each other every two seconds.
-	Every time.Duration
+	// Interval is the time between two looks, DefaultInterval if it is 0. Replicas report to each other every two seconds.
+	Interval time.Duration
 	// Points bounds View.Timeline, DefaultPoints if it is 0.
 	Points int
 }
@@ -31,8 +31,8 @@ type Options struct {
 // Watch sends a View at once and then after each look, also of one that has failed, until ctx ends. Then it closes the
 // channel. It asks first, if that is not nil, and closes it and any replica that it has opened. Nobody may change a View.
 func Watch(ctx context.Context, first *replicas.Replica, o Options) <-chan View {
-	if o.Every <= 0 {
-		o.Every = DefaultEvery
+	if o.Interval <= 0 {
+		o.Interval = DefaultInterval
 	}
 	if o.Points <= 0 {
 		o.Points = DefaultPoints
@@ -42,11 +42,11 @@ func Watch(ctx context.Context, first *replicas.Replica, o Options) <-chan View 
 		defer close(views)
 		w := watcher{opts: o, replica: first}
 		defer w.close()
-		ticks := time.NewTicker(o.Every)
+		ticks := time.NewTicker(o.Interval)
 		defer ticks.Stop()
 		for {
 			select {
-			case views <- w.look(ctx):
+			case views <- w.poll(ctx):
 			case <-ctx.Done():
 				return
 			}
@@ -64,28 +64,28 @@ func Watch(ctx context.Context, first *replicas.Replica, o Options) <-chan View 
 type watcher struct {
 	opts    Options
 	replica *replicas.Replica // nil for none
-	looks   []look            // the last few between which no replica came or went
+	samples []sample          // the last few between which no replica came or went
 	points  []Point
 	view    View // the last one without a problem
 }
 
-// look is what a replica said, and when.
-type look struct {
+// sample is what a replica said, and when.
+type sample struct {
 	busiest.Live
 
 	at time.Time // by the clock of the replica
 }
 
-// span is how many looks a rate is over, where several replicas report at moments of their own.
-const span = 2
+// rateSpan is how many looks a rate is over, where several replicas report at moments of their own.
+const rateSpan = 2
 
-// look asks for one View. After a failure, the next look asks another replica.
-func (w *watcher) look(ctx context.Context) View {
-	live, err := w.ask(ctx)
+// poll asks for one View. After a failure, the next look asks another replica.
+func (w *watcher) poll(ctx context.Context) View {
+	live, err := w.fetch(ctx)
 	now := time.Now()
 	if err != nil {
 		w.close()
-		w.looks = nil
+		w.samples = nil
 		w.addPoint(Point{At: now.UTC()})
 		v := w.view
 		v.Problem, v.Timeline = err.Error(), w.timeline()
@@ -94,23 +94,23 @@ func (w *watcher) look(ctx context.Context) View {
 		}
 		return v
 	}
-	this := look{live, now}
+	this := sample{live, now}
 	if !live.Now.IsZero() {
 		this.at = live.Now
 	}
-	if n := len(w.looks); n > 0 && !sameReplicas(&w.looks[n-1].Sum, &this.Sum) {
-		w.looks = nil
-	} else if n > 0 && this.at.Equal(w.looks[n-1].at) { // an answer that it kept
+	if n := len(w.samples); n > 0 && !sameReplicas(&w.samples[n-1].Sum, &this.Sum) {
+		w.samples = nil
+	} else if n > 0 && this.at.Equal(w.samples[n-1].at) { // an answer that it kept
 		return w.view
 	}
-	w.looks = append(w.looks, this)
-	base := &w.looks[0]
+	w.samples = append(w.samples, this)
+	base := &w.samples[0]
 	if len(live.Replicas) == 1 {
-		base = &w.looks[max(0, len(w.looks)-2)]
+		base = &w.samples[max(0, len(w.samples)-2)]
 	}
 	v := newView(base, &this)
-	if len(w.looks) > span {
-		w.looks = w.looks[len(w.looks)-span:]
+	if len(w.samples) > rateSpan {
+		w.samples = w.samples[len(w.samples)-rateSpan:]
 	}
 	w.addPoint(Point{At: v.At, Seconds: v.Seconds, Rates: v.Rates})
 	v.Timeline = w.timeline()
@@ -118,8 +118,8 @@ func (w *watcher) look(ctx context.Context) View {
 	return v
 }
 
-func (w *watcher) ask(ctx context.Context) (live busiest.Live, err error) {
-	if w.replica != nil && w.replica.Expires() {
+func (w *watcher) fetch(ctx context.Context) (live busiest.Live, err error) {
+	if w.replica != nil && w.replica.ExpiresSoon() {
 		w.close()
 	}
 	if w.replica == nil {

@@ -18,30 +18,30 @@ import (
 
 func epoch() time.Time { return time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC) }
 
-// after is what one replica has counted after so many seconds of a storm: each second the kubelet writes ten Events about
+// countsAfter is what one replica has counted after so many seconds of a storm: each second the kubelet writes ten Events about
 // a pod in shop, of which one is stored, two are merged and seven find no token, and another source one in ops.
-func after(seconds int64, names ...string) busiest.Live {
+func countsAfter(seconds int64, names ...string) busiest.Live {
 	shop := busiest.Counts{Admitted: seconds, Merged: 2 * seconds, Dropped: 7 * seconds}
 	ops := busiest.Counts{Merged: 1 + seconds}
 	ranking := func(a, b string) busiest.Ranking {
 		return busiest.Ranking{Total: shop.Add(ops), Rows: []busiest.Row{{Name: b, Counts: ops}, {Name: a, Counts: shop}}}
 	}
 	l := busiest.Live{
-		Sum: busiest.Sum{By: map[busiest.By]busiest.Ranking{
+		Sum: busiest.Sum{Rankings: map[busiest.Dimension]busiest.Ranking{
 			busiest.Namespace: ranking("shop", "ops"), busiest.Source: ranking("kubelet", "operator"),
 			busiest.Object: ranking("Pod shop/web", "Node n1"), busiest.Reason: ranking("Normal Started", "Warning Failed"),
 			busiest.Policy: {Total: shop.Add(ops)},
 		}},
-		Within: busiest.Within{
-			Settled: 3 * seconds,
+		Breakdown: busiest.Breakdown{
+			Writes: 3 * seconds,
 			Details: []busiest.Detail{
 				{Namespace: "ops", Source: "operator", Reason: "Warning Failed", Policy: "default", Counts: ops},
 				{Namespace: "shop", Source: "kubelet", Reason: "Normal Started", Policy: "default", Counts: busiest.Counts{Admitted: shop.Admitted, Merged: shop.Merged}},
 				{Namespace: "shop", Source: "kubelet", Reason: "Normal Started", Policy: "floor", Counts: busiest.Counts{Dropped: shop.Dropped}},
 			},
-			Involved: []busiest.Involved{
-				{Kind: "Node", Name: "n1", Writer: busiest.Writer{Source: "operator"}},
-				{Kind: "Pod", Namespace: "shop", Name: "web", Workload: "Deployment shop/web", Writer: busiest.Writer{Source: "kubelet"}},
+			Objects: []busiest.InvolvedObject{
+				{Kind: "Node", Name: "n1", MainSource: busiest.MainSource{Source: "operator"}},
+				{Kind: "Pod", Namespace: "shop", Name: "web", Workload: "Deployment shop/web", MainSource: busiest.MainSource{Source: "kubelet"}},
 			},
 			Buckets: []busiest.Bucket{
 				{Key: store.KeyOf("full"), Name: "full", Limit: store.Limit{Burst: 10, Every: time.Second}, Tokens: new(10)},
@@ -59,11 +59,11 @@ func after(seconds int64, names ...string) busiest.Live {
 	return l
 }
 
-// looks is what a watcher sees, one second after the other.
-func looks(lives ...busiest.Live) View {
-	var before, now *look
+// viewOf is what a watcher sees, one second after the other.
+func viewOf(lives ...busiest.Live) View {
+	var before, now *sample
 	for i, l := range lives {
-		before, now = now, &look{l, epoch().Add(time.Duration(i) * time.Second)}
+		before, now = now, &sample{l, epoch().Add(time.Duration(i) * time.Second)}
 	}
 	if before == nil {
 		before = now
@@ -71,14 +71,14 @@ func looks(lives ...busiest.Live) View {
 	return newView(before, now)
 }
 
-func TestAViewHasRatesAndTotals(t *testing.T) {
-	v := looks(after(10, "a"), after(11, "a"))
+func TestViewHasRatesAndTotals(t *testing.T) {
+	v := viewOf(countsAfter(10, "a"), countsAfter(11, "a"))
 	shop := Figures{Rates{Admitted: 1, Merged: 2, Dropped: 7}, busiest.Counts{Admitted: 11, Merged: 22, Dropped: 77}}
 	ops := Figures{Rates{Merged: 1}, busiest.Counts{Merged: 12}}
 	if want := (Rates{1, 3, 7, 3}); v.Rates != want || v.Rates.Decided() != 11 || v.Seconds != 1 || v.Total != shop.Total.Add(ops.Total) {
 		t.Errorf("rates %+v, want %+v", v.Rates, want)
 	}
-	for by, names := range map[busiest.By][2]string{
+	for by, names := range map[busiest.Dimension][2]string{
 		busiest.Namespace: {"shop", "ops"}, busiest.Source: {"kubelet", "operator"},
 		busiest.Object: {"Pod shop/web", "Node n1"}, busiest.Reason: {"Normal Started", "Warning Failed"},
 	} {
@@ -108,17 +108,17 @@ func TestAViewHasRatesAndTotals(t *testing.T) {
 	}
 }
 
-func TestWhatIsNewHasARate(t *testing.T) {
-	before := after(10, "a")
+func TestNewRowsHaveRates(t *testing.T) {
+	before := countsAfter(10, "a")
 	before.Details = before.Details[:1]
-	v := looks(before, after(11, "a"))
+	v := viewOf(before, countsAfter(11, "a"))
 	if got := v.Sources("shop"); len(got) != 1 || got[0].Rates.Dropped != 77 {
 		t.Errorf("%+v, want all writes of a source that was not there before", got)
 	}
 }
 
-func TestBucketsAreByHowEmptyTheyAre(t *testing.T) {
-	v := looks(after(10, "a"), after(11, "a"))
+func TestBucketsAreSortedByFillRatio(t *testing.T) {
+	v := viewOf(countsAfter(10, "a"), countsAfter(11, "a"))
 	var names []string
 	for _, b := range v.Buckets {
 		names = append(names, b.Name)
@@ -127,32 +127,32 @@ func TestBucketsAreByHowEmptyTheyAre(t *testing.T) {
 		t.Errorf("the order is %s", got)
 	}
 	refusing, drained, full := v.Buckets[0], v.Buckets[1], v.Buckets[2]
-	if !refusing.Refuses || refusing.EmptyIn != nil || refusing.Rates.Dropped != 7 || refusing.PerSecond != 1 || refusing.Filled() != 0 {
+	if !refusing.Refuses || refusing.EmptyIn != nil || refusing.Rates.Dropped != 7 || refusing.PerSecond != 1 || refusing.FillRatio() != 0 {
 		t.Errorf("%+v refuses", refusing)
 	}
 	// Three tokens are left for Normal Events, and it loses one every two seconds.
-	if drained.Refuses || drained.EmptyIn == nil || *drained.EmptyIn != 6 || drained.Filled() != .5 {
+	if drained.Refuses || drained.EmptyIn == nil || *drained.EmptyIn != 6 || drained.FillRatio() != .5 {
 		t.Errorf("%+v is empty in 6 s", drained)
 	}
-	if full.Refuses || full.EmptyIn != nil || full.Filled() != 1 {
+	if full.Refuses || full.EmptyIn != nil || full.FillRatio() != 1 {
 		t.Errorf("%+v is full", full)
 	}
 }
 
-func TestTheFirstViewHasNoRates(t *testing.T) {
-	v := looks(after(10, "a"))
+func TestFirstViewHasNoRates(t *testing.T) {
+	v := viewOf(countsAfter(10, "a"))
 	if v.Seconds != 0 || v.Rates != (Rates{}) || v.Total.Dropped != 70 || v.Rankings[busiest.Source].Rows[0].Name != "kubelet" {
 		t.Errorf("%+v", v)
 	}
-	silent := after(10, "a", "b")
+	silent := countsAfter(10, "a", "b")
 	silent.Replicas[0].At = epoch().Add(-time.Minute)
-	if r := looks(silent).Replicas; !r[0].Silent || r[1].Silent {
+	if r := viewOf(silent).Replicas; !r[0].Silent || r[1].Silent {
 		t.Errorf("%+v, want the first one silent", r)
 	}
 }
 
-// watched is a watcher whose replica gives some answers, one after the other; nil is a failure.
-func watched(t *testing.T, namespace string, answers ...*busiest.Live) (views []View, opened int) {
+// watchAnswers is a watcher whose replica gives some answers, one after the other; nil is a failure.
+func watchAnswers(t *testing.T, namespace string, answers ...*busiest.Live) (views []View, opened int) {
 	t.Helper()
 	t.Helper()
 	asked := 0
@@ -176,7 +176,7 @@ func watched(t *testing.T, namespace string, answers ...*busiest.Live) (views []
 		return (&replicas.Options{Endpoint: s.URL}).Open(ctx)
 	}
 	ctx, end := context.WithCancel(t.Context())
-	all := Watch(ctx, nil, Options{Open: open, Namespace: namespace, Every: time.Millisecond, Points: 3})
+	all := Watch(ctx, nil, Options{Open: open, Namespace: namespace, Interval: time.Millisecond, Points: 3})
 	for range len(answers) {
 		views = append(views, <-all)
 	}
@@ -186,10 +186,10 @@ func watched(t *testing.T, namespace string, answers ...*busiest.Live) (views []
 	return views, opened
 }
 
-// TestAReplicaThatGoesAwayEndsNothing has a look fail, then the search for another replica; then there are two.
-func TestAReplicaThatGoesAwayEndsNothing(t *testing.T) {
-	one, two, more := after(10, "a"), after(12, "a"), after(13, "a", "b")
-	views, opened := watched(t, "", &one, &two, nil, &more, &more)
+// TestWatchContinuesAfterReplicaFailure has a look fail, then the search for another replica; then there are two.
+func TestWatchContinuesAfterReplicaFailure(t *testing.T) {
+	one, two, more := countsAfter(10, "a"), countsAfter(12, "a"), countsAfter(13, "a", "b")
+	views, opened := watchAnswers(t, "", &one, &two, nil, &more, &more)
 	if opened != 3 {
 		t.Errorf("%d replicas were looked for, want 3", opened)
 	}
@@ -217,9 +217,9 @@ func TestAReplicaThatGoesAwayEndsNothing(t *testing.T) {
 	}
 }
 
-func TestReplicasThatComeAndGoMakeAGap(t *testing.T) {
-	one, two, both := after(10, "a"), after(12, "a", "b"), after(13, "a", "b")
-	views, _ := watched(t, "shop", &one, &two, &both, &one)
+func TestReplicaChangesInterruptRates(t *testing.T) {
+	one, two, both := countsAfter(10, "a"), countsAfter(12, "a", "b"), countsAfter(13, "a", "b")
+	views, _ := watchAnswers(t, "shop", &one, &two, &both, &one)
 	for i, known := range []bool{false, false, true, false} {
 		if (views[i].Seconds > 0) != known || views[i].Problem != "" {
 			t.Errorf("view %d: %v s, problem %q", i, views[i].Seconds, views[i].Problem)
@@ -230,9 +230,9 @@ func TestReplicasThatComeAndGoMakeAGap(t *testing.T) {
 	}
 }
 
-// TestAViewIsJSON holds what pages read.
-func TestAViewIsJSON(t *testing.T) {
-	v := looks(after(10, "a"), after(11, "a"))
+// TestViewJSON holds what pages read.
+func TestViewJSON(t *testing.T) {
+	v := viewOf(countsAfter(10, "a"), countsAfter(11, "a"))
 	encoded, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)

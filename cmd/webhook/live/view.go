@@ -27,7 +27,7 @@ type View struct {
 	Rates Rates          `json:"rates"`
 	Total busiest.Counts `json:"total"`
 	// Rankings have rows with the highest rates first, and of those without the highest totals.
-	Rankings map[busiest.By]Ranking `json:"rankings"`
+	Rankings map[busiest.Dimension]Ranking `json:"rankings"`
 	// Details and Objects are in the same order.
 	Details []Detail `json:"details"`
 	Objects []Object `json:"objects"`
@@ -162,8 +162,8 @@ func (v *View) BucketsOf(f Filter) (found []*Bucket) {
 	return found
 }
 
-// Filled is the part of a bucket that is left, from 0 to 1; 1 where the store did not say.
-func (b *Bucket) Filled() float64 {
+// FillRatio is the part of a bucket that is left, from 0 to 1; 1 where the store did not say.
+func (b *Bucket) FillRatio() float64 {
 	if b.Tokens == nil || b.Burst <= 0 {
 		return 1
 	}
@@ -229,12 +229,12 @@ func (f Filter) selects(d *Detail) bool {
 }
 
 // Rows are the namespaces, sources, reasons or policies of what a Filter selects, the busiest first.
-func (v *View) Rows(by busiest.By, f Filter) []Row {
+func (v *View) Rows(by busiest.Dimension, f Filter) []Row {
 	if f == (Filter{}) {
 		return v.Rankings[by].Rows
 	}
 	return v.sum(func(d *Detail) (string, bool) {
-		return map[busiest.By]string{
+		return map[busiest.Dimension]string{
 			busiest.Namespace: d.Namespace, busiest.Source: d.Source, busiest.Reason: d.Reason, busiest.Policy: d.Policy,
 		}[by], f.selects(d)
 	})

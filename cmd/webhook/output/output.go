@@ -46,7 +46,7 @@ func Write(w io.Writer, format string, v any) (done bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		document = *bytes.NewBufferString(text.Lines(string(converted)))
+		document = *bytes.NewBufferString(text.SanitizeLines(string(converted)))
 	}
 	_, err = document.WriteTo(w)
 	return true, err
@@ -63,28 +63,28 @@ func NewRows(w io.Writer) Rows { return Rows{tabwriter.NewWriter(w, 0, 0, 3, ' '
 func (r Rows) Add(cells ...any) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {
-		row[i] = text.Visible(fmt.Sprint(cell))
+		row[i] = text.Sanitize(fmt.Sprint(cell))
 	}
 	fmt.Fprintln(r, strings.Join(row, "\t")) // Flush reports what fails
 }
 
-// OneOf adds a flag to cmd that takes one of some values, which shells complete. The default is what value holds.
-func OneOf(cmd *cobra.Command, value *string, name, short string, values []string, usage string) {
-	cmd.Flags().VarP(&choice{value, values}, name, short, usage)
+// AddChoiceFlag adds a flag to cmd that takes one of some values, which shells complete. The default is what value holds.
+func AddChoiceFlag(cmd *cobra.Command, value *string, name, short string, values []string, usage string) {
+	cmd.Flags().VarP(&choiceValue{value, values}, name, short, usage)
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
 }
 
-// choice is the value of a flag that takes one of some values.
-type choice struct {
+// choiceValue is the value of a flag that takes one of some values.
+type choiceValue struct {
 	value  *string
 	values []string
 }
 
 // String implements pflag.Value.
-func (c *choice) String() string { return *c.value }
+func (c *choiceValue) String() string { return *c.value }
 
 // Set implements pflag.Value.
-func (c *choice) Set(s string) error {
+func (c *choiceValue) Set(s string) error {
 	if !slices.Contains(c.values, s) {
 		return fmt.Errorf("must be one of %s", strings.Join(c.values, ", "))
 	}
@@ -93,10 +93,10 @@ func (c *choice) Set(s string) error {
 }
 
 // Type implements pflag.Value.
-func (*choice) Type() string { return "string" }
+func (*choiceValue) Type() string { return "string" }
 
-// Grouped is n with its thousands apart.
-func Grouped(n int64) string {
+// GroupDigits is n with its thousands apart.
+func GroupDigits(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -104,10 +104,10 @@ func Grouped(n int64) string {
 	return s
 }
 
-// Counted is n of something, whose name has a singular and a plural.
-func Counted(n int64, one, many string) string {
+// Count is n of something, whose name has a singular and a plural.
+func Count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return Grouped(n) + " " + many
+	return GroupDigits(n) + " " + many
 }

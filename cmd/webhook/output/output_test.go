@@ -2,13 +2,13 @@ package output
 
 import "testing"
 
-func TestThousandsAreGrouped(t *testing.T) {
+func TestGroupDigits(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -999: "-999", -1000: "-1,000", 1234567: "1,234,567", -123456: "-123,456"} {
-		if got := Grouped(n); got != want {
+		if got := GroupDigits(n); got != want {
 			t.Errorf("%d is %s, want %s", n, got, want)
 		}
 	}
-	if got := Counted(1, "write", "writes") + ", " + Counted(1000, "write", "writes"); got != "1 write, 1,000 writes" {
+	if got := Count(1, "write", "writes") + ", " + Count(1000, "write", "writes"); got != "1 write, 1,000 writes" {
 		t.Errorf("counted %s", got)
 	}
 }

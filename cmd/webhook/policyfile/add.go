@@ -20,37 +20,37 @@ import (
 )
 
 const (
-	nameLabel = corev1.LabelMetadataName
-	noText    = "each value must be text: put a number, true or false in quotes"
+	nameLabel      = corev1.LabelMetadataName
+	notTextMessage = "each value must be text: put a number, true or false in quotes"
 )
 
 // add adds a namespace, policy or quota, and says what is wrong with it.
 func (r *Rules) add(u *unstructured.Unstructured) []fault {
 	if u.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace") {
-		faults := r.metadata(u)
+		faults := r.metadataFaults(u)
 		if len(faults) == 0 {
 			r.addNamespace(u.GetName(), u.GetLabels(), u.GetAnnotations())
 		}
 		return faults
 	}
 	identity := identityOf(u)
-	faults := r.metadata(u)
+	faults := r.metadataFaults(u)
 	var made policy.Rules
 	if !malformed(faults) {
 		compiled, err := r.compiler.Compile(u)
 		made = compiled
 		faults = append(faults, r.faultsOf(identity.Kind, err)...)
 	}
-	if identity.Name != "" && r.known[identity] {
+	if identity.Name != "" && r.seen[identity] {
 		faults = append(faults, fault{RuleDuplicate, "metadata.name", "is the name of another object of this kind before"})
 	}
-	own := namespaced(identity.Kind) && identity.Namespace != "" && !r.known[identity]
-	r.known[identity] = true
+	own := namespaced(identity.Kind) && identity.Namespace != "" && !r.seen[identity]
+	r.seen[identity] = true
 	if len(faults) > 0 {
 		made = policy.Rules{}
 	}
 	if own { // one that is not valid takes a place too
-		if err := r.addOwn(u, made); err != nil && len(faults) == 0 {
+		if err := r.addNamespaced(u, made); err != nil && len(faults) == 0 {
 			faults = append(faults, fault{RuleInvalid, "spec.match", strings.TrimPrefix(err.Error(), "spec.match: ")})
 		}
 		return faults
@@ -73,8 +73,8 @@ func malformed(faults []fault) bool {
 // ruleMalformed is RuleInvalid of metadata that cannot be read at all.
 const ruleMalformed = "malformed"
 
-// metadata says what is wrong with the metadata of an object of ours, or of a namespace.
-func (r *Rules) metadata(u *unstructured.Unstructured) (faults []fault) {
+// metadataFaults says what is wrong with the metadata of an object of ours, or of a namespace.
+func (r *Rules) metadataFaults(u *unstructured.Unstructured) (faults []fault) {
 	if !r.compiler.Strict { // the API server has checked it
 		return nil
 	}
@@ -84,7 +84,7 @@ func (r *Rules) metadata(u *unstructured.Unstructured) (faults []fault) {
 		return []fault{metadataFault(err)}
 	}
 	for _, path := range unknown {
-		faults = append(faults, fault{RuleUnknownField, path, document.Unknown(strings.TrimPrefix(path, "metadata."), metadataFields())})
+		faults = append(faults, fault{RuleUnknownField, path, document.UnknownField(strings.TrimPrefix(path, "metadata."), metadataFields())})
 	}
 	if meta == nil {
 		meta = &metav1.ObjectMeta{}
@@ -128,13 +128,13 @@ func metadataFault(err error) fault {
 	f.field += "." + wrong.Field
 	f.message = "must not be " + typeName(strings.Fields(wrong.Value + " ")[0])
 	if name, _, _ := strings.Cut(wrong.Field, "."); name == "labels" || name == "annotations" {
-		f.message = noText
+		f.message = notTextMessage
 	}
 	return f
 }
 
-// ofOurs reports whether an apiVersion and a kind are meant to be a policy or quota, right or wrong.
-func ofOurs(apiVersion, kind string) bool {
+// isRuleKind reports whether an apiVersion and a kind are meant to be a policy or quota, right or wrong.
+func isRuleKind(apiVersion, kind string) bool {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	_, ok := v1alpha1.Resources()[kind]
 	return ok || group == v1alpha1.GroupName

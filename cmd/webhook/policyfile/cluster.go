@@ -17,12 +17,12 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// ErrNoPolicies is in Invalid if a cluster does not know policies and quotas.
-var ErrNoPolicies = errors.New("the cluster has no policies, as their CRDs are not installed: the built-in default governs")
+// ErrNoCRDs is in Invalid if a cluster does not know policies and quotas.
+var ErrNoCRDs = errors.New("the cluster has no policies, as their CRDs are not installed: the built-in default governs")
 
-// OfCluster reads the policies, quotas and labels that a cluster has now, of all namespaces or of one. What is not
+// ReadCluster reads the policies, quotas and labels that a cluster has now, of all namespaces or of one. What is not
 // valid, or costs too much, is left out, and in Invalid.
-func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rules, error) {
+func ReadCluster(ctx context.Context, config *rest.Config, namespace string) (*Rules, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rul
 		}
 		list, err := resource.List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
-			r.Invalid = []error{ErrNoPolicies}
+			r.Invalid = []error{ErrNoCRDs}
 			return r, nil
 		}
 		if err != nil {
@@ -53,11 +53,11 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace string) (*Rul
 		objects = append(objects, list.Items...)
 	}
 	for i := range objects {
-		if err := refuse(identityOf(&objects[i]).String(), r.add(&objects[i])); err != nil {
+		if err := invalidErrors(identityOf(&objects[i]).String(), r.add(&objects[i])); err != nil {
 			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", err))
 		}
 	}
-	r.bound()
+	r.applyBounds()
 	return r, nil
 }
 

@@ -34,7 +34,7 @@ func (f fields) unknown(kind, path string) string {
 		name, _, indexed := strings.Cut(name, "[")
 		next, ok := at.Properties[name]
 		if !ok || !more {
-			return document.Unknown(name, slices.Collect(maps.Keys(at.Properties)))
+			return document.UnknownField(name, slices.Collect(maps.Keys(at.Properties)))
 		}
 		at, path = &next, rest
 		if indexed && next.Items != nil {

@@ -24,8 +24,8 @@ type Input struct {
 	Namespace string
 	// Recursive says that directories within directories are read too.
 	Recursive bool
-	// Any says that files may have nothing of ours in them, as those in directories may.
-	Any bool
+	// AllowUnrelated says that files may have nothing of ours in them, as those in directories may.
+	AllowUnrelated bool
 }
 
 // Read reads files and directories. What is not valid is left out, and in Invalid. The error says that nothing can be
@@ -44,11 +44,11 @@ func (r *Rules) read(in Input) {
 	for _, path := range in.Paths {
 		files, err := filesAt(path, in.Recursive)
 		if err != nil {
-			r.Invalid = append(r.Invalid, &InvalidError{FieldError: *document.Unreadable(path, err), Rule: RuleUnreadable})
+			r.Invalid = append(r.Invalid, &InvalidError{FieldError: *document.ReadError(path, err), Rule: RuleUnreadable})
 			continue
 		}
 		if len(files) == 0 {
-			r.Passed.Alone = append(r.Passed.Alone, path)
+			r.Unrelated.KustomizationOnly = append(r.Unrelated.KustomizationOnly, path)
 		}
 		for _, file := range files {
 			if !seen[filepath.Clean(file.path)] {
@@ -57,22 +57,22 @@ func (r *Rules) read(in Input) {
 			}
 		}
 	}
-	r.bound()
+	r.applyBounds()
 }
 
-// file is one to be read.
-type file struct {
-	path  string
-	named bool // by the user, and not found in a directory
+// inputFile is one to be read.
+type inputFile struct {
+	path     string
+	explicit bool // by the user, and not found in a directory
 }
 
 // filesAt is the file at path or, of a directory, the files in it that kubectl apply -f would read.
-func filesAt(path string, recursive bool) (files []file, err error) {
+func filesAt(path string, recursive bool) (files []inputFile, err error) {
 	if path == document.StdinPath {
-		return []file{{path, true}}, nil
+		return []inputFile{{path, true}}, nil
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return []file{{path, true}}, err
+		return []inputFile{{path, true}}, err
 	}
 	all := 0
 	err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
@@ -90,7 +90,7 @@ func filesAt(path string, recursive bool) (files []file, err error) {
 		}
 		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(at)) {
 			all++
-			files = append(files, file{path: at})
+			files = append(files, inputFile{path: at})
 		}
 		return nil
 	})
@@ -101,44 +101,44 @@ func filesAt(path string, recursive bool) (files []file, err error) {
 }
 
 // readFile adds what is in a file.
-func (r *Rules) readFile(f file, in Input) {
+func (r *Rules) readFile(f inputFile, in Input) {
 	content, err := document.Load(f.path, in.Stdin)
-	name := document.Name(f.path)
+	name := document.DisplayName(f.path)
 	if err == nil && document.IsUTF16(content) { // of which kubectl reads the first document only
-		err = document.Unreadable(f.path, errors.New("must be UTF-8, and is UTF-16: save it as UTF-8"))
+		err = document.ReadError(f.path, errors.New("must be UTF-8, and is UTF-16: save it as UTF-8"))
 	}
 	if wrong, ok := errors.AsType[*document.FieldError](err); ok {
 		r.Invalid = append(r.Invalid, &InvalidError{FieldError: *wrong, Rule: RuleUnreadable})
 		return
 	}
-	r.place = namespacing{fill: in.Namespace}
+	r.namespacing = namespacing{fallback: in.Namespace}
 	if f.path != document.StdinPath {
 		k := kustomizationOf(f.path)
 		if k.patches(f.path) {
-			r.Passed.Patches = append(r.Passed.Patches, name)
+			r.Unrelated.Patches = append(r.Unrelated.Patches, name)
 			return
 		}
-		r.place.override = k.namespaceOf(f.path)
+		r.namespacing.override = k.namespaceOf(f.path)
 	}
 	// What does not even name the group is not ours.
 	foreign := !bytes.Contains(content, []byte(v1alpha1.GroupName))
-	lenient := !f.named || in.Any
-	var has found
+	lenient := !f.explicit || in.AllowUnrelated
+	var has contents
 	for _, doc := range document.Parse(name, content) {
 		one := r.addDocument(doc, lenient && foreign)
-		has.ours, has.others = has.ours+one.ours, has.others+one.others
+		has.rules, has.others = has.rules+one.rules, has.others+one.others
 	}
-	r.Passed.Objects += has.others
+	r.Unrelated.Objects += has.others
 	if has.others > 0 {
-		r.Passed.Files++
+		r.Unrelated.Files++
 	}
-	if has.ours == 0 && !lenient {
-		r.Invalid = append(r.Invalid, &InvalidError{FieldError: *document.Unreadable(f.path, errors.New(nothing(f.path, has.others))), Rule: RuleNothing})
+	if has.rules == 0 && !lenient {
+		r.Invalid = append(r.Invalid, &InvalidError{FieldError: *document.ReadError(f.path, errors.New(noRulesText(f.path, has.others))), Rule: RuleNoRules})
 	}
 }
 
-// nothing says what a file has that has nothing of ours.
-func nothing(path string, others int) string {
+// noRulesText says what a file has that has nothing of ours.
+func noRulesText(path string, others int) string {
 	switch {
 	case isKustomization(path):
 		return "is a kustomization, and no policy or quota: name its directory"
@@ -161,15 +161,15 @@ func Count(n int, thing string) string {
 
 // namespacing is the namespace of rules in a file.
 type namespacing struct {
-	fill     string // of those that have none
+	fallback string // of those that have none
 	override string // of all, if it is not empty
 }
 
-func (n namespacing) in(metadata map[string]any) {
+func (n namespacing) apply(metadata map[string]any) {
 	if n.override != "" {
 		metadata["namespace"] = n.override
 	}
-	if has, ok := metadata["namespace"]; n.fill != "" && (!ok || has == nil || has == "") {
-		metadata["namespace"] = cmp.Or(n.override, n.fill)
+	if has, ok := metadata["namespace"]; n.fallback != "" && (!ok || has == nil || has == "") {
+		metadata["namespace"] = cmp.Or(n.override, n.fallback)
 	}
 }

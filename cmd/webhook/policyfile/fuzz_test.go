@@ -43,24 +43,24 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		r := shared.without()
+		r := shared.empty()
 		for _, doc := range document.Parse("f", content) {
 			r.addDocument(doc, false)
 		}
-		r.bound()
+		r.applyBounds()
 		lines := 1 + strings.Count(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(string(content)), "\n")
 		for _, err := range r.Invalid {
 			p, ok := errors.AsType[*InvalidError](err)
 			if !ok {
 				t.Fatalf("error %v has no place", err)
 			}
-			if says := p.Error(); p.Why == "" || strings.ContainsAny(says, "\n\r") || p.Line < 1 || p.Line > lines || p.Column < 0 {
+			if says := p.Error(); p.Reason == "" || strings.ContainsAny(says, "\n\r") || p.Line < 1 || p.Line > lines || p.Column < 0 {
 				t.Errorf("error %q of a file of %d lines", says, lines)
 			}
 		}
 		for _, namespace := range []string{"a", "default"} {
 			e := &corev1.Event{Type: corev1.EventTypeWarning, Reason: "BackOff"}
-			if g := r.Set().For(t.Context(), namespace, e, &policy.Request{Namespace: namespace}); g.Policy == nil {
+			if g := r.Set().Resolve(t.Context(), namespace, e, &policy.Request{Namespace: namespace}); g.Policy == nil {
 				t.Error("no policy governs")
 			}
 		}

@@ -10,31 +10,31 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
-// Passed is what files and directories have beside policies and quotas.
-type Passed struct {
+// Unrelated is what files and directories have beside policies and quotas.
+type Unrelated struct {
 	// Objects is how many of other kinds there are, and Files how many files have them.
 	Objects, Files int
-	// Unread are documents that cannot be read, in files that have nothing of ours.
-	Unread []*document.FieldError
-	// Alone are directories that have a kustomization and nothing else that is read.
-	Alone []string
+	// Unreadable are documents that cannot be read, in files that have nothing of ours.
+	Unreadable []*document.FieldError
+	// KustomizationOnly are directories that have a kustomization and nothing else that is read.
+	KustomizationOnly []string
 	// Patches are files that a kustomization applies to others.
 	Patches []string
 }
 
 // Notes say what was passed over, a sentence each.
-func (p *Passed) Notes() (all []string) {
+func (p *Unrelated) Notes() (all []string) {
 	if p.Objects > 0 {
 		all = append(all, Count(p.Objects, "object")+" of other kinds passed over, in "+Count(p.Files, "file"))
 	}
-	for _, path := range p.Alone {
+	for _, path := range p.KustomizationOnly {
 		all = append(all, path+" has nothing but a kustomization; what that makes is read from: kubectl kustomize "+path)
 	}
 	for _, path := range p.Patches {
 		all = append(all, path+" passed over: its kustomization applies it to others as a patch")
 	}
-	for _, m := range p.Unread {
-		all = append(all, m.Where()+" passed over, as nothing there names our API group: "+m.Why)
+	for _, m := range p.Unreadable {
+		all = append(all, m.Location()+" passed over, as nothing there names our API group: "+m.Reason)
 	}
 	return all
 }
@@ -83,18 +83,18 @@ func (k *kustomization) patches(path string) bool {
 	for _, patch := range slices.Concat(k.Patches, k.PatchesJSON6902) {
 		names = append(names, patch.Path)
 	}
-	return isAmong(path, names)
+	return containsPath(path, names)
 }
 
 // namespaceOf is the namespace that kustomize gives what is in a file, or empty.
 func (k *kustomization) namespaceOf(path string) string {
-	if isAmong(path, k.Resources) {
+	if containsPath(path, k.Resources) {
 		return k.Namespace
 	}
 	return ""
 }
 
-func isAmong(path string, names []string) bool {
+func containsPath(path string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return strings.TrimPrefix(filepath.Clean(name), "./") == filepath.Base(path)
 	})

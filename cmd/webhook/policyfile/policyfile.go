@@ -20,14 +20,14 @@ type Rules struct {
 	Invalid []error
 	// Objects are the policies and quotas of files, valid or not, in their order.
 	Objects []*Object
-	// Passed is what files have beside them.
-	Passed Passed
+	// Unrelated is what files have beside them.
+	Unrelated Unrelated
 
-	compiler *policy.Compiler
-	fields   fields
-	place    namespacing
-	known    map[policy.Identity]bool
-	own      map[group][]ownRule // all of them, whether in force or not
+	compiler    *policy.Compiler
+	fields      fields
+	namespacing namespacing
+	seen        map[policy.Identity]bool
+	namespaced  map[scope][]namespacedRule // all of them, whether in force or not
 }
 
 // New makes Rules without any.
@@ -41,14 +41,14 @@ func New() (*Rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&Rules{compiler: compiler, fields: fields}).without(), nil
+	return (&Rules{compiler: compiler, fields: fields}).empty(), nil
 }
 
-// without is r without any rules. Making the compiler takes most of the time of New.
-func (r *Rules) without() *Rules {
+// empty is r without any rules. Making the compiler takes most of the time of New.
+func (r *Rules) empty() *Rules {
 	return &Rules{
 		compiler: r.compiler, fields: r.fields,
-		known: map[policy.Identity]bool{}, own: map[group][]ownRule{}, Namespaces: map[string]policy.Namespace{},
+		seen: map[policy.Identity]bool{}, namespaced: map[scope][]namespacedRule{}, Namespaces: map[string]policy.Namespace{},
 	}
 }
 
@@ -64,8 +64,8 @@ func (r *Rules) Decode(content []byte) error {
 	return errors.Join(invalid...)
 }
 
-// TakeNamespaces uses the labels and annotations of others' namespaces if r has none.
-func (r *Rules) TakeNamespaces(others *Rules) {
+// UseNamespacesOf uses the labels and annotations of others' namespaces if r has none.
+func (r *Rules) UseNamespacesOf(others *Rules) {
 	for _, n := range r.Namespaces {
 		if n.Labels != nil {
 			return
@@ -77,12 +77,12 @@ func (r *Rules) TakeNamespaces(others *Rules) {
 	}
 }
 
-// Known are the namespaces with what replicas know of them.
-func (r *Rules) Known() map[string]policy.Namespace {
+// KnownNamespaces are the namespaces with what replicas know of them.
+func (r *Rules) KnownNamespaces() map[string]policy.Namespace {
 	selected, known := r.Cluster.SelectedLabels(), maps.Clone(r.Namespaces)
 	for name, n := range known {
 		if n.Labels != nil {
-			n.Keep(n.Labels, n.Annotations, selected)
+			n.SetMetadata(n.Labels, n.Annotations, selected)
 			known[name] = n
 		}
 	}
@@ -90,7 +90,9 @@ func (r *Rules) Known() map[string]policy.Namespace {
 }
 
 // Set is all that was read.
-func (r *Rules) Set() *policy.Set { return policy.NewSet(policy.Default(), r.Cluster, r.Known()) }
+func (r *Rules) Set() *policy.Set {
+	return policy.NewSet(policy.Default(), r.Cluster, r.KnownNamespaces())
+}
 
 // addNamespace adds the labels and annotations of a namespace.
 func (r *Rules) addNamespace(name string, has, annotations map[string]string) {

@@ -8,8 +8,8 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestNamespacesOfOthersAreTakenWhereThereAreNone holds it by a quota that selects a namespace by a label of the others.
-func TestNamespacesOfOthersAreTakenWhereThereAreNone(t *testing.T) {
+// TestUseNamespacesOf holds it by a quota that selects a namespace by a label of the others.
+func TestUseNamespacesOf(t *testing.T) {
 	read := func(documents ...string) *Rules {
 		t.Helper()
 		r, err := New()
@@ -38,8 +38,8 @@ func TestNamespacesOfOthersAreTakenWhereThereAreNone(t *testing.T) {
 		"those of others":                  {read(clusters, own), 2},
 		"its own, though they select none": {read(clusters, own, unlabeled), 1},
 	} {
-		test.r.TakeNamespaces(read(labeled))
-		g := test.r.Set().For(t.Context(), "shop", &corev1.Event{}, &policy.Request{Namespace: "shop"})
+		test.r.UseNamespacesOf(read(labeled))
+		g := test.r.Set().Resolve(t.Context(), "shop", &corev1.Event{}, &policy.Request{Namespace: "shop"})
 		n := 0
 		for range g.Limits() {
 			n++

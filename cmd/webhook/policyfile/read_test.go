@@ -10,13 +10,13 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// head is the beginning of an object.
-func head(kind, metadata string) string {
+// objectHeader is the beginning of an object.
+func objectHeader(kind, metadata string) string {
 	return "apiVersion: eventquota.io/v1alpha1\nkind: " + kind + "\nmetadata: {" + metadata + "}\n"
 }
 
-// in writes files, and goes where they are.
-func in(t *testing.T, files map[string]string) {
+// writeFilesAndChdir writes files, and goes where they are.
+func writeFilesAndChdir(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for name, content := range files {
@@ -42,20 +42,20 @@ func newRules(t *testing.T) *Rules {
 // read reads files, and says what is not valid and what was passed over.
 func read(t *testing.T, none *Rules, from Input) (r *Rules, said string) {
 	t.Helper()
-	r = none.without()
+	r = none.empty()
 	r.read(from)
 	var all []string
 	for _, err := range r.Invalid {
 		all = append(all, err.Error())
 	}
-	return r, strings.Join(append(all, r.Passed.Notes()...), "\n")
+	return r, strings.Join(append(all, r.Unrelated.Notes()...), "\n")
 }
 
-// TestWhatIsNotValidIsSaidWithItsLineAndField holds the words for each kind of mistake.
-func TestWhatIsNotValidIsSaidWithItsLineAndField(t *testing.T) {
+// TestErrorsHaveLineAndField holds the words for each kind of mistake.
+func TestErrorsHaveLineAndField(t *testing.T) {
 	none := newRules(t)
-	own, clusters := head("EventPolicy", "name: p, namespace: shop"), head("ClusterEventPolicy", "name: p")
-	quota := head("ClusterEventQuota", "name: q")
+	own, clusters := objectHeader("EventPolicy", "name: p, namespace: shop"), objectHeader("ClusterEventPolicy", "name: p")
+	quota := objectHeader("ClusterEventQuota", "name: q")
 	for says, test := range map[string]struct{ content, want string }{
 		"a value below its bound":    {own + "spec:\n  merge:\n    similar: {threshold: 0}\n", "f.yaml:6: EventPolicy shop/p: spec.merge.similar.threshold: must be at least 1, not 0"},
 		"one above it":               {own + "spec:\n  precedence: 10001\n", "f.yaml:5: EventPolicy shop/p: spec.precedence: must be at most 10000, not 10001"},
@@ -74,7 +74,7 @@ func TestWhatIsNotValidIsSaidWithItsLineAndField(t *testing.T) {
 		"no limit":                   {quota + "spec: {limits: []}\n", "f.yaml:4: ClusterEventQuota q: spec.limits: must have at least one item"},
 		"an unknown field":           {own + "spec:\n  zzz: 1\n", "f.yaml:5: EventPolicy shop/p: spec.zzz: unknown field"},
 		"a field that is misspelled": {quota + "spec:\n  limits:\n  - {name: a, burst: 1, tokens: 1, intervall: 1m}\n", "f.yaml:6: ClusterEventQuota q: spec.limits[0].intervall: unknown field; did you mean interval?"},
-		"one of metadata":            {head("ClusterEventPolicy", "name: p, lables: {}") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy p: metadata.lables: unknown field; did you mean labels?"},
+		"one of metadata":            {objectHeader("ClusterEventPolicy", "name: p, lables: {}") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy p: metadata.lables: unknown field; did you mean labels?"},
 		"a field that is there twice": {own + "spec:\n  mode: Audit\n  mode: Enforce\n",
 			"f.yaml:6: EventPolicy shop/p: spec.mode: is there twice: first in line 5"},
 		"one of an item that is there twice": {"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: eventquota.io/v1alpha1, kind: ClusterEventPolicy, metadata: {name: p}, spec: {}}\n- apiVersion: eventquota.io/v1alpha1\n  kind: ClusterEventPolicy\n  metadata: {name: r}\n  spec: {}\n  spec: {}\n",
@@ -84,13 +84,13 @@ func TestWhatIsNotValidIsSaidWithItsLineAndField(t *testing.T) {
 		"a rule of several fields":     {own + "spec:\n  action: Drop\n  merge: {}\n", "f.yaml:6: EventPolicy shop/p: spec.merge: is allowed only with action Limit: no other action merges"},
 		"no spec":                      {own, "f.yaml:1: EventPolicy shop/p: spec: is required"},
 		"a spec that is a list":        {own + "spec: []\n", "f.yaml:4: EventPolicy shop/p: spec: must be an object, not a list"},
-		"a name that Kubernetes lacks": {head("ClusterEventPolicy", "name: A b") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy A b: metadata.name: a lowercase RFC 1123 subdomain must consist of"},
-		"no name":                      {head("ClusterEventPolicy", "") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy: metadata.name: is required"},
-		"no namespace":                 {head("EventQuota", "name: q") + "spec: {limits: [{name: a, burst: 1, tokens: 1}]}\n", "f.yaml:3: EventQuota q: metadata.namespace: is required: EventQuota is for one namespace"},
-		"a namespace":                  {head("ClusterEventPolicy", "name: p, namespace: a") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy a/p: metadata.namespace: is not allowed: ClusterEventPolicy has none"},
-		"a label that is a number":     {head("ClusterEventPolicy", "name: p, labels: {a: 7}") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy p: metadata.labels: each value must be text: put a number, true or false in quotes"},
+		"a name that Kubernetes lacks": {objectHeader("ClusterEventPolicy", "name: A b") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy A b: metadata.name: a lowercase RFC 1123 subdomain must consist of"},
+		"no name":                      {objectHeader("ClusterEventPolicy", "") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy: metadata.name: is required"},
+		"no namespace":                 {objectHeader("EventQuota", "name: q") + "spec: {limits: [{name: a, burst: 1, tokens: 1}]}\n", "f.yaml:3: EventQuota q: metadata.namespace: is required: EventQuota is for one namespace"},
+		"a namespace":                  {objectHeader("ClusterEventPolicy", "name: p, namespace: a") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy a/p: metadata.namespace: is not allowed: ClusterEventPolicy has none"},
+		"a label that is a number":     {objectHeader("ClusterEventPolicy", "name: p, labels: {a: 7}") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy p: metadata.labels: each value must be text: put a number, true or false in quotes"},
 		"metadata that is a list":      {"apiVersion: eventquota.io/v1alpha1\nkind: EventPolicy\nmetadata: []\n", "f.yaml:3: EventPolicy: metadata: must be an object"},
-		"a name that is a number":      {head("ClusterEventPolicy", "name: 7") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy: metadata.name: must not be a number"},
+		"a name that is a number":      {objectHeader("ClusterEventPolicy", "name: 7") + "spec: {}\n", "f.yaml:3: ClusterEventPolicy: metadata.name: must not be a number"},
 		"another version":              {strings.Replace(own, "v1alpha1", "v1", 1) + "spec: {}\n", `f.yaml:1: EventPolicy shop/p: apiVersion: must be eventquota.io/v1alpha1 in kind EventPolicy, not "eventquota.io/v1"`},
 		"another group":                {strings.Replace(own, "eventquota.io", "example.org", 1) + "spec: {}\n", `f.yaml:1: EventPolicy shop/p: apiVersion: must be eventquota.io/v1alpha1 in kind EventPolicy, not "example.org/v1alpha1"`},
 		"a kind that is misspelled": {strings.Replace(own, "kind: EventPolicy", "kind: EventPolicies", 1) + "spec: {}\n",
@@ -110,11 +110,11 @@ func TestWhatIsNotValidIsSaidWithItsLineAndField(t *testing.T) {
 		"a mistake in the syntax":  {own + "spec: {\n", "f.yaml:4: a value is expected here"},
 		"two mistakes":             {own + "spec: {precedence: 0, mode: no}\n", "f.yaml:4: EventPolicy shop/p: spec.mode: must be text, not true or false\nf.yaml:4: EventPolicy shop/p: spec.precedence: must be at least 1, not 0"},
 		"a namespace that is none": {"apiVersion: v1\nkind: Namespace\nmetadata: {name: a.b}\n", "f.yaml:3: Namespace a.b: metadata.name: "},
-		"too much in a match": {own + "spec:\n  match:\n    reasons: [" + long(64) + "]\n    kinds: [" + long(64) + "]\n",
+		"too much in a match": {own + "spec:\n  match:\n    reasons: [" + longReasons(64) + "]\n    kinds: [" + longReasons(64) + "]\n",
 			"f.yaml:5: EventPolicy shop/p: spec.match: must have at most 8192 bytes in kind EventPolicy"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			in(t, map[string]string{"f.yaml": test.content})
+			writeFilesAndChdir(t, map[string]string{"f.yaml": test.content})
 			_, said := read(t, none, Input{Paths: []string{"f.yaml"}})
 			if !strings.HasPrefix(said, test.want) || strings.Count(said, "\n") != strings.Count(test.want, "\n") {
 				t.Errorf("said\n%s\nwant\n%s", said, test.want)
@@ -123,8 +123,8 @@ func TestWhatIsNotValidIsSaidWithItsLineAndField(t *testing.T) {
 	}
 }
 
-// long are n long reasons.
-func long(n int) string {
+// longReasons are n long reasons.
+func longReasons(n int) string {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = fmt.Sprintf("%s%02d", strings.Repeat("r", 100), i)
@@ -132,11 +132,11 @@ func long(n int) string {
 	return strings.Join(all, ", ")
 }
 
-// TestFilesAreReadByWhatTheyHold holds what is read of directories, kustomizations and files of other kinds.
-func TestFilesAreReadByWhatTheyHold(t *testing.T) {
+// TestReadFilesByContent holds what is read of directories, kustomizations and files of other kinds.
+func TestReadFilesByContent(t *testing.T) {
 	none := newRules(t)
-	own := head("EventPolicy", "name: own") + "spec: {}\n"
-	policies := head("ClusterEventPolicy", "name: p") + "spec: {}\n"
+	own := objectHeader("EventPolicy", "name: own") + "spec: {}\n"
+	policies := objectHeader("ClusterEventPolicy", "name: p") + "spec: {}\n"
 	const secret, namespace = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
 	for says, test := range map[string]struct {
 		files map[string]string
@@ -162,11 +162,11 @@ func TestFilesAreReadByWhatTheyHold(t *testing.T) {
 			"1 object of other kinds passed over, in 1 file\nd/b.yaml:2 passed over, as nothing there names our API group: the name of a field must be text: render a template first, and quote {{"},
 		"a template of ours in a directory": {map[string]string{"d/b.yaml": "apiVersion: eventquota.io/v1alpha1\nb: {{ .Values.b }}\n"}, Input{Paths: []string{"d"}}, 0,
 			"d/b.yaml:2: the name of a field must be text: render a template first, and quote {{"},
-		"one of which only the metadata is wrong": {map[string]string{"a.yaml": head("EventPolicy", "name: own, namespace: shop, x: {}") + "spec: {}\n---\n" + policies + "---\n" + head("ClusterEventPolicy", "name: own, x: {}") + "spec: {}\n"},
+		"one of which only the metadata is wrong": {map[string]string{"a.yaml": objectHeader("EventPolicy", "name: own, namespace: shop, x: {}") + "spec: {}\n---\n" + policies + "---\n" + objectHeader("ClusterEventPolicy", "name: own, x: {}") + "spec: {}\n"},
 			Input{Paths: []string{"a.yaml"}}, 1, "a.yaml:3: EventPolicy shop/own: metadata.x: unknown field: must be one of annotations, finalizers, labels, name, namespace, ownerReferences\na.yaml:13: ClusterEventPolicy own: metadata.x: unknown field: must be one of annotations, finalizers, labels, name, namespace, ownerReferences"},
 		"an empty directory": {map[string]string{"d/README.md": ""}, Input{Paths: []string{"d"}}, 0, "d: has no .yaml, .yml or .json file in it"},
 		"a file of others":   {map[string]string{"a.yaml": secret + "---\n" + secret}, Input{Paths: []string{"a.yaml"}}, 0, "a.yaml: has no policy or quota of eventquota.io/v1alpha1, but 2 objects of other kinds\n2 objects of other kinds passed over, in 1 file"},
-		"files of others that may be": {map[string]string{"a.yaml": secret, "b.yaml": "b: {{ x }}"}, Input{Paths: []string{"a.yaml", "b.yaml"}, Any: true}, 0,
+		"files of others that may be": {map[string]string{"a.yaml": secret, "b.yaml": "b: {{ x }}"}, Input{Paths: []string{"a.yaml", "b.yaml"}, AllowUnrelated: true}, 0,
 			"2 objects of other kinds passed over, in 2 files\nb.yaml:1 passed over, as nothing there names our API group: the name of a field must be text: render a template first, and quote {{"},
 		"a kustomization by its name": {map[string]string{"kustomization.yaml": "kind: Kustomization"}, Input{Paths: []string{"kustomization.yaml"}}, 0,
 			"kustomization.yaml: is a kustomization, and no policy or quota: name its directory\n1 object of other kinds passed over, in 1 file"},
@@ -183,7 +183,7 @@ func TestFilesAreReadByWhatTheyHold(t *testing.T) {
 		"a list in no shape": {map[string]string{"a.yaml": "apiVersion: v1\nkind: List\nitems: [7, {kind: List, apiVersion: v1, items: [{}]}]\n"}, Input{Paths: []string{"a.yaml"}}, 0, "a.yaml: has no policy or quota of eventquota.io/v1alpha1, but 2 objects of other kinds\n2 objects of other kinds passed over, in 1 file"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			in(t, test.files)
+			writeFilesAndChdir(t, test.files)
 			r, said := read(t, none, test.from)
 			n := 0
 			for range r.Cluster.All() {
@@ -199,17 +199,17 @@ func TestFilesAreReadByWhatTheyHold(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftOutHasItsPlace holds it of bounds of a namespace and of the cluster's conditions.
-func TestWhatIsLeftOutHasItsPlace(t *testing.T) {
+// TestExclusionsHavePositions holds it of bounds of a namespace and of the cluster's conditions.
+func TestExclusionsHavePositions(t *testing.T) {
 	none := newRules(t)
 	var content strings.Builder
 	for i := range policy.MaxRules + 1 {
-		content.WriteString(head("EventPolicy", fmt.Sprintf("name: p%02d, namespace: shop", i)) + "spec: {}\n---\n")
+		content.WriteString(objectHeader("EventPolicy", fmt.Sprintf("name: p%02d, namespace: shop", i)) + "spec: {}\n---\n")
 	}
 	for i := range 8 {
-		fmt.Fprintf(&content, "%sspec: {match: {conditions: [{name: c, expression: \"event.message.matches('[a-c]{55}%d')\"}]}}\n---\n", head("ClusterEventPolicy", fmt.Sprintf("name: c%d", i)), i)
+		fmt.Fprintf(&content, "%sspec: {match: {conditions: [{name: c, expression: \"event.message.matches('[a-c]{55}%d')\"}]}}\n---\n", objectHeader("ClusterEventPolicy", fmt.Sprintf("name: c%d", i)), i)
 	}
-	in(t, map[string]string{"f.yaml": content.String()})
+	writeFilesAndChdir(t, map[string]string{"f.yaml": content.String()})
 	_, said := read(t, none, Input{Paths: []string{"f.yaml"}})
 	for _, want := range []string{
 		"f.yaml:81: EventPolicy shop/p16: is left out: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",

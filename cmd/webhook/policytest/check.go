@@ -28,7 +28,7 @@ const (
 type suite struct {
 	doc   *document.Document
 	tests []test
-	steps [][]*writer // of each test
+	steps [][]*stepWriter // of each test
 	rules *policyfile.Rules
 }
 
@@ -42,25 +42,25 @@ func readSuite(name string) (*suite, error) {
 }
 
 func newSuite(name string, content []byte) (*suite, error) {
-	doc, err := document.One(name, content)
+	doc, err := document.ParseOne(name, content)
 	if err != nil {
 		return nil, err
 	}
 	var of suiteFile
-	switch version, is := document.Type(doc.Value); {
+	switch version, is := document.TypeMeta(doc.Value); {
 	case version == apiVersion && is == kind:
 		doc.Decode("", doc.Value, &of)
 	case version != apiVersion:
-		doc.Wrong("apiVersion", "must be %s", apiVersion)
+		doc.AddError("apiVersion", "must be %s", apiVersion)
 	default:
-		doc.Wrong("kind", "must be %s", kind)
+		doc.AddError("kind", "must be %s", kind)
 	}
 	if err := doc.Err(); err != nil {
 		return nil, err
 	}
-	c := &checker{Document: doc, documented: &of}
+	c := &checker{Document: doc, file: &of}
 	if len(of.Tests) == 0 {
-		c.Wrong("tests", "must have at least one test")
+		c.AddError("tests", "must have at least one test")
 	}
 	rules, err := c.policies()
 	if err != nil {
@@ -71,12 +71,12 @@ func newSuite(name string, content []byte) (*suite, error) {
 	for i := range of.Tests {
 		at, t := fmt.Sprintf("tests[%d]", i), &of.Tests[i]
 		if t.Name == "" {
-			c.Wrong(at+".name", "must say what the test holds")
+			c.AddError(at+".name", "must say what the test holds")
 		} else if seen[t.Name] {
-			c.Wrong(at+".name", "%q: must not be the name of another test too", t.Name)
+			c.AddError(at+".name", "%q: must not be the name of another test too", t.Name)
 		}
 		seen[t.Name] = true
-		s.steps = append(s.steps, c.test(at, t, rules))
+		s.steps = append(s.steps, c.checkTest(at, t, rules))
 	}
 	return s, c.Err()
 }
@@ -85,16 +85,16 @@ func newSuite(name string, content []byte) (*suite, error) {
 type checker struct {
 	*document.Document
 
-	documented *suiteFile
-	known      *known
+	file      *suiteFile
+	ruleNames *ruleNames
 }
 
 // policies reads the policies of the file, and the labels of namespaces. All must be valid and in force.
 func (c *checker) policies() (*policyfile.Rules, error) {
 	var paths []string
-	for i, path := range c.documented.Policies {
+	for i, path := range c.file.Policies {
 		if path == "" {
-			c.Wrong(fmt.Sprintf("policies[%d]", i), "must be a file or directory")
+			c.AddError(fmt.Sprintf("policies[%d]", i), "must be a file or directory")
 			continue
 		}
 		if !filepath.IsAbs(path) {
@@ -104,28 +104,28 @@ func (c *checker) policies() (*policyfile.Rules, error) {
 	}
 	rules, err := policyfile.Read(policyfile.Input{Paths: paths})
 	if err != nil {
-		c.Wrong("policies", "%v", err)
+		c.AddError("policies", "%v", err)
 		rules, err = policyfile.New()
 	}
 	if err != nil {
 		return nil, err
 	}
 	for _, err := range rules.Invalid {
-		c.Wrong("policies", "%v", err)
+		c.AddError("policies", "%v", err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.documented.Namespaces)) {
+	for _, name := range slices.Sorted(maps.Keys(c.file.Namespaces)) {
 		at := "namespaces." + name
 		if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-			c.Wrong(at, "must be the name of a namespace: %s", strings.Join(wrong, "; "))
+			c.AddError(at, "must be the name of a namespace: %s", strings.Join(wrong, "; "))
 			continue
 		}
 		if rules.Namespaces[name].Labels != nil {
-			c.Wrong(at, "is among the policies already")
+			c.AddError(at, "is among the policies already")
 			continue
 		}
-		setLabels(rules, name, c.documented.Namespaces[name])
+		setLabels(rules, name, c.file.Namespaces[name])
 	}
-	c.known = knownOf(rules)
+	c.ruleNames = ruleNamesOf(rules)
 	return rules, nil
 }
 
@@ -136,64 +136,64 @@ func setLabels(rules *policyfile.Rules, name string, has map[string]string) {
 	rules.Namespaces[name] = n
 }
 
-// test checks a test, and returns what its steps write.
-func (c *checker) test(at string, t *test, rules *policyfile.Rules) (steps []*writer) {
+// checkTest checks a test, and returns what its steps write.
+func (c *checker) checkTest(at string, t *test, rules *policyfile.Rules) (steps []*stepWriter) {
 	if len(t.Events) == 0 {
-		c.Wrong(at+".events", "must have at least one Event")
+		c.AddError(at+".events", "must have at least one Event")
 	}
 	wants := 0
 	if t.Want != nil {
 		wants++
-		c.want(at+".want", &t.Want.want, t.Want.EtcdWrites != nil || t.Want.Notices != nil)
+		c.checkWant(at+".want", &t.Want.want, t.Want.EtcdWrites != nil || t.Want.Notices != nil)
 	}
 	var begin time.Duration
 	all := 0
 	for i := range t.Events {
 		here, s := fmt.Sprintf("%s.events[%d]", at, i), &t.Events[i]
-		w := c.step(here, s, begin)
+		w := c.checkStep(here, s, begin)
 		if s.Want != nil {
 			wants++
-			c.want(here+".want", s.Want, false)
+			c.checkWant(here+".want", s.Want, false)
 		}
 		if w == nil {
 			continue
 		}
 		w.step, begin = i, w.end()
 		if begin > maxTime {
-			c.Wrong(here+".every", "the last is %s after the beginning, and must be at most %.0fh", begin, maxTime.Hours())
+			c.AddError(here+".every", "the last is %s after the beginning, and must be at most %.0fh", begin, maxTime.Hours())
 			begin = 0
 		}
 		all += w.objects * w.times
-		c.placed(here, w, rules)
+		c.checkNamespaces(here, w, rules)
 		steps = append(steps, w)
 	}
 	if all > maxWrites {
-		c.Wrong(at+".events", "has %d writes, objects times times, and must have at most %d", all, maxWrites)
+		c.AddError(at+".events", "has %d writes, objects times times, and must have at most %d", all, maxWrites)
 	}
 	if wants == 0 && len(t.Events) > 0 {
-		c.Wrong(at+".want", "must be there, or in one of its events")
+		c.AddError(at+".want", "must be there, or in one of its events")
 	}
 	return steps
 }
 
-// placed checks the namespaces of a step, which are known from then on.
-func (c *checker) placed(at string, w *writer, rules *policyfile.Rules) {
+// checkNamespaces checks the namespaces of a step, which are known from then on.
+func (c *checker) checkNamespaces(at string, w *stepWriter, rules *policyfile.Rules) {
 	field := at + ".event.namespace"
-	if w.fullForm {
+	if w.isObject {
 		field = at + ".object.metadata.namespace"
 	}
 	count := 1
-	if w.moving {
+	if w.namespaceNumbered {
 		count = w.objects
 	}
 	for n := range count {
 		e, err := w.event(n, 0)
 		if err != nil {
-			c.Wrong(at, "must be an Event with {n} and {i} replaced")
+			c.AddError(at, "must be an Event with {n} and {i} replaced")
 			return
 		}
 		if wrong := validation.IsDNS1123Label(e.Namespace); len(wrong) > 0 {
-			c.Wrong(field, "%q: must be the name of a namespace: %s", e.Namespace, strings.Join(wrong, "; "))
+			c.AddError(field, "%q: must be the name of a namespace: %s", e.Namespace, strings.Join(wrong, "; "))
 			return
 		}
 		if rules.Namespaces[e.Namespace].Labels == nil {
@@ -202,46 +202,46 @@ func (c *checker) placed(at string, w *writer, rules *policyfile.Rules) {
 	}
 }
 
-// want checks what is wanted. more says that it holds something beside.
-func (c *checker) want(at string, w *want, more bool) {
+// checkWant checks what is wanted. more says that it holds something beside.
+func (c *checker) checkWant(at string, w *want, more bool) {
 	if !more && *w == (want{}) {
-		c.Wrong(at, "must have at least one of admitted, audited, combined, dropped, merged, policy, refusedBy, warningsDropped")
+		c.AddError(at, "must have at least one of admitted, audited, combined, dropped, merged, policy, refusedBy, warningsDropped")
 	}
 	if w.Policy != nil {
-		c.among(at+".policy", *w.Policy, c.known.policies)
+		c.checkKnown(at+".policy", *w.Policy, c.ruleNames.policies)
 	}
 	if w.RefusedBy != nil {
-		c.among(at+".refusedBy", *w.RefusedBy, c.known.refusers)
+		c.checkKnown(at+".refusedBy", *w.RefusedBy, c.ruleNames.refusers)
 	}
 	if w.Audited != nil {
 		if *w.Audited == (counts{}) {
-			c.Wrong(at+".audited", "must have at least one of admitted, dropped, merged, refusedBy")
+			c.AddError(at+".audited", "must have at least one of admitted, dropped, merged, refusedBy")
 		}
 		if w.Audited.RefusedBy != nil {
-			c.among(at+".audited.refusedBy", *w.Audited.RefusedBy, c.known.refusers)
+			c.checkKnown(at+".audited.refusedBy", *w.Audited.RefusedBy, c.ruleNames.refusers)
 		}
 	}
 }
 
-// among checks that names are known.
-func (c *checker) among(at string, all names, known []string) {
+// checkKnown checks that names are known.
+func (c *checker) checkKnown(at string, all names, known []string) {
 	for _, name := range all {
 		if !slices.Contains(known, name) {
-			c.Wrong(at, "%s", document.OneOf(name, known))
+			c.AddError(at, "%s", document.NotOneOf(name, known))
 		}
 	}
 }
 
-// known are the names that rules have in wants.
-type known struct{ policies, refusers []string }
+// ruleNames are the names that rules have in wants.
+type ruleNames struct{ policies, refusers []string }
 
-func knownOf(r *policyfile.Rules) *known {
+func ruleNamesOf(r *policyfile.Rules) *ruleNames {
 	all := policy.Rules{Policies: []*policy.Policy{policy.Default()}}
 	all.Add(r.Cluster)
 	for _, n := range r.Namespaces {
 		all.Add(n.Rules)
 	}
-	k := &known{}
+	k := &ruleNames{}
 	for _, p := range all.Policies {
 		k.policies = append(k.policies, p.Name)
 		switch {

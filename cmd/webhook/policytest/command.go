@@ -26,7 +26,7 @@ type options struct {
 
 // Command is eventquota test.
 func Command() *cobra.Command {
-	o := &options{Output: asText}
+	o := &options{Output: formatText}
 	cmd := &cobra.Command{
 		Use:   "test {FILE | DIR}...",
 		Short: "Run tests of policies and quotas",
@@ -34,7 +34,7 @@ func Command() *cobra.Command {
 policies and quotas, and fails where that is not so. It needs no cluster, and the code
 that decides is the webhook's.
 
-Of a DIR, it runs all files in it and below whose names end in ` + suffix + `.yaml. This
+Of a DIR, it runs all files in it and below whose names end in ` + fileSuffix + `.yaml. This
 one says that a storm over 500 pods costs etcd the 160 Normal Events that a quota gives,
 and a notice of the rest:
 
@@ -65,16 +65,16 @@ It exits with 1 if a test fails or a file is not valid.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return o.test(ctx, cmd, args)
+			return o.run(ctx, cmd, args)
 		},
 	}
 	cmd.Flags().StringVar(&o.Run, "run", o.Run, "regular expression: run only tests whose names have a match")
-	output.OneOf(cmd, &o.Output, "output", "o", []string{asText, output.JSON, junit}, "format: text, json, or junit for the XML that CI systems read")
+	output.AddChoiceFlag(cmd, &o.Output, "output", "o", []string{formatText, output.JSON, formatJUnit}, "format: text, json, or junit for the XML that CI systems read")
 	return cmd
 }
 
-// test runs the files at paths.
-func (o *options) test(ctx context.Context, cmd *cobra.Command, paths []string) error {
+// run runs the files at paths.
+func (o *options) run(ctx context.Context, cmd *cobra.Command, paths []string) error {
 	only, err := regexp.Compile(o.Run)
 	if err != nil {
 		says := err.Error()
@@ -126,7 +126,7 @@ func runFile(ctx context.Context, name string, only *regexp.Regexp) (*File, erro
 	f := &File{Name: name}
 	s, err := readSuite(name)
 	if err != nil {
-		f.Errors = each(err)
+		f.Errors = errorLines(err)
 		return f, nil
 	}
 	for i := range s.tests {
@@ -142,8 +142,8 @@ func runFile(ctx context.Context, name string, only *regexp.Regexp) (*File, erro
 	return f, nil
 }
 
-// each is what is wrong with a file, a line for each.
-func each(err error) []string {
+// errorLines is what is wrong with a file, a line for each.
+func errorLines(err error) []string {
 	all, ok := errors.AsType[document.FieldErrors](err)
 	if !ok {
 		return []string{err.Error()}

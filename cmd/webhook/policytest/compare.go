@@ -14,26 +14,26 @@ import (
 func (r *Result) compare(t *test, from *document.Document, number int) {
 	say := func(where string, failures []string, o *Outcome) {
 		if len(failures) > 0 {
-			r.Failures = append(r.Failures, where+": "+strings.Join(failures, "; ")+o.why())
+			r.Failures = append(r.Failures, where+": "+strings.Join(failures, "; ")+o.deciders())
 		}
 	}
 	for i := range t.Events {
-		o, line := r.Events[i], from.At(fmt.Sprintf("tests[%d].events[%d]", number, i)).Line
-		failures := o.others()
+		o, line := r.Events[i], from.PositionOf(fmt.Sprintf("tests[%d].events[%d]", number, i)).Line
+		failures := o.otherFailures()
 		if w := t.Events[i].Want; w != nil {
 			failures = append(w.failures(o), failures...)
 		}
 		say(fmt.Sprintf("events[%d], line %d", i, line), failures, o)
 	}
 	if w := t.Want; w != nil {
-		failures := append(w.failures(r.All), difference("writes to etcd", w.EtcdWrites, r.EtcdWrites)...)
-		say("in all", append(failures, difference("stored as notices", w.Notices, r.Notices)...), r.All)
+		failures := append(w.failures(r.All), amountFailure("writes to etcd", w.EtcdWrites, r.EtcdWrites)...)
+		say("in all", append(failures, amountFailure("stored as notices", w.Notices, r.Notices)...), r.All)
 	}
 }
 
-// difference is empty where an amount is as wanted, or where none is wanted.
-func difference(what string, want *amount, got int64) []string {
-	if want == nil || want.has(got) {
+// amountFailure is empty where an amount is as wanted, or where none is wanted.
+func amountFailure(what string, want *amount, got int64) []string {
+	if want == nil || want.contains(got) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%d %s, want %s", got, what, want)}
@@ -42,10 +42,10 @@ func difference(what string, want *amount, got int64) []string {
 // failures say what is not as wanted.
 func (w *want) failures(o *Outcome) []string {
 	all := w.counts.failures("", o)
-	all = append(all, difference("combined", w.Combined, o.Combined)...)
-	all = append(all, difference("dropped Warnings", w.WarningsDropped, o.WarningsDropped)...)
+	all = append(all, amountFailure("combined", w.Combined, o.Combined)...)
+	all = append(all, amountFailure("dropped Warnings", w.WarningsDropped, o.WarningsDropped)...)
 	if w.Policy != nil {
-		all = append(all, others("governed by", *w.Policy, slices.Sorted(maps.Keys(o.Policies)))...)
+		all = append(all, nameFailure("governed by", *w.Policy, slices.Sorted(maps.Keys(o.Policies)))...)
 	}
 	if w.Audited != nil {
 		got := o.Audited
@@ -65,19 +65,19 @@ func (c *counts) failures(prefix string, o *Outcome) (all []string) {
 			want *amount
 			got  int64
 		}{{"admitted", c.Admitted, o.Admitted}, {"merged", c.Merged, o.Merged}, {"dropped", c.Dropped, o.Dropped}} {
-			if !one.want.has(one.got) {
+			if !one.want.contains(one.got) {
 				all = append(all, fmt.Sprintf("%d %s%s, want %s", one.got, prefix, one.what, one.want))
 			}
 		}
 	}
 	if c.RefusedBy != nil {
-		all = append(all, others(prefix+"refused by", *c.RefusedBy, slices.Sorted(maps.Keys(o.RefusedBy)))...)
+		all = append(all, nameFailure(prefix+"refused by", *c.RefusedBy, slices.Sorted(maps.Keys(o.RefusedBy)))...)
 	}
 	return all
 }
 
-// others is empty where got are the names that are wanted, in any order.
-func others(what string, want names, got []string) []string {
+// nameFailure is empty where got are the names that are wanted, in any order.
+func nameFailure(what string, want names, got []string) []string {
 	wanted := slices.Compact(slices.Sorted(slices.Values(want)))
 	if slices.Equal(wanted, got) {
 		return nil
@@ -85,8 +85,8 @@ func others(what string, want names, got []string) []string {
 	return []string{fmt.Sprintf("%s %s, want %s", what, cmp.Or(strings.Join(got, ", "), "none"), cmp.Or(strings.Join(wanted, ", "), "none"))}
 }
 
-// others are writes that no policy or quota has to do with, which no test can want.
-func (o *Outcome) others() (all []string) {
+// otherFailures are writes that no policy or quota has to do with, which no test can want.
+func (o *Outcome) otherFailures() (all []string) {
 	for _, why := range slices.Sorted(maps.Keys(o.Other)) {
 		all = append(all, fmt.Sprintf("%d %s", o.Other[why], why))
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// suffix is how the names of files of tests end, before .yaml or .yml.
-const suffix = "eventquota-test"
+// fileSuffix is how the names of files of tests end, before .yaml or .yml.
+const fileSuffix = "eventquota-test"
 
 // discover returns the files at paths: those given, and of directories those below with the name of a file of tests. Hidden
 // directories and links to directories are left out.
@@ -40,7 +40,7 @@ func discover(paths []string) (files []string, err error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if len(files) == before {
-			return nil, fmt.Errorf("%s: no file in it or below has a name that ends in %s.yaml", path, suffix)
+			return nil, fmt.Errorf("%s: no file in it or below has a name that ends in %s.yaml", path, fileSuffix)
 		}
 	}
 	slices.Sort(files)
@@ -52,5 +52,5 @@ func isTestFile(name string) bool {
 	if !ok {
 		base, ok = strings.CutSuffix(name, ".yml")
 	}
-	return ok && strings.HasSuffix(base, suffix)
+	return ok && strings.HasSuffix(base, fileSuffix)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestTestsAreFoundByTheirNames(t *testing.T) {
+func TestDiscover(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{
 		"a/eventquota-test.yaml", "a/ci.eventquota-test.yml", "a/b/c/x-eventquota-test.yaml",

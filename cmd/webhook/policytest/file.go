@@ -121,7 +121,7 @@ func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if d.PeekKind() != '{' {
 		var n int64
 		if err := json.UnmarshalDecode(d, &n); err != nil || n < 0 {
-			return document.MustError(must)
+			return document.ValueError(must)
 		}
 		a.Min, a.Max = n, n
 		return nil
@@ -131,7 +131,7 @@ func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		Max *int64 `json:"max"`
 	}
 	if err := json.UnmarshalDecode(d, &of); err != nil || of.Min == nil && of.Max == nil {
-		return document.MustError(must)
+		return document.ValueError(must)
 	}
 	*a = amount{0, maxWrites}
 	if of.Min != nil {
@@ -141,7 +141,7 @@ func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		a.Max = *of.Max
 	}
 	if a.Min < 0 || a.Max < a.Min {
-		return document.MustError(must + ", min not above max")
+		return document.ValueError(must + ", min not above max")
 	}
 	return nil
 }
@@ -161,8 +161,8 @@ func (a *amount) String() string {
 	return fmt.Sprintf("%d to %d", a.Min, a.Max)
 }
 
-// has reports whether n is right.
-func (a *amount) has(n int64) bool {
+// contains reports whether n is right.
+func (a *amount) contains(n int64) bool {
 	if a == nil {
 		return n == 0
 	}
@@ -182,7 +182,7 @@ func (n *names) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		err = json.UnmarshalDecode(d, &(*n)[0])
 	}
 	if err != nil {
-		return document.MustError("must be text, or a list of texts")
+		return document.ValueError("must be text, or a list of texts")
 	}
 	return nil
 }
@@ -194,11 +194,11 @@ type duration time.Duration
 func (l *duration) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	var says string
 	if err := json.UnmarshalDecode(d, &says); err != nil {
-		return document.MustError("must be a duration such as 10s or 1h30m")
+		return document.ValueError("must be a duration such as 10s or 1h30m")
 	}
 	long, err := time.ParseDuration(says)
 	if err != nil || long < 0 || long > maxTime {
-		return document.MustError(fmt.Sprintf("must be a duration from 0s to %.0fh, such as 10s or 1h30m", maxTime.Hours()))
+		return document.ValueError(fmt.Sprintf("must be a duration from 0s to %.0fh, such as 10s or 1h30m", maxTime.Hours()))
 	}
 	*l = duration(long)
 	return nil

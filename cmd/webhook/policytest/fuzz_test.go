@@ -36,7 +36,7 @@ func FuzzFile(f *testing.F) {
 		s, err := newSuite("file", content)
 		if all, ok := errors.AsType[document.FieldErrors](err); ok {
 			for _, m := range all {
-				if m.Line < 1 || m.Why == "" {
+				if m.Line < 1 || m.Reason == "" {
 					t.Errorf("mistake %+v, want one with a line", m)
 				}
 			}

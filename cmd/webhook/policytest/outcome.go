@@ -72,7 +72,7 @@ func (o *Outcome) count(is admission.Outcome, by simulate.Refused, at time.Time)
 		by.Limit = strings.TrimSuffix(by.Limit, store.OverflowSuffix)
 		r, ok := o.RefusedBy[by.String()]
 		if !ok {
-			r.First = at.Sub(begin()).String()
+			r.First = at.Sub(startTime()).String()
 		}
 		r.Count++
 		o.RefusedBy[by.String()] = r
@@ -85,15 +85,15 @@ func (o *Outcome) count(is admission.Outcome, by simulate.Refused, at time.Time)
 	}
 }
 
-// shown is how many of each kind a failure names.
-const shown = 3
+// maxNames is how many of each kind a failure names.
+const maxNames = 3
 
-// why says what governed and what refused, the most first.
-func (o *Outcome) why() string {
+// deciders says what governed and what refused, the most first.
+func (o *Outcome) deciders() string {
 	counted := func(count map[string]int64, says func(name string) string) string {
 		all := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
-		more := len(all) - shown
-		all = all[:min(shown, len(all))]
+		more := len(all) - maxNames
+		all = all[:min(maxNames, len(all))]
 		for i, name := range all {
 			all[i] = says(name)
 		}

@@ -16,10 +16,10 @@ import (
 func runIn(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	t.Chdir("testdata")
-	return cli.Run(t, cli.Under(Command()), strings.NewReader(""), append([]string{"test"}, args...)...)
+	return cli.Run(t, cli.WithRoot(Command()), strings.NewReader(""), append([]string{"test"}, args...)...)
 }
 
-func TestTest(t *testing.T) {
+func TestCommand(t *testing.T) {
 	for says, test := range map[string]struct {
 		args, output, err string
 	}{
@@ -48,16 +48,16 @@ func TestTest(t *testing.T) {
 					t.Errorf("error %q, want %q", got, test.err)
 				}
 			}
-			cli.Golden(t, test.output, out)
+			cli.CompareGolden(t, test.output, out)
 		})
 	}
 }
 
-// TestTheSameIsSaidTwice holds that tests have the same results each time, whatever runs before them.
-func TestTheSameIsSaidTwice(t *testing.T) {
+// TestResultsAreDeterministic holds that tests have the same results each time, whatever runs before them.
+func TestResultsAreDeterministic(t *testing.T) {
 	t.Chdir("testdata")
 	run := func(args ...string) string {
-		out, _, err := cli.Run(t, cli.Under(Command()), nil, append([]string{"test", "-o", "json"}, args...)...)
+		out, _, err := cli.Run(t, cli.WithRoot(Command()), nil, append([]string{"test", "-o", "json"}, args...)...)
 		if err == nil || err.Error() != "test: 4 of 13 tests failed" {
 			t.Errorf("error %v", err)
 		}
@@ -69,8 +69,8 @@ func TestTheSameIsSaidTwice(t *testing.T) {
 	}
 }
 
-// TestReportsCanBeReadByPrograms holds that JSON and JUnit's format have the same counts, whatever is in names.
-func TestReportsCanBeReadByPrograms(t *testing.T) {
+// TestJSONAndJUnitAgree holds that JSON and JUnit's format have the same counts, whatever is in names.
+func TestJSONAndJUnitAgree(t *testing.T) {
 	const hostile = `"a\u001b[2J \u0000 \u202e <&> ]]> z"`
 	file := filepath.Join(t.TempDir(), "hostile.yaml")
 	content := `{"apiVersion": "test.eventquota.io/v1alpha1", "kind": "PolicyTest", "tests": [{"name": ` + hostile + `,
@@ -90,7 +90,7 @@ func TestReportsCanBeReadByPrograms(t *testing.T) {
 			return r.Tests, r.Failures, err
 		},
 	} {
-		out, _, err := cli.Run(t, cli.Under(Command()), nil, "test", file, "-o", format)
+		out, _, err := cli.Run(t, cli.WithRoot(Command()), nil, "test", file, "-o", format)
 		if err == nil {
 			t.Errorf("%s: no error", format)
 		}

@@ -31,10 +31,10 @@ type File struct {
 func (r *Report) err() error {
 	var wrong []string
 	if r.Invalid > 0 {
-		wrong = append(wrong, counted(r.Invalid, "file is", "files are")+" not valid")
+		wrong = append(wrong, countText(r.Invalid, "file is", "files are")+" not valid")
 	}
 	if r.Failed > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d of %s failed", r.Failed, counted(r.Failed+r.Passed, "test", "tests")))
+		wrong = append(wrong, fmt.Sprintf("%d of %s failed", r.Failed, countText(r.Failed+r.Passed, "test", "tests")))
 	}
 	if len(wrong) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func (r *Report) err() error {
 	return fmt.Errorf("test: %s", strings.Join(wrong, ", "))
 }
 
-func counted(n int, one, several string) string {
+func countText(n int, one, several string) string {
 	if n == 1 {
 		return "1 " + one
 	}
@@ -51,8 +51,8 @@ func counted(n int, one, several string) string {
 
 // Formats beside those of other commands.
 const (
-	asText = "text"
-	junit  = "junit"
+	formatText  = "text"
+	formatJUnit = "junit"
 )
 
 // write writes the report.
@@ -61,7 +61,7 @@ func (r *Report) write(w io.Writer, format string) error {
 	case output.JSON:
 		_, err := output.Write(w, output.JSON, r)
 		return err
-	case junit:
+	case formatJUnit:
 		return r.writeJUnit(w)
 	}
 	return r.writeText(w)
@@ -70,7 +70,7 @@ func (r *Report) write(w io.Writer, format string) error {
 // writeText writes a line for each test, and what is wrong below it.
 func (r *Report) writeText(w io.Writer) error {
 	var b strings.Builder
-	line := func(parts ...string) { b.WriteString(text.Visible(strings.Join(parts, "")) + "\n") }
+	line := func(parts ...string) { b.WriteString(text.Sanitize(strings.Join(parts, "")) + "\n") }
 	for _, f := range r.Files {
 		for _, err := range f.Errors {
 			line("FAILED  ", err)
@@ -86,9 +86,9 @@ func (r *Report) writeText(w io.Writer) error {
 			}
 		}
 	}
-	summary := fmt.Sprintf("%s in %s: %d ok, %d failed", counted(r.Passed+r.Failed, "test", "tests"), counted(len(r.Files), "file", "files"), r.Passed, r.Failed)
+	summary := fmt.Sprintf("%s in %s: %d ok, %d failed", countText(r.Passed+r.Failed, "test", "tests"), countText(len(r.Files), "file", "files"), r.Passed, r.Failed)
 	if r.Invalid > 0 {
-		summary += ", " + counted(r.Invalid, "file is", "files are") + " not valid"
+		summary += ", " + countText(r.Invalid, "file is", "files are") + " not valid"
 	}
 	line(summary)
 	_, err := io.WriteString(w, b.String())
@@ -128,7 +128,7 @@ type (
 func problemOf(says []string) *junitProblem {
 	all := make([]string, len(says))
 	for i, one := range says {
-		all[i] = text.Visible(one)
+		all[i] = text.Sanitize(one)
 	}
 	return &junitProblem{all[0], strings.Join(all, "\n")}
 }
@@ -136,13 +136,13 @@ func problemOf(says []string) *junitProblem {
 func (r *Report) writeJUnit(w io.Writer) error {
 	report := junitReport{junitCounts: junitCounts{r.Passed + r.Failed + r.Invalid, r.Failed, r.Invalid}}
 	for _, f := range r.Files {
-		s := junitSuite{Name: text.Visible(f.Name)}
+		s := junitSuite{Name: text.Sanitize(f.Name)}
 		if len(f.Errors) > 0 {
 			s.Errors = 1
 			s.Cases = append(s.Cases, junitCase{Name: "the file is valid", Class: s.Name, Error: problemOf(f.Errors)})
 		}
 		for _, t := range f.Tests {
-			c := junitCase{Name: text.Visible(t.Name), Class: s.Name}
+			c := junitCase{Name: text.Sanitize(t.Name), Class: s.Name}
 			if !t.Passed {
 				s.Failures++
 				c.Failure = problemOf(t.Failures)

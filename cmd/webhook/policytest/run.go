@@ -31,7 +31,7 @@ func (s *suite) run(ctx context.Context, i int) (*Result, error) {
 		r.Events = append(r.Events, newOutcome())
 	}
 	var failed error
-	trace, err := simulate.Make(t.Name, stepWrites(s.steps[i], &failed))
+	trace, err := simulate.Generate(t.Name, stepWrites(s.steps[i], &failed))
 	if err == nil && failed != nil {
 		trace.Close()
 		err = failed
@@ -47,7 +47,7 @@ func (s *suite) run(ctx context.Context, i int) (*Result, error) {
 		}
 	}
 	result, err := trace.Run(ctx, simulate.Options{
-		Rules: simulate.Rules{Cluster: s.rules.Cluster, Namespaces: s.rules.Known()},
+		Rules: simulate.Rules{Cluster: s.rules.Cluster, Namespaces: s.rules.KnownNamespaces()},
 		Decided: func(d simulate.Decision) {
 			for _, o := range []*Outcome{r.Events[d.Line], r.All} {
 				o.add(&d, warnings[d.Line])

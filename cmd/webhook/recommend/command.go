@@ -25,11 +25,11 @@ type options struct {
 }
 
 // The most and the least that --headroom takes. Half as much again is the default.
-const leastHeadroom, headroom, mostHeadroom = 1, 1.5, 100
+const minHeadroom, defaultHeadroom, maxHeadroom = 1, 1.5, 100
 
 // Command is eventquota recommend.
 func Command() *cobra.Command {
-	o := &options{Recordings: replay.NewRecordings(), Headroom: headroom, Output: output.Table}
+	o := &options{Recordings: replay.NewRecordings(), Headroom: defaultHeadroom, Output: output.Table}
 	cmd := &cobra.Command{
 		Use:   "recommend {FILE... | --kubeconfig FILE | --sample KIND}",
 		Short: "Size quotas by recorded Events",
@@ -81,7 +81,7 @@ first by the policies of --policies or --kubeconfig, or by those of every instal
 	f.StringSliceVar(&o.Paths, "policies", o.Paths, "files, or directories of .yaml, .yml and .json files, with the policies that merge Events before quotas count them; default is those of every installation")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies are taken instead, and whose Events where no FILE is given")
 	o.AddFlags(cmd)
-	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.YAML, output.JSON}, "format: table, yaml for the quotas to apply, or json")
+	output.AddChoiceFlag(cmd, &o.Output, "output", "o", []string{output.Table, output.YAML, output.JSON}, "format: table, yaml for the quotas to apply, or json")
 	cmd.MarkFlagsMutuallyExclusive("policies", "kubeconfig")
 	return cmd
 }
@@ -91,11 +91,11 @@ func (o *options) validate(files []string) error {
 	switch {
 	case !live && (len(files) > 0) == (o.Sample != ""), live && o.Sample != "":
 		return errors.New("recommend: must be given files, - for standard input, --kubeconfig or --sample")
-	case !(o.Headroom >= leastHeadroom && o.Headroom <= mostHeadroom): // nor is it NaN
-		return fmt.Errorf("--headroom %v: must be from %d to %d", o.Headroom, leastHeadroom, mostHeadroom)
+	case !(o.Headroom >= minHeadroom && o.Headroom <= maxHeadroom): // nor is it NaN
+		return fmt.Errorf("--headroom %v: must be from %d to %d", o.Headroom, minHeadroom, maxHeadroom)
 	}
 	for _, one := range o.Expected {
-		if _, ok := expectedOf(one); !ok {
+		if _, ok := parseExpected(one); !ok {
 			return fmt.Errorf("--expected %q: must be NAMESPACE, NAMESPACE/CONTROLLER or /CONTROLLER", one)
 		}
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// recommended runs eventquota recommend in testdata.
-func recommended(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+// runRecommend runs eventquota recommend in testdata.
+func runRecommend(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	t.Chdir("testdata")
-	return cli.Run(t, cli.Under(Command()), strings.NewReader(stdin), append([]string{"recommend"}, args...)...)
+	return cli.Run(t, cli.WithRoot(Command()), strings.NewReader(stdin), append([]string{"recommend"}, args...)...)
 }
 
 func TestRecommend(t *testing.T) {
@@ -32,11 +32,11 @@ func TestRecommend(t *testing.T) {
 		"one that is wanted": {"--sample probes --expected shop/kubelet --headroom 1 -o yaml", "expected.yaml.txt"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			out, notes, err := recommended(t, "", strings.Fields(test.args)...)
+			out, notes, err := runRecommend(t, "", strings.Fields(test.args)...)
 			if err != nil || notes != "" {
 				t.Errorf("error %v, standard error has %q, want nothing", err, notes)
 			}
-			cli.Golden(t, test.output, out)
+			cli.CompareGolden(t, test.output, out)
 		})
 	}
 }
@@ -54,9 +54,9 @@ func list(n, times int, every time.Duration) string {
 	return `{"apiVersion":"v1","kind":"List","items":[` + strings.Join(items, ",") + "]}"
 }
 
-// TestWhatIsRecommendedIsSaidInJSON also holds what a list cannot show.
-func TestWhatIsRecommendedIsSaidInJSON(t *testing.T) {
-	out, _, err := recommended(t, list(100, 3, time.Second), "-", "-o", "json")
+// TestRecommendationJSON also holds what a list cannot show.
+func TestRecommendationJSON(t *testing.T) {
+	out, _, err := runRecommend(t, list(100, 3, time.Second), "-", "-o", "json")
 	var got struct {
 		Headroom float64
 		Events   int64 `json:"events"`
@@ -103,15 +103,15 @@ func TestWhatIsRecommendedIsSaidInJSON(t *testing.T) {
 	}
 }
 
-// TestQuotasOfTheSameNamesAreReplaced holds that those of an earlier recommendation do not count, and that all others do.
-func TestQuotasOfTheSameNamesAreReplaced(t *testing.T) {
+// TestEarlierRecommendationIsReplaced holds that those of an earlier recommendation do not count, and that all others do.
+func TestEarlierRecommendationIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "before.yaml")
 	const quota = "---\napiVersion: eventquota.io/v1alpha1\nkind: ClusterEventQuota\nmetadata: {name: %s}\nspec: {limits: [{name: %s, burst: 1, tokens: 1, interval: 1h}]}\n"
 	for name, want := range map[string]int64{"recommended-normal": 0, "mine": 99} {
 		if err := os.WriteFile(path, fmt.Appendf(nil, quota, name, name), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out, _, err := cli.Run(t, cli.Under(Command()), strings.NewReader(list(100, 1, time.Second)), "recommend", "-", "-o", "json", "--policies", path)
+		out, _, err := cli.Run(t, cli.WithRoot(Command()), strings.NewReader(list(100, 1, time.Second)), "recommend", "-", "-o", "json", "--policies", path)
 		var got struct {
 			Events     int64
 			Simulation struct {
@@ -127,7 +127,7 @@ func TestQuotasOfTheSameNamesAreReplaced(t *testing.T) {
 	}
 }
 
-func TestBadInputOfRecommendGetsOneClearError(t *testing.T) {
+func TestBadInputReturnsOneError(t *testing.T) {
 	for says, test := range map[string]struct {
 		args []string
 		want string
@@ -147,17 +147,17 @@ func TestBadInputOfRecommendGetsOneClearError(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Chdir("testdata")
-			cli.Refuses(t, cli.Under(Command()), test.want, append([]string{"recommend"}, test.args...)...)
+			cli.WantError(t, cli.WithRoot(Command()), test.want, append([]string{"recommend"}, test.args...)...)
 		})
 	}
 }
 
-func TestWithoutAnythingUsualNothingIsRecommended(t *testing.T) {
+func TestStormOnlyRecordingHasNoRecommendation(t *testing.T) {
 	for says, test := range map[string]struct{ stdin, want string }{
 		"all is a storm": {list(3000, 1, 10*time.Millisecond), "recommend: nothing in the recording is usual, all of it is a storm: record a time without one"},
 		"no Event":       {`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod"}]}`, "recommend: "},
 	} {
-		out, _, err := recommended(t, test.stdin, "-")
+		out, _, err := runRecommend(t, test.stdin, "-")
 		if err == nil || !strings.HasPrefix(err.Error(), test.want) || out != "" {
 			t.Errorf("%s: error %v after %q, want %q", says, err, out, test.want)
 		}
@@ -165,14 +165,14 @@ func TestWithoutAnythingUsualNothingIsRecommended(t *testing.T) {
 	}
 }
 
-// TestWhatIsRecommendedIsValid reads the quotas as lint and the API server do.
-func TestWhatIsRecommendedIsValid(t *testing.T) {
+// TestRecommendedQuotasAreValid reads the quotas as lint and the API server do.
+func TestRecommendedQuotasAreValid(t *testing.T) {
 	for _, name := range []string{"quiet.yaml.txt", "probes.yaml.txt", "expected.yaml.txt"} {
 		rules, err := policyfile.New()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := rules.Decode([]byte(cli.Read(t, filepath.Join("testdata", name)))); err != nil || len(rules.Cluster.Quotas) < 2 {
+		if err := rules.Decode([]byte(cli.ReadFile(t, filepath.Join("testdata", name)))); err != nil || len(rules.Cluster.Quotas) < 2 {
 			t.Errorf("%s: %d quotas, error %v", name, len(rules.Cluster.Quotas), err)
 		}
 	}

@@ -45,8 +45,8 @@ func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []str
 	if err != nil {
 		return err
 	}
-	for _, note := range set.Passed.Notes() {
-		fmt.Fprintln(cmd.ErrOrStderr(), text.Visible("note: "+note))
+	for _, note := range set.Unrelated.Notes() {
+		fmt.Fprintln(cmd.ErrOrStderr(), text.Sanitize("note: "+note))
 	}
 	bar := replay.NewProgress(cmd.ErrOrStderr(), nil)
 	defer bar.End()
@@ -54,13 +54,13 @@ func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []str
 	if err != nil {
 		return fmt.Errorf("recommend: %w", err)
 	}
-	trace, err := bar.Read(ctx, sources, o.ExemptUsers)
+	trace, err := bar.ReadTrace(ctx, sources, o.ExemptUsers)
 	if err != nil {
 		return fmt.Errorf("recommend: %w", err)
 	}
 	defer trace.Close()
 	defer replay.LimitMemory(trace.Input.Entries)()
-	r, err := o.propose(ctx, trace, set, bar)
+	r, err := o.proposeQuotas(ctx, trace, set, bar)
 	bar.End()
 	if err != nil {
 		in := report.Report{Input: trace.Input}
@@ -76,7 +76,7 @@ func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []str
 // set is the policies that merge Events before quotas count them. A cluster without eventquota gets those of every installation.
 func (o *options) set(ctx context.Context) (*replay.Set, error) {
 	set, err := o.Set(ctx, true)
-	if errors.Is(err, policyfile.ErrNoPolicies) {
+	if errors.Is(err, policyfile.ErrNoCRDs) {
 		return (&replay.Policies{}).Set(ctx, true)
 	}
 	return set, err
@@ -91,8 +91,8 @@ func (o *options) sources(ctx context.Context, stdin io.Reader, files []string) 
 	return []simulate.Source{source}, err
 }
 
-// propose sizes quotas by a trace, and simulates them on it beside a set of policies.
-func (o *options) propose(ctx context.Context, trace *simulate.Trace, set *replay.Set, bar *replay.Progress) (*recommendation, error) {
+// proposeQuotas sizes quotas by a trace, and simulates them on it beside a set of policies.
+func (o *options) proposeQuotas(ctx context.Context, trace *simulate.Trace, set *replay.Set, bar *replay.Progress) (*recommendation, error) {
 	if trace.Input.Most == 0 {
 		return nil, replay.ErrNoWrites(&trace.Input)
 	}
@@ -109,9 +109,9 @@ func (o *options) propose(ctx context.Context, trace *simulate.Trace, set *repla
 	if r.Usual == 0 {
 		return nil, errNothingUsual(r.Proposal)
 	}
-	r.Unknown = unknown(&trace.Input, r.Proposal)
+	r.Unknown = limitations(&trace.Input, r.Proposal)
 	for _, one := range o.Expected {
-		if origin, _ := expectedOf(one); !seen.Any(func(from recommend.Origin) bool { return within(from, origin) }) {
+		if origin, _ := parseExpected(one); !seen.HasOrigin(func(from recommend.Origin) bool { return originMatches(from, origin) }) {
 			r.Unknown = append(r.Unknown, fmt.Sprintf("--expected %s: it has no such Events.", one))
 		}
 	}
@@ -134,13 +134,13 @@ func errNothingUsual(p *recommend.Proposal) error {
 
 // simulate decides a trace with the proposed quotas, and without them.
 func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *replay.Set, r *recommendation, bar *replay.Progress) error {
-	with, err := together(set, r)
+	with, err := mergeRules(set, r)
 	if err != nil {
 		return err
 	}
 	for _, bound := range trace.Input.Bounds() {
 		opts := simulate.Options{Bound: bound, EventTTL: o.EventTTL, Progress: bar.Add}
-		for i, run := range []report.Run{{Under: "these quotas", LeftOut: set.LeftOut}, {Under: "the other rules alone"}} {
+		for i, run := range []report.Run{{Set: "these quotas", Excluded: set.Excluded}, {Set: "the other rules alone"}} {
 			opts.Rules, opts.Decided = set.ForSimulation(), nil
 			if i == 0 {
 				opts.Rules = with
@@ -168,13 +168,13 @@ func isQuota(rule string) bool {
 	return kind == v1alpha1.KindClusterEventQuota || kind == v1alpha1.KindEventQuota
 }
 
-// proposes reports whether a quota, by its name in decisions, is one of those that are proposed.
-func (r *recommendation) proposes(name string) bool {
+// isProposed reports whether a quota, by its name in decisions, is one of those that are proposed.
+func (r *recommendation) isProposed(name string) bool {
 	return slices.ContainsFunc(r.Quotas, func(q recommend.Quota) bool { return "ClusterEventQuota "+q.Name == name })
 }
 
-// together are the rules of a set with the proposed quotas, which replace those of the same names.
-func together(set *replay.Set, r *recommendation) (simulate.Rules, error) {
+// mergeRules are the rules of a set with the proposed quotas, which replace those of the same names.
+func mergeRules(set *replay.Set, r *recommendation) (simulate.Rules, error) {
 	proposed, err := policyfile.New()
 	if err != nil {
 		return simulate.Rules{}, err
@@ -185,7 +185,7 @@ func together(set *replay.Set, r *recommendation) (simulate.Rules, error) {
 	rules := set.ForSimulation()
 	rules.Cluster.Quotas = slices.Clone(proposed.Cluster.Quotas)
 	for _, q := range set.Cluster.Quotas {
-		if !r.proposes(q.Name) {
+		if !r.isProposed(q.Name) {
 			rules.Cluster.Quotas = append(rules.Cluster.Quotas, q)
 		}
 	}
@@ -196,21 +196,21 @@ func together(set *replay.Set, r *recommendation) (simulate.Rules, error) {
 func (o *options) expected() func(recommend.Origin) bool {
 	var all []recommend.Origin
 	for _, one := range o.Expected {
-		origin, _ := expectedOf(one) // it is valid
+		origin, _ := parseExpected(one) // it is valid
 		all = append(all, origin)
 	}
 	return func(from recommend.Origin) bool {
-		return slices.ContainsFunc(all, func(of recommend.Origin) bool { return within(from, of) })
+		return slices.ContainsFunc(all, func(of recommend.Origin) bool { return originMatches(from, of) })
 	}
 }
 
-// within reports whether an origin is one of those that a value of --expected names.
-func within(from, of recommend.Origin) bool {
+// originMatches reports whether an origin is one of those that a value of --expected names.
+func originMatches(from, of recommend.Origin) bool {
 	return cmp.Or(of.Namespace, from.Namespace) == from.Namespace && cmp.Or(of.Controller, from.Controller) == from.Controller
 }
 
-// expectedOf is the origin that a value of --expected names, with an empty part for any.
-func expectedOf(value string) (recommend.Origin, bool) {
+// parseExpected is the origin that a value of --expected names, with an empty part for any.
+func parseExpected(value string) (recommend.Origin, bool) {
 	namespace, controller, both := strings.Cut(value, "/")
 	return recommend.Origin{Namespace: namespace, Controller: controller}, value != "" && (!both || controller != "")
 }

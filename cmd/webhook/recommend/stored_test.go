@@ -66,24 +66,24 @@ func answer(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // to a client that is there
 }
 
-// TestAClusterWithoutEventquotaIsRead holds that all pages of its Events are read, under the policies of every installation.
-func TestAClusterWithoutEventquotaIsRead(t *testing.T) {
-	out, notes, err := cli.Run(t, cli.Under(Command()), strings.NewReader(""), "recommend", "--kubeconfig", cluster(t, 7, false))
+// TestClusterWithoutEventquota holds that all pages of its Events are read, under the policies of every installation.
+func TestClusterWithoutEventquota(t *testing.T) {
+	out, notes, err := cli.Run(t, cli.WithRoot(Command()), strings.NewReader(""), "recommend", "--kubeconfig", cluster(t, 7, false))
 	if err != nil || notes != "" || !strings.HasPrefix(out, "In 7 minutes, 700 writes take a token of quotas. There is no storm.\n") {
 		t.Errorf("error %v, %q and %q, want 700 Events of 7 pages", err, notes, out)
 	}
 }
 
-// TestAListThatFailsIsNoRecommendation holds that nothing is recommended by some of the pages.
-func TestAListThatFailsIsNoRecommendation(t *testing.T) {
-	out, _, err := cli.Run(t, cli.Under(Command()), strings.NewReader(""), "recommend", "--kubeconfig", cluster(t, 3, true))
+// TestFailedListFails holds that nothing is recommended by some of the pages.
+func TestFailedListFails(t *testing.T) {
+	out, _, err := cli.Run(t, cli.WithRoot(Command()), strings.NewReader(""), "recommend", "--kubeconfig", cluster(t, 3, true))
 	if err == nil || !strings.Contains(err.Error(), "not yours") || strings.Contains(err.Error(), "\n") || out != "" {
 		t.Errorf("error %v after %q, want what the API server says", err, out)
 	}
 }
 
-func TestWhatIsExpectedAndIsNotThereIsSaid(t *testing.T) {
-	out, _, err := cli.Run(t, cli.Under(Command()), strings.NewReader(""), "recommend", "--sample", "quiet", "--expected", "shop/kublet,team-1")
+func TestUnmatchedExpectedOriginIsReported(t *testing.T) {
+	out, _, err := cli.Run(t, cli.WithRoot(Command()), strings.NewReader(""), "recommend", "--sample", "quiet", "--expected", "shop/kublet,team-1")
 	if err != nil || !strings.Contains(out, `- --expected shop/kublet: it has no such Events.`) || strings.Contains(out, "team-1: it has") {
 		t.Errorf("error %v, %q, want that shop/kublet is not there", err, out)
 	}

@@ -33,14 +33,14 @@ func (r *recommendation) writeText(w io.Writer) error {
 		out.Add(strings.ToUpper(q.For()), "burst", "refill", "buckets", "median", "p99", "peak", "needed", "busiest")
 		for _, l := range q.Limits {
 			s := &l.Seen
-			out.Add(l.Name, output.Grouped(int64(l.Burst)), l.Refill(), output.Grouped(int64(s.Buckets)), output.Grouped(s.Median), output.Grouped(s.P99), output.Grouped(s.Peak), output.Grouped(s.Needed), named(s.Busiest))
+			out.Add(l.Name, output.GroupDigits(int64(l.Burst)), l.Refill(), output.GroupDigits(int64(s.Buckets)), output.GroupDigits(s.Median), output.GroupDigits(s.P99), output.GroupDigits(s.Peak), output.GroupDigits(s.Needed), truncateName(s.Busiest))
 		}
 	}
 	for _, ranking := range r.Seen {
 		out.Add()
 		out.Add("USUAL EVENTS BY "+strings.ToUpper(ranking.By), "events", "median a minute", "p99", "peak")
 		for _, row := range ranking.Rows {
-			out.Add(named(row.Name), output.Grouped(row.Events), output.Grouped(row.Median), output.Grouped(row.P99), output.Grouped(row.Peak))
+			out.Add(truncateName(row.Name), output.GroupDigits(row.Events), output.GroupDigits(row.Median), output.GroupDigits(row.P99), output.GroupDigits(row.Peak))
 		}
 	}
 	out.Add()
@@ -58,56 +58,56 @@ func (r *recommendation) writeText(w io.Writer) error {
 
 // findings are what matters most, in sentences.
 func (r *recommendation) findings() []string {
-	seen := fmt.Sprintf("In %s, %s a token of quotas.", minutes(r.Minutes), output.Counted(r.Events, "write takes", "writes take"))
+	seen := fmt.Sprintf("In %s, %s a token of quotas.", minutesText(r.Minutes), output.Count(r.Events, "write takes", "writes take"))
 	if r.Usual == r.Events {
 		seen += " There is no storm."
 	} else {
-		seen += fmt.Sprintf(" %s usual, %s to a storm.", output.Counted(r.Usual, "is", "are"), output.Counted(r.Events-r.Usual, "belongs", "belong"))
+		seen += fmt.Sprintf(" %s usual, %s to a storm.", output.Count(r.Usual, "is", "are"), output.Count(r.Events-r.Usual, "belongs", "belong"))
 	}
 	all := []string{seen}
 	for i, s := range r.Storms {
 		if i == maxStorms {
-			all = append(all, output.Counted(int64(len(r.Storms)-i), "smaller storm is not shown.", "smaller storms are not shown."))
+			all = append(all, output.Count(int64(len(r.Storms)-i), "smaller storm is not shown.", "smaller storms are not shown."))
 			break
 		}
-		all = append(all, stormy(s))
+		all = append(all, describeStorm(s))
 	}
 	refused := "These quotas refuse none of the usual Events."
 	if n := len(r.UsualRefused); n > 0 {
-		refused = "Usual Events are refused too, as they share a bucket with a storm or meet another quota:" + counts(r.UsualRefused) + "."
+		refused = "Usual Events are refused too, as they share a bucket with a storm or meet another quota:" + countsText(r.UsualRefused) + "."
 	}
 	return append(all, refused)
 }
 
-func counts(by map[string]int64) (says string) {
+func countsText(by map[string]int64) (says string) {
 	for _, limit := range slices.Sorted(maps.Keys(by)) {
-		says += fmt.Sprintf(" %s by %s,", output.Grouped(by[limit]), limit)
+		says += fmt.Sprintf(" %s by %s,", output.GroupDigits(by[limit]), limit)
 	}
 	return strings.TrimSuffix(says, ",")
 }
 
-// stormy says what a storm is.
-func stormy(s recommend.Storm) string {
-	of := fmt.Sprintf("of controller %s in namespace %s", named(s.Controller), named(s.Namespace))
+// describeStorm says what a storm is.
+func describeStorm(s recommend.Storm) string {
+	of := fmt.Sprintf("of controller %s in namespace %s", truncateName(s.Controller), truncateName(s.Namespace))
 	if s.Everything {
-		of = "of the whole cluster, most by controller " + named(s.Controller)
+		of = "of the whole cluster, most by controller " + truncateName(s.Controller)
 	}
 	return fmt.Sprintf("A storm %s: %s between %s and %s, up to %s a minute, where more than %s are one. No limit is sized for it.",
-		of, output.Counted(s.Events, strings.TrimSpace(s.Type+" Event"), strings.TrimSpace(s.Type+" Events")), s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339), output.Grouped(s.Peak), output.Grouped(s.Above))
+		of, output.Count(s.Events, strings.TrimSpace(s.Type+" Event"), strings.TrimSpace(s.Type+" Events")), s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339), output.GroupDigits(s.Peak), output.GroupDigits(s.Above))
 }
 
-// named is a name from outside, cut.
-func named(s string) string {
+// truncateName is a name from outside, cut.
+func truncateName(s string) string {
 	const most = 100
 	return admission.Truncate(s, most)
 }
 
-func minutes(n int64) string {
+func minutesText(n int64) string {
 	if n == 1 {
 		return "a minute"
 	}
 	if n >= 120 {
-		return output.Grouped(n/60) + " hours"
+		return output.GroupDigits(n/60) + " hours"
 	}
 	return fmt.Sprintf("%d minutes", n)
 }
@@ -115,7 +115,7 @@ func minutes(n int64) string {
 // writeYAML writes the quotas as YAML that can be applied.
 func (r *recommendation) writeYAML(w io.Writer) error {
 	for _, line := range r.findings() {
-		if _, err := fmt.Fprintln(w, "# "+text.Visible(line)); err != nil {
+		if _, err := fmt.Fprintln(w, "# "+text.Sanitize(line)); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func (r *recommendation) writeYAML(w io.Writer) error {
 		return err
 	}
 	for _, one := range r.Unknown {
-		if _, err := fmt.Fprintln(w, "# - "+text.Visible(one)); err != nil {
+		if _, err := fmt.Fprintln(w, "# - "+text.Sanitize(one)); err != nil {
 			return err
 		}
 	}
@@ -131,14 +131,14 @@ func (r *recommendation) writeYAML(w io.Writer) error {
 	return err
 }
 
-// aDay is the least that has what happens each day.
-const aDay = 24 * 60
+// minutesPerDay is the least that has what happens each day.
+const minutesPerDay = 24 * 60
 
-// unknown says what a recording cannot show.
-func unknown(in *simulate.Input, p *recommend.Proposal) (all []string) {
+// limitations says what a recording cannot show.
+func limitations(in *simulate.Input, p *recommend.Proposal) (all []string) {
 	add := func(format string, of ...any) { all = append(all, fmt.Sprintf(format, of...)) }
-	if p.Minutes < aDay {
-		add("It lasts %s. What happens less often is not in it, such as nightly jobs, releases and upgrades of nodes.", minutes(p.Minutes))
+	if p.Minutes < minutesPerDay {
+		add("It lasts %s. What happens less often is not in it, such as nightly jobs, releases and upgrades of nodes.", minutesText(p.Minutes))
 	}
 	if in.Fewest < in.Most {
 		add("Stored Events say how often something happened, not how often it was written, or when between the first and the last time. The quotas are sized for the most writes, evenly spread.")
@@ -146,7 +146,7 @@ func unknown(in *simulate.Input, p *recommend.Proposal) (all []string) {
 	}
 	for why, n := range in.Skipped {
 		if strings.Contains(why, "notices") {
-			add("It has %s of eventquota: the Events that were dropped then are not in it.", output.Counted(n, "notice", "notices"))
+			add("It has %s of eventquota: the Events that were dropped then are not in it.", output.Count(n, "notice", "notices"))
 		}
 	}
 	var unknown int64
@@ -154,7 +154,7 @@ func unknown(in *simulate.Input, p *recommend.Proposal) (all []string) {
 		unknown += n
 	}
 	if unknown > 0 {
-		add("%s no content in it, and no limit is sized for them.", output.Counted(unknown, "write has", "writes have"))
+		add("%s no content in it, and no limit is sized for them.", output.Count(unknown, "write has", "writes have"))
 	}
 	if !in.Users {
 		add("Who wrote the Events is not in it, so policies that ask for users did not match.")

@@ -46,7 +46,7 @@ func (r *Recordings) AddFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&r.ExemptUsers, "exempt-users", r.ExemptUsers, "users whose requests the webhook is not asked about, in an audit log")
 	f.IntVar(&r.SampleNodes, "sample-nodes", r.SampleNodes, "how many nodes the quiet sample has, from 1 to 100000")
 	f.DurationVar(&r.EventTTL, "event-ttl", r.EventTTL, "how long the API server keeps an Event after its last write, as its flag of this name says")
-	output.OneOf(cmd, &r.Sample, "sample", "", []string{churn, narrow, probes, quiet}, "recording to make instead of reading one: churn, narrow, probes or quiet")
+	output.AddChoiceFlag(cmd, &r.Sample, "sample", "", []string{churn, narrow, probes, quiet}, "recording to make instead of reading one: churn, narrow, probes or quiet")
 }
 
 // Validate says which flag is wrong.

@@ -20,13 +20,13 @@ type Set struct {
 
 	// Name names it in reports.
 	Name string
-	// LeftOut says which policies and quotas of a cluster are not in force, and why.
-	LeftOut []string
+	// Excluded says which policies and quotas of a cluster are not in force, and why.
+	Excluded []string
 }
 
 // ForSimulation are its rules, with what is known of namespaces.
 func (s *Set) ForSimulation() simulate.Rules {
-	return simulate.Rules{Cluster: s.Cluster, Namespaces: s.Known()}
+	return simulate.Rules{Cluster: s.Cluster, Namespaces: s.KnownNamespaces()}
 }
 
 // Policies says in flags by which policies to decide.
@@ -45,14 +45,14 @@ const (
 func (p *Policies) Set(ctx context.Context, installed bool) (*Set, error) {
 	switch {
 	case p.Kubeconfig != "":
-		return ofCluster(ctx, p.Kubeconfig)
+		return clusterSet(ctx, p.Kubeconfig)
 	case installed && len(p.Paths) == 0:
-		return ofInstallation()
+		return installedSet()
 	}
-	return OfFiles("policies", p.Paths)
+	return ReadSet("policies", p.Paths)
 }
 
-func ofInstallation() (*Set, error) {
+func installedSet() (*Set, error) {
 	documents, err := manifests.Policies()
 	if err != nil {
 		return nil, err
@@ -69,14 +69,14 @@ func ofInstallation() (*Set, error) {
 	return &Set{Rules: rules, Name: Installed}, nil
 }
 
-// OfFiles is the set of files and directories, or of the built-in default, that a flag names.
-func OfFiles(flag string, paths []string) (*Set, error) {
+// ReadSet is the set of files and directories, or of the built-in default, that a flag names.
+func ReadSet(flag string, paths []string) (*Set, error) {
 	if slices.Equal(paths, []string{Default}) {
 		paths = nil
 	}
 	rules, err := policyfile.Read(policyfile.Input{Paths: paths})
 	if err == nil {
-		err = firstOf(rules.Invalid)
+		err = firstError(rules.Invalid)
 	}
 	if err == nil && len(paths) > 0 && len(rules.Objects)+len(rules.Namespaces) == 0 {
 		err = fmt.Errorf("%s: has no policy or quota in it", strings.Join(paths, ","))
@@ -87,32 +87,32 @@ func OfFiles(flag string, paths []string) (*Set, error) {
 	return &Set{Rules: rules, Name: cmp.Or(strings.Join(paths, ","), Default)}, nil
 }
 
-func ofCluster(ctx context.Context, kubeconfig string) (*Set, error) {
+func clusterSet(ctx context.Context, kubeconfig string) (*Set, error) {
 	config, err := apiserver.Config(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	rules, err := policyfile.OfCluster(ctx, config, "")
-	if err == nil && slices.Contains(rules.Invalid, policyfile.ErrNoPolicies) {
-		err = policyfile.ErrNoPolicies
+	rules, err := policyfile.ReadCluster(ctx, config, "")
+	if err == nil && slices.Contains(rules.Invalid, policyfile.ErrNoCRDs) {
+		err = policyfile.ErrNoCRDs
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	set := &Set{Rules: rules, Name: "the cluster of " + kubeconfig}
 	for _, why := range rules.Invalid { // a tenant's must not keep others from being simulated
-		set.LeftOut = append(set.LeftOut, why.Error())
+		set.Excluded = append(set.Excluded, why.Error())
 	}
 	return set, nil
 }
 
-// firstOf is the first of some errors, and how many more there are; nil of none.
-func firstOf(all []error) error {
+// firstError is the first of some errors, and how many more there are; nil of none.
+func firstError(all []error) error {
 	switch len(all) {
 	case 0:
 		return nil
 	case 1:
 		return all[0]
 	}
-	return fmt.Errorf("%w (eventquota lint names this and %s)", all[0], output.Counted(int64(len(all)-1), "more mistake", "more mistakes"))
+	return fmt.Errorf("%w (eventquota lint names this and %s)", all[0], output.Count(int64(len(all)-1), "more mistake", "more mistakes"))
 }

@@ -102,8 +102,8 @@ func (r *countedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Read reads sources, and shows how far that is. It fails as simulate.Read does.
-func (p *Progress) Read(ctx context.Context, sources []simulate.Source, exempt []string) (*simulate.Trace, error) {
+// ReadTrace reads sources, and shows how far that is. It fails as simulate.Read does.
+func (p *Progress) ReadTrace(ctx context.Context, sources []simulate.Source, exempt []string) (*simulate.Trace, error) {
 	p.Begin("reading", sizeOf(sources), true)
 	defer p.End()
 	for i := range sources {

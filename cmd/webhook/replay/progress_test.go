@@ -15,15 +15,15 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// late is a progress that shows something at once.
-func late(out io.Writer, what string, total int64, bytes bool) *Progress {
+// newLateProgress is a progress that shows something at once.
+func newLateProgress(out io.Writer, what string, total int64, bytes bool) *Progress {
 	p := &Progress{out: out}
 	p.Begin(what, total, bytes)
 	p.began = time.Now().Add(-progressAfter)
 	return p
 }
 
-func TestProgressIsShownOnATerminalOnceItTakesLong(t *testing.T) {
+func TestProgressAppearsAfterDelay(t *testing.T) {
 	var out bytes.Buffer
 	p := &Progress{out: &out}
 	p.Begin("reading", 1000, true)
@@ -43,9 +43,9 @@ func TestProgressIsShownOnATerminalOnceItTakesLong(t *testing.T) {
 	p.End()
 }
 
-func TestProgressTowardsAnUnknownEndSaysHowMuchIsDone(t *testing.T) {
+func TestProgressWithoutTotal(t *testing.T) {
 	var out bytes.Buffer
-	p := late(&out, "reading", -1, true)
+	p := newLateProgress(&out, "reading", -1, true)
 	p.Add(3000)
 	p.Add(1)
 	p.End()
@@ -77,7 +77,7 @@ func newTerminal(t *testing.T) *os.File {
 	return tty
 }
 
-func TestProgressIsForTerminalsThatShowNothingElse(t *testing.T) {
+func TestProgressNeedsExclusiveTerminal(t *testing.T) {
 	tty := newTerminal(t)
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	if err != nil {
@@ -102,11 +102,11 @@ func TestProgressIsForTerminalsThatShowNothingElse(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadIsCountedOnATerminalOnly(t *testing.T) {
+func TestReadCountsOnTerminalOnly(t *testing.T) {
 	for _, out := range []io.Writer{newTerminal(t), &bytes.Buffer{}} {
 		p := NewProgress(out, nil)
 		p.Begin("reading", 1000, true)
-		in, err := p.counted(simulate.From("a", strings.NewReader("abc"))).Open()
+		in, err := p.counted(simulate.NewSource("a", strings.NewReader("abc"))).Open()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestWhatIsReadIsCountedOnATerminalOnly(t *testing.T) {
 	}
 }
 
-func TestTheSizeOfSourcesIsUnknownWhereThatOfOneIs(t *testing.T) {
+func TestTotalSizeIsUnknownIfOneIs(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("four"), 0o600); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestTheSizeOfSourcesIsUnknownWhereThatOfOneIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, source := range []simulate.Source{pipes[0], simulate.From("standard input", strings.NewReader(""))} {
+	for _, source := range []simulate.Source{pipes[0], simulate.NewSource("standard input", strings.NewReader(""))} {
 		if got := sizeOf(append(files, source)); got != -1 {
 			t.Errorf("with %s: %d, want -1", source.Name, got)
 		}

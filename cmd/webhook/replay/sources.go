@@ -15,18 +15,18 @@ import (
 func (r *Recordings) Sources(stdin io.Reader, files []string) ([]simulate.Source, error) {
 	switch r.Sample {
 	case churn:
-		return []simulate.Source{simulate.From("sample churn", sample.Churn())}, nil
+		return []simulate.Source{simulate.NewSource("sample churn", sample.Churn())}, nil
 	case quiet:
-		return []simulate.Source{simulate.From("sample quiet", sample.Quiet(r.SampleNodes))}, nil
+		return []simulate.Source{simulate.NewSource("sample quiet", sample.Quiet(r.SampleNodes))}, nil
 	case narrow:
-		return []simulate.Source{simulate.From("sample narrow", sample.Narrow())}, nil
+		return []simulate.Source{simulate.NewSource("sample narrow", sample.Narrow())}, nil
 	case probes:
-		return []simulate.Source{simulate.From("sample probes", sample.Probes())}, nil
+		return []simulate.Source{simulate.NewSource("sample probes", sample.Probes())}, nil
 	}
 	var all []simulate.Source
 	for _, file := range files {
 		if file == "-" {
-			all = append(all, simulate.From("standard input", stdin))
+			all = append(all, simulate.NewSource("standard input", stdin))
 			continue
 		}
 		found, err := filesAt(file)
@@ -49,7 +49,7 @@ func filesAt(path string) (all []simulate.Source, err error) {
 		if !info.Mode().IsRegular() { // a pipe
 			size = -1
 		}
-		return simulate.Source{Name: path, Size: size, Found: found, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+		return simulate.Source{Name: path, Size: size, FromDirectory: found, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 	}
 	if !info.IsDir() {
 		return []simulate.Source{source(path, info, false)}, nil

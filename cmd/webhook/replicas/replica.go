@@ -34,13 +34,13 @@ type Options struct {
 	Cluster  *apiserver.Flags
 	// Namespace is the only one to ask about; empty for all. It is no flag of Options.
 	Namespace string
-	// System is the namespace of eventquota, for users who may not look for it.
-	System string
+	// SystemNamespace is the namespace of eventquota, for users who may not look for it.
+	SystemNamespace string
 }
 
 // AddSystemFlag adds the flag of System to f.
 func (o *Options) AddSystemFlag(f *pflag.FlagSet) {
-	f.StringVar(&o.System, "system-namespace", "eventquota-system", "namespace of eventquota, for users who may see one namespace only and not look for it")
+	f.StringVar(&o.SystemNamespace, "system-namespace", "eventquota-system", "namespace of eventquota, for users who may see one namespace only and not look for it")
 }
 
 // AddFlags adds Options to f, with --namespace if they are for a command that looks into one.
@@ -63,11 +63,11 @@ func (o *Options) Open(ctx context.Context) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := find(ctx, config)
+	r, err := openByPortForward(ctx, config)
 	if o.Namespace == "" || !apierrors.IsForbidden(err) {
 		return r, err
 	}
-	r, asTenant := findFor(ctx, config, o.System, o.Namespace)
+	r, asTenant := openByProxy(ctx, config, o.SystemNamespace, o.Namespace)
 	if asTenant != nil {
 		return nil, fmt.Errorf("%w; %w", err, asTenant)
 	}
@@ -90,11 +90,11 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 
 // Replica is one that can be asked.
 type Replica struct {
-	name   string    // in errors
-	of     string    // the only namespace to ask about; empty for all
-	until  time.Time // when its token expires; zero for none
-	url    *url.URL
-	client *http.Client
+	name      string    // in errors
+	namespace string    // the only namespace to ask about; empty for all
+	expiry    time.Time // when its token expires; zero for none
+	url       *url.URL
+	client    *http.Client
 	// Close ends the way to it.
 	Close func()
 }
@@ -111,17 +111,17 @@ func newReplica(name string, u *url.URL, config *rest.Config, end func()) (*Repl
 	return &Replica{name: name, url: u, client: client, Close: func() { utilnet.CloseIdleConnectionsFor(client.Transport); end() }}, nil
 }
 
-// Expires reports whether the token is good for less than a minute more: it is time to find a replica anew.
-func (r *Replica) Expires() bool { return !r.until.IsZero() && time.Until(r.until) < time.Minute }
+// ExpiresSoon reports whether the token is good for less than a minute more: it is time to find a replica anew.
+func (r *Replica) ExpiresSoon() bool { return !r.expiry.IsZero() && time.Until(r.expiry) < time.Minute }
 
 // Live asks who and what makes Event writes in a namespace, or in all if it is empty.
 func (r *Replica) Live(ctx context.Context, namespace string) (live busiest.Live, err error) {
-	if r.of != "" {
+	if r.namespace != "" {
 		err = r.Get(ctx, "/namespaces/"+url.PathEscape(namespace)+"/live", nil, &live)
 		return live, err
 	}
 	if err = r.Get(ctx, "/live", nil, &live); err == nil && namespace != "" {
-		live = live.Only(namespace)
+		live = live.FilterNamespace(namespace)
 	}
 	return live, err
 }
@@ -141,7 +141,7 @@ func (r *Replica) Get(ctx context.Context, path string, query url.Values, into a
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return r.refused(response)
+		return r.responseError(response)
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxBytes)).Decode(into); err != nil {
 		return fmt.Errorf("%s: the answer to %s is not that of a replica: %w", r.name, path, err)
@@ -149,12 +149,12 @@ func (r *Replica) Get(ctx context.Context, path string, query url.Values, into a
 	return nil
 }
 
-// refused is what an answer other than 200 means, in one line.
-func (r *Replica) refused(response *http.Response) error {
+// responseError is what an answer other than 200 means, in one line.
+func (r *Replica) responseError(response *http.Response) error {
 	const most = 256 // bytes of the body
 	body, _ := io.ReadAll(io.LimitReader(response.Body, most))
 	message := r.name + ": " + response.Status
-	if more := strings.TrimSpace(text.Visible(string(body))); more != "" {
+	if more := strings.TrimSpace(text.Sanitize(string(body))); more != "" {
 		message += ": " + more
 	}
 	if response.StatusCode == http.StatusNotFound {

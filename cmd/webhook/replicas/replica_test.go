@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// guarded is a replica that is asked by TLS with a token.
-func guarded(t *testing.T, h http.HandlerFunc) (*url.URL, *rest.Config) {
+// newGuardedReplica is a replica that is asked by TLS with a token.
+func newGuardedReplica(t *testing.T, h http.HandlerFunc) (*url.URL, *rest.Config) {
 	t.Helper()
 	s := httptest.NewTLSServer(h)
 	t.Cleanup(s.Close)
@@ -40,15 +40,15 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%q", strings.Join([]string{r.Method, r.URL.String(), r.Header.Get("Authorization")}, " "))
 }
 
-func TestAReplicaIsAskedByTLSWithTheToken(t *testing.T) {
-	u, config := guarded(t, echo)
+func TestReplicaIsCalledOverTLSWithToken(t *testing.T) {
+	u, config := newGuardedReplica(t, echo)
 	var got string
 	if err := get(t, u, config, &got); err != nil || got != "GET /busiest?a=b+c Bearer t0ken" {
 		t.Errorf("%q, %v", got, err)
 	}
 }
 
-func TestAnEndpointIsAskedWithoutAToken(t *testing.T) {
+func TestEndpointIsCalledWithoutToken(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(echo))
 	defer s.Close()
 	o := Options{Endpoint: s.URL + "/behind/a/proxy/"}
@@ -63,8 +63,8 @@ func TestAnEndpointIsAskedWithoutAToken(t *testing.T) {
 	}
 }
 
-func TestACertificateIsTakenByItsCAAndNameOnly(t *testing.T) {
-	u, config := guarded(t, func(http.ResponseWriter, *http.Request) { t.Error("it was asked") })
+func TestCertificateNeedsCAAndName(t *testing.T) {
+	u, config := newGuardedReplica(t, func(http.ResponseWriter, *http.Request) { t.Error("it was asked") })
 	other, name := *config, *config
 	other.CAData = nil
 	name.ServerName = "example.org"
@@ -75,7 +75,7 @@ func TestACertificateIsTakenByItsCAAndNameOnly(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNoneIsExplainedInALine(t *testing.T) {
+func TestBadResponsesReturnOneLineErrors(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the question went somewhere else")
 	}))
@@ -98,7 +98,7 @@ func TestAnAnswerThatIsNoneIsExplainedInALine(t *testing.T) {
 		}, "replica: the answer to /busiest is not that of a replica: "},
 	} {
 		t.Run(says, func(t *testing.T) {
-			u, config := guarded(t, test.answer)
+			u, config := newGuardedReplica(t, test.answer)
 			var got map[string]any
 			err := get(t, u, config, &got)
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.ContainsAny(err.Error(), "\n\x1b") || len(err.Error()) > 400 {

@@ -21,9 +21,9 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// TestOnlyTheAPIServerIsDecidedFor holds that a stranger is refused before a body is read, and changes nothing, and that
+// TestOnlyAPIServerMayCall holds that a stranger is refused before a body is read, and changes nothing, and that
 // what protects from strangers is said.
-func TestOnlyTheAPIServerIsDecidedFor(t *testing.T) {
+func TestOnlyAPIServerMayCall(t *testing.T) {
 	files, err := redistest.NewCerts(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -53,20 +53,20 @@ func TestOnlyTheAPIServerIsDecidedFor(t *testing.T) {
 					warned.Store(true)
 				}
 			}, funcr.Options{})
-			s := servingWithLog(t, api, log, test.change)
+			s := startServerWithLog(t, api, log, test.change)
 			s.ready(t)
 			if want := test.by == ""; warned.Load() != want {
 				t.Errorf("the log says that nothing protects: %t, want %t", !want, want)
 			}
 			if test.by != "" {
-				if answer := stranger(t, s.opts.Port); (answer == "") != (test.stranger == "") || !strings.HasPrefix(answer, test.stranger) {
+				if answer := callAsStranger(t, s.opts.Port); (answer == "") != (test.stranger == "") || !strings.HasPrefix(answer, test.stranger) {
 					t.Errorf("a stranger was answered %q, want %q", answer, test.stranger)
 				}
-				if page := prom.Exposed(t, s.metrics.Gatherer, "eventquota_decisions_total"); page != "" {
+				if page := prom.Lines(t, s.metrics.Gatherer, "eventquota_decisions_total"); page != "" {
 					t.Errorf("a stranger's review was decided:\n%s", page)
 				}
 				cli.Eventually(t, "it is counted", func() bool {
-					page := prom.Exposed(t, s.metrics.Gatherer, "eventquota_callers_refused_total")
+					page := prom.Lines(t, s.metrics.Gatherer, "eventquota_callers_refused_total")
 					return strings.Contains(page, fmt.Sprintf(`{by=%q} 1`, test.by))
 				})
 			}
@@ -80,8 +80,8 @@ func TestOnlyTheAPIServerIsDecidedFor(t *testing.T) {
 	}
 }
 
-// stranger claims a body, sends one byte of it, and returns what is answered until the connection ends.
-func stranger(t *testing.T, port int) string {
+// callAsStranger claims a body, sends one byte of it, and returns what is answered until the connection ends.
+func callAsStranger(t *testing.T, port int) string {
 	t.Helper()
 	connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {

@@ -22,9 +22,9 @@ import (
 type collector struct {
 	collectorv1.UnimplementedTraceServiceServer
 
-	address string
-	came    chan struct{}   // buffers one signal: something came
-	hang    <-chan struct{} // if set, nothing is taken before it is closed
+	address  string
+	received chan struct{}   // buffers one signal: something came
+	hang     <-chan struct{} // if set, nothing is taken before it is closed
 
 	mu       sync.Mutex
 	all      []*tracev1.Span
@@ -39,7 +39,7 @@ func startCollector(t *testing.T, hang <-chan struct{}, certificates ...tls.Cert
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &collector{address: l.Addr().String(), came: make(chan struct{}, 1), hang: hang}
+	c := &collector{address: l.Addr().String(), received: make(chan struct{}, 1), hang: hang}
 	var options []grpc.ServerOption
 	if len(certificates) > 0 {
 		options = append(options, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: certificates, MinVersion: tls.VersionTLS12})))
@@ -54,7 +54,7 @@ func startCollector(t *testing.T, hang <-chan struct{}, certificates ...tls.Cert
 // Export implements the service.
 func (c *collector) Export(ctx context.Context, r *collectorv1.ExportTraceServiceRequest) (*collectorv1.ExportTraceServiceResponse, error) {
 	select {
-	case c.came <- struct{}{}:
+	case c.received <- struct{}{}:
 	default:
 	}
 	if c.hang != nil {

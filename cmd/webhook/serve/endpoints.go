@@ -24,11 +24,11 @@ const (
 	// maxConnections bounds those to the webhook, of which strangers have half at most. API servers have one for each call in
 	// flight; with the longest body or headers each of these may take about 200 KiB.
 	maxConnections = 1024
-	// maxOthers bounds those to each other port, of probes, scrapers and people. With the longest headers, in which a
+	// maxOtherConnections bounds those to each other port, of probes, scrapers and people. With the longest headers, in which a
 	// token has some KiB, each may take 500 KiB.
-	maxOthers = 128
-	// answerGrace is how long a stop waits for reviews that have begun, beyond the time that one may take.
-	answerGrace = 2 * time.Second
+	maxOtherConnections = 128
+	// reviewGrace is how long a stop waits for reviews that have begun, beyond the time that one may take.
+	reviewGrace = 2 * time.Second
 )
 
 // serveWebhook serves the webhook until ctx ends.
@@ -38,11 +38,11 @@ func (s *server) serveWebhook(ctx context.Context) error {
 		return err
 	}
 	s.listening.Store(true)
-	secure := s.tls(l)
+	secure := s.tlsConfig(l)
 	if s.clientCA != nil {
-		s.clientCA.Demand(secure)
+		s.clientCA.Require(secure)
 	}
-	return serveUntil(ctx, newWebhookServer(ctx, s.webhook), tls.NewListener(l, secure), s.opts.Deadline+answerGrace)
+	return serveUntil(ctx, newWebhookServer(ctx, s.webhook), tls.NewListener(l, secure), s.opts.Deadline+reviewGrace)
 }
 
 // newWebhookServer serves API servers. A connection that one has made ahead may wait for its first call for as long as an
@@ -58,14 +58,14 @@ func newWebhookServer(ctx context.Context, h http.Handler) *http.Server {
 // serveMetrics serves metricsMux until ctx ends: by the guard with the webhook's serving certificate, or without a guard
 // as plain HTTP.
 func (s *server) serveMetrics(ctx context.Context) error {
-	bound, err := s.listen(ctx, "--metrics-address", s.opts.MetricsAddress, maxOthers)
+	bound, err := s.listen(ctx, "--metrics-address", s.opts.MetricsAddress, maxOtherConnections)
 	if err != nil {
 		return err
 	}
 	var l net.Listener = bound
 	h := s.metricsMux()
 	if s.guard != nil {
-		l = tls.NewListener(bound, s.tls(bound))
+		l = tls.NewListener(bound, s.tlsConfig(bound))
 	}
 	return serveUntil(ctx, newHTTPServer(ctx, h), l, 0)
 }
@@ -73,10 +73,10 @@ func (s *server) serveMetrics(ctx context.Context) error {
 // metricsMux is all that is served at --metrics-address. It is read-only. One guard protects what is about all namespaces,
 // and another what is about one.
 func (s *server) metricsMux() http.Handler {
-	live := s.state.busiest.LiveHandler(s.state.peek.Levels, s.opts.Redis.Timeout)
-	all, one := connections.Proven(s.pathsMux(live)), connections.Proven(live)
+	live := s.state.busiest.LiveHandler(s.state.peek.BucketStates, s.opts.Redis.Timeout)
+	all, one := connections.MarkServed(s.pathsMux(live)), connections.MarkServed(live)
 	if s.guard != nil {
-		all, one = s.guard.Before(all), s.namespaces.Before(one)
+		all, one = s.guard.Protect(all), s.namespaces.Protect(one)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", all)
@@ -103,7 +103,7 @@ func (s *server) pathsMux(live http.Handler) *http.ServeMux {
 // listens, with a certificate that the API server takes, the cluster's policies and quotas are known, and it is to be
 // sent calls.
 func (s *server) serveHealth(ctx context.Context) error {
-	l, err := s.listen(ctx, "--health-address", s.opts.HealthAddress, maxOthers)
+	l, err := s.listen(ctx, "--health-address", s.opts.HealthAddress, maxOtherConnections)
 	if err != nil {
 		return err
 	}
@@ -129,20 +129,20 @@ func (s *server) serveHealth(ctx context.Context) error {
 // newHealthServer serves probes. A kubelet makes a connection for each, from an address that it may share with pods of its node:
 // one that was answered holds no place, and one that asks nothing gives way.
 func newHealthServer(ctx context.Context, h http.Handler) *http.Server {
-	srv := newHTTPServer(ctx, connections.Proven(h))
+	srv := newHTTPServer(ctx, connections.MarkServed(h))
 	srv.SetKeepAlivesEnabled(false)
 	return srv
 }
 
-// tls is how clients reach what has the serving certificate at l. Without HTTP/2 a connection asks one thing at a time: all
+// tlsConfig is how clients reach what has the serving certificate at l. Without HTTP/2 a connection asks one thing at a time: all
 // that a scrape needs, and what an API server speaks to a Service anyway.
-func (s *server) tls(l *connections.Listener) *tls.Config {
+func (s *server) tlsConfig(l *connections.Listener) *tls.Config {
 	config := &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: s.certs.GetCertificate,
 		NextProtos:     []string{"http/1.1"},
 	}
-	l.Handshakes(config)
+	l.LimitHandshakes(config)
 	return config
 }
 
@@ -152,7 +152,7 @@ func (s *server) listen(ctx context.Context, flag, address string, most int) (*c
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	return connections.Bound(l, most, s.metrics.ConnectionsRefused.Inc), nil
+	return connections.Limit(l, most, s.metrics.ConnectionsRefused.Inc), nil
 }
 
 // newHTTPServer bounds what slow clients can occupy.
@@ -160,7 +160,7 @@ func newHTTPServer(ctx context.Context, h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		ConnContext:       connections.Context,
+		ConnContext:       connections.ConnContext,
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute, // more than API servers have: a connection that they use must not be closed
 		MaxHeaderBytes:    16 << 10,

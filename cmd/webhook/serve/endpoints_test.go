@@ -21,11 +21,11 @@ import (
 	"github.com/eventquota/eventquota/test/prom"
 )
 
-// TestMetricsAreSecureUnlessTheyAreToldNotToBe holds who gets what by the default of the flag, and without. Profiles are
+// TestMetricsAreSecureByDefault holds who gets what by the default of the flag, and without. Profiles are
 // served by the guard only. test/manifests holds it on a real API server, with the rights that are shipped.
-func TestMetricsAreSecureUnlessTheyAreToldNotToBe(t *testing.T) {
+func TestMetricsAreSecureByDefault(t *testing.T) {
 	for scheme, secure := range map[string]bool{"https": defaultOptions().MetricsSecure, "http": false} {
-		s := serving(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = secure })
+		s := startServer(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = secure })
 		s.ready(t)
 		for path, test := range map[string]struct {
 			says   string
@@ -47,8 +47,8 @@ func TestMetricsAreSecureUnlessTheyAreToldNotToBe(t *testing.T) {
 					want = map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[path == "/metrics"]
 				}
 				got := fetch(t, scheme+"://"+s.opts.MetricsAddress+path, token)
-				if got.status != want || got.proto != "HTTP/1.1" || test.says != "" && strings.Contains(got.says, test.says) != (want == http.StatusOK) {
-					t.Errorf("%s by %s for token %q is answered %d by %s, want %d by HTTP/1.1:\n%s", path, scheme, token, got.status, got.proto, want, got.says)
+				if got.status != want || got.proto != "HTTP/1.1" || test.says != "" && strings.Contains(got.body, test.says) != (want == http.StatusOK) {
+					t.Errorf("%s by %s for token %q is answered %d by %s, want %d by HTTP/1.1:\n%s", path, scheme, token, got.status, got.proto, want, got.body)
 				}
 				if served, err := s.certs.GetCertificate(nil); err != nil || secure && !bytes.Equal(got.certificate, served.Certificate[0]) {
 					t.Errorf("%s is not served with the certificate of the webhook, %v", path, err)
@@ -56,7 +56,7 @@ func TestMetricsAreSecureUnlessTheyAreToldNotToBe(t *testing.T) {
 			}
 		}
 		if got := fetch(t, "http://"+s.opts.MetricsAddress+"/metrics", ""); secure && got.status != http.StatusBadRequest {
-			t.Errorf("plain HTTP is answered %d, want 400:\n%s", got.status, got.says)
+			t.Errorf("plain HTTP is answered %d, want 400:\n%s", got.status, got.body)
 		}
 		if got := get(t, "http://"+s.opts.HealthAddress+"/debug/pprof/"); got != http.StatusNotFound {
 			t.Errorf("beside /healthz profiles are answered %d too", got)
@@ -65,10 +65,10 @@ func TestMetricsAreSecureUnlessTheyAreToldNotToBe(t *testing.T) {
 	}
 }
 
-// TestLiveFiguresAreGuarded holds which guard is before what is live. test/live holds what tenants get on a real API server.
-func TestLiveFiguresAreGuarded(t *testing.T) {
+// TestLiveEndpointsAreGuarded holds which guard is before what is live. test/live holds what tenants get on a real API server.
+func TestLiveEndpointsAreGuarded(t *testing.T) {
 	for scheme, secure := range map[string]bool{"https": true, "http": false} {
-		s := serving(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = secure })
+		s := startServer(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = secure })
 		s.ready(t)
 		for path, tokens := range map[string]map[string]int{
 			"/live":                  {"": http.StatusUnauthorized, "somebody": http.StatusForbidden},
@@ -81,8 +81,8 @@ func TestLiveFiguresAreGuarded(t *testing.T) {
 					want = map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[strings.HasSuffix(path, "/live")]
 				}
 				got := fetch(t, scheme+"://"+s.opts.MetricsAddress+path, token)
-				if got.status != want || strings.Contains(got.says, `"replicas":`) != (want == http.StatusOK) {
-					t.Errorf("%s by %s for token %q is answered %d, want %d:\n%s", path, scheme, token, got.status, want, got.says)
+				if got.status != want || strings.Contains(got.body, `"replicas":`) != (want == http.StatusOK) {
+					t.Errorf("%s by %s for token %q is answered %d, want %d:\n%s", path, scheme, token, got.status, want, got.body)
 				}
 			}
 		}
@@ -90,11 +90,11 @@ func TestLiveFiguresAreGuarded(t *testing.T) {
 	}
 }
 
-// TestAnAPIServerThatHangsHoldsUpNoStop holds that a scrape which waits for it gets no
+// TestHangingAPIServerDoesNotDelayStop holds that a scrape which waits for it gets no
 // answer any more: nothing waits for that of the API server.
-func TestAnAPIServerThatHangsHoldsUpNoStop(t *testing.T) {
+func TestHangingAPIServerDoesNotDelayStop(t *testing.T) {
 	reviews := make(chan struct{})
-	s := serving(t, newReviewingAPIServer(t, reviews), func(o *options) { o.MetricsSecure = true })
+	s := startServer(t, newReviewingAPIServer(t, reviews), func(o *options) { o.MetricsSecure = true })
 	s.ready(t)
 	answered := make(chan int)
 	go func() { answered <- fetch(t, "https://"+s.opts.MetricsAddress+"/metrics", "reader").status }()
@@ -105,36 +105,36 @@ func TestAnAPIServerThatHangsHoldsUpNoStop(t *testing.T) {
 	}
 }
 
-// page is what a server answers; its status is 0 when nobody does.
-type page struct {
+// httpResponse is what a server answers; its status is 0 when nobody does.
+type httpResponse struct {
 	status      int
-	proto, says string
+	proto, body string
 	certificate []byte // DER
 }
 
 // fetch gets a page, with a token unless that is empty.
-func fetch(t *testing.T, url, token string) page {
+func fetch(t *testing.T, url, token string) httpResponse {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Error(err)
-		return page{}
+		return httpResponse{}
 	}
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	answer, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return page{}
+		return httpResponse{}
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return page{}
+		return httpResponse{}
 	}
-	got := page{status: answer.StatusCode, proto: answer.Proto, says: string(content)}
+	got := httpResponse{status: answer.StatusCode, proto: answer.Proto, body: string(content)}
 	if answer.TLS != nil {
 		got.certificate = answer.TLS.PeerCertificates[0].Raw
 	}
@@ -157,7 +157,7 @@ func newReviewingAPIServer(t *testing.T, hung chan<- struct{}) *apiServer {
 		switch r.URL.Path {
 		case "/apis/authentication.k8s.io/v1/tokenreviews":
 			var review authenticationv1.TokenReview
-			exchange(w, r, &review, func() {
+			answerReview(w, r, &review, func() {
 				if hung != nil {
 					hung <- struct{}{}
 					<-r.Context().Done()
@@ -167,7 +167,7 @@ func newReviewingAPIServer(t *testing.T, hung chan<- struct{}) *apiServer {
 			})
 		case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
 			var review authorizationv1.SubjectAccessReview
-			exchange(w, r, &review, func() {
+			answerReview(w, r, &review, func() {
 				a := review.Spec.NonResourceAttributes
 				review.Status.Allowed = a.Verb == "get" && (review.Spec.User == "reader" && a.Path == "/metrics" ||
 					review.Spec.User == "profiler" && strings.HasPrefix(a.Path, "/debug/pprof/"))
@@ -179,8 +179,8 @@ func newReviewingAPIServer(t *testing.T, hung chan<- struct{}) *apiServer {
 	return a
 }
 
-// exchange reads a review, fills it in and answers it.
-func exchange(w http.ResponseWriter, r *http.Request, review runtime.Object, fill func()) {
+// answerReview reads a review, fills it in and answers it.
+func answerReview(w http.ResponseWriter, r *http.Request, review runtime.Object, fill func()) {
 	content, err := io.ReadAll(r.Body) // to its end, or a disconnect goes unnoticed
 	if err == nil {
 		_, _, err = scheme.Codecs.UniversalDeserializer().Decode(content, nil, review)
@@ -195,19 +195,19 @@ func exchange(w http.ResponseWriter, r *http.Request, review runtime.Object, fil
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// TestNotReadyWithoutACertificate holds that a replica that can get no certificate lives and is not
+// TestReadinessNeedsCertificate holds that a replica that can get no certificate lives and is not
 // ready, and one that has one is ready and reports when it expires.
-func TestNotReadyWithoutACertificate(t *testing.T) {
+func TestReadinessNeedsCertificate(t *testing.T) {
 	for name, selfManaged := range map[string]bool{"from files": false, "self-managed, but the API server refuses": true} {
 		t.Run(name, func(t *testing.T) {
 			api := newAPIServer(t)
 			api.noSecrets = selfManaged
-			s := serving(t, api, func(o *options) { o.SelfManaged = selfManaged })
+			s := startServer(t, api, func(o *options) { o.SelfManaged = selfManaged })
 			ready := "http://" + s.opts.HealthAddress + "/readyz"
 			cli.Eventually(t, "live", func() bool { return get(t, "http://"+s.opts.HealthAddress+"/healthz") == http.StatusOK })
 			if selfManaged {
 				cli.Eventually(t, "a check of the certificate", func() bool {
-					return strings.Contains(fetch(t, ready+"?verbose", "").says, "[-]certificate failed")
+					return strings.Contains(fetch(t, ready+"?verbose", "").body, "[-]certificate failed")
 				})
 				if got := get(t, ready); got != http.StatusInternalServerError {
 					t.Errorf("/readyz answers %d without a certificate, want 500", got)

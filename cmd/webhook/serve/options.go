@@ -79,7 +79,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.LocalRate, "local-rate", 100, "Events a second that this replica admits without a decision, when there is none in time; more are refused. At least 1, and of one namespace no more than are left to others")
 	f.IntVar(&o.CallsPerConnection, "calls-per-connection", 1000, "calls after which a connection is ended, on average, so that the API server makes a new one, perhaps to another replica; 0 for never")
 	f.IntVar(&o.SettleRate, "settle-rate", 100, "requests a second, and in a burst, that write the counts and notices of one store to the API server, reads and retries included; at least 1")
-	f.DurationVar(&o.StatusInterval, "status-interval", status.CountsEvery, "least time between two writes of the counts in the status of one policy or quota, at least 1s")
+	f.DurationVar(&o.StatusInterval, "status-interval", status.DefaultCountsInterval, "least time between two writes of the counts in the status of one policy or quota, at least 1s")
 	f.BoolVar(&o.Workloads, "workloads", false, "name the workloads of pods, such as Deployments, in notices and statuses. It watches the metadata of all pods, ReplicaSets and Jobs, which needs the right to list and watch them, and memory: 30 MiB for 150,000 pods")
 	f.DurationVar(&o.ShutdownDelay, "shutdown-delay", 5*time.Second, "how long calls are still served after a signal to stop, while the API server learns of it; 0 or more. Those under way then may take --deadline and 2s more")
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", 15*time.Second, "how long pending counts may take to be written before exit, at least 1s")

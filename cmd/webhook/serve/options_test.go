@@ -16,7 +16,7 @@ import (
 )
 
 // command is eventquota serve.
-func command() *cobra.Command { return cli.Under(Command("devel")) }
+func command() *cobra.Command { return cli.WithRoot(Command("devel")) }
 
 func defaultOptions() *options {
 	o := &options{version: "devel"}
@@ -24,8 +24,8 @@ func defaultOptions() *options {
 	return o
 }
 
-// broken writes a file that is none of what it should be.
-func broken(t *testing.T, name string) string {
+// writeInvalidFile writes a file that is none of what it should be.
+func writeInvalidFile(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte("nonsense\n"), 0o600); err != nil {
@@ -34,13 +34,13 @@ func broken(t *testing.T, name string) string {
 	return path
 }
 
-// TestWhatServeCannotUseGetsOneClearError holds values of flags, and files that they name.
-func TestWhatServeCannotUseGetsOneClearError(t *testing.T) {
+// TestBadOptionsReturnOneError holds values of flags, and files that they name.
+func TestBadOptionsReturnOneError(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	kubeconfig := "--kubeconfig=" + newAPIServer(t).kubeconfig(t) + " "
 	redis := kubeconfig + "--redis-addresses=127.0.0.1:1 "
-	empty, file := t.TempDir(), broken(t, "file")
-	broken := filepath.Dir(broken(t, "tls.crt"))
+	empty, file := t.TempDir(), writeInvalidFile(t, "file")
+	broken := filepath.Dir(writeInvalidFile(t, "tls.crt"))
 	if err := os.WriteFile(filepath.Join(broken, "tls.key"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -103,12 +103,12 @@ func TestWhatServeCannotUseGetsOneClearError(t *testing.T) {
 		redis + "--redis-timeout=0s":                                                  "--redis-timeout 0s: must be at least 1ms",
 	} {
 		t.Run(args, func(t *testing.T) {
-			cli.Refuses(t, command(), want, append([]string{"serve"}, strings.Fields(args)...)...)
+			cli.WantError(t, command(), want, append([]string{"serve"}, strings.Fields(args)...)...)
 		})
 	}
 }
 
-func TestAllBadFlagsAreNamedAtOnce(t *testing.T) {
+func TestAllBadFlagsAreReported(t *testing.T) {
 	o := defaultOptions()
 	o.Port, o.LocalRate = 0, 0
 	const want = "--port 0: must be from 1 to 65535\n--local-rate 0: must be at least 1"
@@ -117,8 +117,8 @@ func TestAllBadFlagsAreNamedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnErrorOfServeNamesIt has an address that cannot be served, which is only known once all runs and has begun to log.
-func TestAnErrorOfServeNamesIt(t *testing.T) {
+// TestServeErrorsNameTheAddress has an address that cannot be served, which is only known once all runs and has begun to log.
+func TestServeErrorsNameTheAddress(t *testing.T) {
 	_, _, err := cli.Run(t, command(), nil,
 		"serve", "--bind-address=127.0.0.1", "--port="+strconv.Itoa(freePort(t)), "--health-address=nonsense", "--metrics-address=127.0.0.1:0",
 		"--cert-dir="+certificate(t), "--kubeconfig="+newAPIServer(t).kubeconfig(t), "--shutdown-delay=0s")
@@ -127,7 +127,7 @@ func TestAnErrorOfServeNamesIt(t *testing.T) {
 	}
 }
 
-func TestThePodsNamespaceIsThatOfItsServiceAccount(t *testing.T) {
+func TestPodNamespace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "namespace")
 	if err := os.WriteFile(file, []byte("quotas\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestThePodsNamespaceIsThatOfItsServiceAccount(t *testing.T) {
 	}
 }
 
-func TestLogLinesHaveNothingThatATerminalObeys(t *testing.T) {
+func TestLogLinesEscapeTerminalCodes(t *testing.T) {
 	var b bytes.Buffer
 	defaultOptions().logger(&b).Error(errors.New("cannot read \x1b[2J\u009b2J"), "Event cannot be read", "user", "a\n\u202e\x7f\u2028\xff")
 	hidden := func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }

@@ -49,12 +49,12 @@ func (s *server) run(ctx context.Context) error {
 	})
 	parts.Go(func() error {
 		defer stopSettling()
-		s.state.keep(keeping)
+		s.state.runBackground(keeping)
 		return nil
 	})
 	parts.Go(func() error {
 		defer stopWatched()
-		if err := s.state.settle(settling); err != nil {
+		if err := s.state.settleTask(settling); err != nil {
 			return fmt.Errorf("settler: %w", err)
 		}
 		s.log.Info("Settler has stopped")

@@ -30,24 +30,24 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// TestStopLosesNothing holds the order of a stop: readiness fails first, calls
+// TestGracefulStop holds the order of a stop: readiness fails first, calls
 // are still served during the shutdown delay, and what they merge is settled.
-func TestStopLosesNothing(t *testing.T) {
+func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	api := newAPIServer(t)
 	// Long enough for the calls below; the test ends when they have been made.
-	s := serving(t, api, func(o *options) { o.ShutdownDelay = 3 * time.Second })
+	s := startServer(t, api, func(o *options) { o.ShutdownDelay = 3 * time.Second })
 	o := s.opts
 	s.ready(t)
-	call(t, o.Port, "mutate", "first", true)
-	call(t, o.Port, "mutate", "second", false)
+	callWebhook(t, o.Port, "mutate", "first", true)
+	callWebhook(t, o.Port, "mutate", "second", false)
 
 	s.stop()
 	cli.Eventually(t, "not ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusInternalServerError })
 	if got := get(t, "http://"+o.HealthAddress+"/healthz"); got != http.StatusOK {
 		t.Errorf("/healthz answers %d while it stops, want 200", got)
 	}
-	call(t, o.Port, "mutate", "third", false)
+	callWebhook(t, o.Port, "mutate", "third", false)
 	if err := <-s.ended; err != nil {
 		t.Errorf("run: %v, want a clean end", err)
 	}
@@ -56,8 +56,8 @@ func TestStopLosesNothing(t *testing.T) {
 	}
 }
 
-// TestRunFailsWithItsParts holds that an address that is taken ends it all, with an error that names its flag.
-func TestRunFailsWithItsParts(t *testing.T) {
+// TestRunFailsWithItsTasks holds that an address that is taken ends it all, with an error that names its flag.
+func TestRunFailsWithItsTasks(t *testing.T) {
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestRunFailsWithItsParts(t *testing.T) {
 		"--health-address":  func(o *options) { o.HealthAddress = taken.Addr().String() },
 		"--metrics-address": func(o *options) { o.MetricsAddress = taken.Addr().String() },
 	} {
-		s := serving(t, newAPIServer(t), set)
+		s := startServer(t, newAPIServer(t), set)
 		if err := <-s.ended; err == nil || !strings.HasPrefix(err.Error(), flag+": listen tcp") {
 			t.Errorf("with a taken address for %s it ended with the error %v", flag, err)
 		}
@@ -168,14 +168,14 @@ func (a *apiServer) kubeconfig(t *testing.T) string {
 	return path
 }
 
-// call sends the same Event under a name to a phase and holds its answer.
-func call(t *testing.T, port int, phase, name string, allowed bool) {
+// callWebhook sends the same Event under a name to a phase and holds its answer.
+func callWebhook(t *testing.T, port int, phase, name string, allowed bool) {
 	t.Helper()
 	callWith(t, &tls.Config{}, port, phase, name, "", allowed)
 }
 
 // callAs sends a review of a CREATE of an Event, as an API server that traces does.
-func (s *served) callAs(t *testing.T, name, traceparent string) {
+func (s *runningServer) callAs(t *testing.T, name, traceparent string) {
 	t.Helper()
 	callWith(t, &tls.Config{}, s.opts.Port, "mutate", name, traceparent, name == "first")
 }
@@ -225,21 +225,21 @@ func callWith(t *testing.T, config *tls.Config, port int, phase, name, tracepare
 	}
 }
 
-// served is a server that runs.
-type served struct {
+// runningServer is a server that runs.
+type runningServer struct {
 	*server
 
 	stop  context.CancelFunc
 	ended chan error // how it ended
 }
 
-// serving runs a server at ports of its own, without a shutdown delay but for what change says, until stop is called.
-func serving(t *testing.T, api *apiServer, change func(o *options)) *served {
+// startServer runs a server at ports of its own, without a shutdown delay but for what change says, until stop is called.
+func startServer(t *testing.T, api *apiServer, change func(o *options)) *runningServer {
 	t.Helper()
-	return servingWithLog(t, api, logr.Discard(), change)
+	return startServerWithLog(t, api, logr.Discard(), change)
 }
 
-func servingWithLog(t *testing.T, api *apiServer, log logr.Logger, change func(o *options)) *served {
+func startServerWithLog(t *testing.T, api *apiServer, log logr.Logger, change func(o *options)) *runningServer {
 	t.Helper()
 	o := defaultOptions()
 	o.Host, o.Port = "127.0.0.1", freePort(t)
@@ -249,7 +249,7 @@ func servingWithLog(t *testing.T, api *apiServer, log logr.Logger, change func(o
 	o.Kubeconfig = api.kubeconfig(t)
 	o.ShutdownDelay, o.Deadline = 0, 10*time.Second // on a machine that is busy
 	change(o)
-	s := &served{ended: make(chan error, 1)}
+	s := &runningServer{ended: make(chan error, 1)}
 	var err error
 	if s.server, err = newServer(o, log); err != nil {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func servingWithLog(t *testing.T, api *apiServer, log logr.Logger, change func(o
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	port, err := ports.Take()
+	port, err := ports.Acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func certificate(t *testing.T) (dir string) {
 }
 
 // end stops a server, with all its traces sent.
-func (s *served) end(t *testing.T) {
+func (s *runningServer) end(t *testing.T) {
 	t.Helper()
 	s.stop()
 	select {
@@ -294,7 +294,7 @@ func (s *served) end(t *testing.T) {
 }
 
 // ready waits until a server is ready.
-func (s *served) ready(t *testing.T) {
+func (s *runningServer) ready(t *testing.T) {
 	t.Helper()
 	cli.Eventually(t, "ready", func() bool {
 		select {

@@ -32,8 +32,8 @@ const (
 	// self-managed certificate for it. Both are in the namespace of the pod.
 	serviceName       = "eventquota"
 	certificateSecret = "eventquota-serving-cert" //nolint:gosec // the name of a Secret, not what is in it
-	// reportRate and reportBurst bound the log lines about policies and quotas of namespaces, a second and in a burst.
-	reportRate, reportBurst = 10, 1000
+	// reportLogRate and reportLogBurst bound the log lines about policies and quotas of namespaces, a second and in a burst.
+	reportLogRate, reportLogBurst = 10, 1000
 	// namespaceFile is where a pod finds its namespace.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
@@ -54,17 +54,17 @@ type server struct {
 	managed   *certs.Managed // those certs; nil if they are mounted
 	// guard is of metrics, and namespaces of what is known of one; both are nil for none.
 	guard      *access.Guard
-	namespaces *access.Namespaces
-	clientCA   *callers.Certificate // nil if callers need no certificate
+	namespaces *access.NamespaceGuard
+	clientCA   *callers.CertificateVerifier // nil if callers need no certificate
 	webhook    http.Handler
 
-	reports   *rate.Limiter // of the rules of namespaces
-	listening atomic.Bool   // the webhook is
-	draining  atomic.Bool
+	reportLimiter *rate.Limiter // of the rules of namespaces
+	listening     atomic.Bool   // the webhook is
+	draining      atomic.Bool
 }
 
 func newServer(o *options, log logr.Logger) (*server, error) {
-	s := &server{opts: o, log: log, metrics: metrics.New(o.version), reports: rate.NewLimiter(reportRate, reportBurst)}
+	s := &server{opts: o, log: log, metrics: metrics.New(o.version), reportLimiter: rate.NewLimiter(reportLogRate, reportLogBurst)}
 	config, err := apiserver.Config(o.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
@@ -79,7 +79,7 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	if s.policies, err = watch.New(sources, policy.Default(), s.report); err != nil {
+	if s.policies, err = watch.New(sources, policy.Default(), s.logReport); err != nil {
 		return nil, err
 	}
 	if o.Workloads {
@@ -96,7 +96,7 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 		return nil, err
 	}
 	if o.ClientCAFile != "" {
-		if s.clientCA, err = callers.NewCertificate(o.ClientCAFile, o.ClientNames, s.refused("certificate")); err != nil {
+		if s.clientCA, err = callers.NewCertificateVerifier(o.ClientCAFile, o.ClientNames, s.countRefused("certificate")); err != nil {
 			return nil, fmt.Errorf("--client-ca-file: must have PEM certificates: %w", err)
 		}
 	}
@@ -108,11 +108,11 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 		return nil, fmt.Errorf("--cert-dir: %w", err)
 	}
 	if o.MetricsSecure {
-		s.guard, s.namespaces = access.New(s.clients.typed), access.NewNamespaces(s.clients.typed)
+		s.guard, s.namespaces = access.New(s.clients.typed), access.NewNamespaceGuard(s.clients.typed)
 	}
-	s.metrics.Policies(s.policies.Reports)
+	s.metrics.RegisterPolicies(s.policies.Reports)
 	s.metrics.Busiest = s.state.busiest.Counter
-	s.metrics.Certificate(s.certs.GetCertificate)
+	s.metrics.RegisterCertificate(s.certs.GetCertificate)
 	s.webhook = s.newWebhook()
 	return s, nil
 }
@@ -145,19 +145,19 @@ func podNamespace(file string) string {
 	return "eventquota-system"
 }
 
-// report logs the state of a generation of a policy or quota; of those of namespaces no more than so many, as tenants may
+// logReport logs the state of a generation of a policy or quota; of those of namespaces no more than so many, as tenants may
 // change them all the time. The statuses say the same.
-func (s *server) report(r watch.Report) {
-	if r.Namespace != "" && !s.reports.Allow() {
+func (s *server) logReport(r watch.Report) {
+	if r.Namespace != "" && !s.reportLimiter.Allow() {
 		return
 	}
 	log := s.log.WithValues("rule", r.String(), "generation", r.Generation)
 	if r.Err != nil {
-		log.Error(r.Err, "Not accepted", "governing", r.Governing)
+		log.Error(r.Err, "Not accepted", "governing", r.ActiveGeneration)
 		return
 	}
-	if r.Beyond != nil {
-		log.Error(r.Beyond, "Not in force")
+	if r.Excluded != nil {
+		log.Error(r.Excluded, "Not in force")
 		return
 	}
 	log.Info("Accepted", "mode", r.Mode)
@@ -166,17 +166,17 @@ func (s *server) report(r watch.Report) {
 // newWebhook makes what answers reviews, at a path that only the API server knows where certificates are self-managed.
 func (s *server) newWebhook() http.Handler {
 	if s.managed != nil {
-		s.metrics.Repairs(s.managed.Repairs)
-		return callers.Path(s.managed.Accepts, s.refused("path"), connections.Proven(s.reviews(s.managed.CallFailed)))
+		s.metrics.RegisterRepairs(s.managed.Repairs)
+		return callers.RequirePath(s.managed.Accepts, s.countRefused("path"), connections.MarkServed(s.reviewMux(s.managed.ReportFailedCall)))
 	}
 	if s.clientCA == nil {
 		s.log.Info("Anyone who reaches the port can send reviews. Set --client-ca-file where the API server has a client certificate for webhooks, or --self-managed-certificates", "port", s.opts.Port)
 	}
-	return connections.Proven(s.reviews(nil)) // with --client-ca-file, nobody else comes so far
+	return connections.MarkServed(s.reviewMux(nil)) // with --client-ca-file, nobody else comes so far
 }
 
-// refused counts and logs callers that are refused as they lack something.
-func (s *server) refused(by string) func(error) {
+// countRefused counts and logs callers that are refused as they lack something.
+func (s *server) countRefused(by string) func(error) {
 	count, sometimes := s.metrics.CallersRefused.WithLabelValues(by), &rate.Sometimes{Interval: 10 * time.Second}
 	return func(why error) {
 		count.Inc()
@@ -184,34 +184,34 @@ func (s *server) refused(by string) func(error) {
 	}
 }
 
-// reviews answers the reviews of both phases. failed, unless nil, is called after one that the API server counts as failed.
-func (s *server) reviews(failed func()) http.Handler {
+// reviewMux answers the reviews of both phases. failed, unless nil, is called after one that the API server counts as failed.
+func (s *server) reviewMux(failed func()) http.Handler {
 	gate := &admission.Gate{
-		Policies:         s.policies.InForce(),
+		Policies:         s.policies.Current(),
 		Store:            s.state.store,
 		StoreID:          s.state.id,
-		Audit:            s.state.audit,
-		Recorder:         s.metrics,
-		Sink:             s.copies(),
+		AuditStore:       s.state.audit,
+		Observer:         s.metrics,
+		Sink:             s.admissionSink(),
 		MaxWriteInterval: s.state.maxWriteInterval,
 		Now:              time.Now,
-		Local:            admission.NewAllowance(s.opts.LocalRate, time.Second),
+		UndecidedLimiter: admission.NewLimiter(s.opts.LocalRate, time.Second),
 		Log:              s.log,
-		Complaints:       admission.NewAllowance(10, 10*time.Second),
+		LogLimiter:       admission.NewLimiter(10, 10*time.Second),
 	}
 	if s.workloads != nil { // or else nothing is asked
 		gate.Workloads = s.workloads
 	}
-	inFlight := admission.NewPlaces(s.opts.MaxInFlight)
+	inFlight := admission.NewSemaphore(s.opts.MaxInFlight)
 	mux := http.NewServeMux()
 	for name, phase := range map[string]admission.Phase{"mutate": gate.Mutate, "validate": gate.Validate} {
-		h := connections.Spread(s.traced(name, &admission.Handler{
-			Name:     name,
-			Gate:     gate,
-			Phase:    phase,
-			InFlight: inFlight,
-			Deadline: s.opts.Deadline,
-			Failed:   failed,
+		h := connections.Recycle(s.withTracing(name, &admission.Handler{
+			Name:      name,
+			Gate:      gate,
+			Phase:     phase,
+			InFlight:  inFlight,
+			Deadline:  s.opts.Deadline,
+			OnFailure: failed,
 		}), s.opts.CallsPerConnection, &s.draining)
 		mux.Handle("/"+name, h)
 		// A configuration may still have the segment that self-managed certificates once added.

@@ -66,7 +66,7 @@ func (s *server) newSink() (*sink.Sink, error) {
 		}
 	}
 	if o.File != "" {
-		to, err := sink.File(o.File, os.Stdout)
+		to, err := sink.NewFile(o.File, os.Stdout)
 		if err != nil {
 			return nil, fmt.Errorf("--sink-file: %w", err)
 		}
@@ -77,19 +77,19 @@ func (s *server) newSink() (*sink.Sink, error) {
 	}
 	made := sink.New(sink.Options{
 		Default: policy.Sink(o.Default), Admitted: o.Admitted, Bytes: o.Memory.Value(), DrainTimeout: s.opts.sinkDrain(),
-		Counts: s.metrics.Sink, Report: s.state.missing, Log: s.log,
+		Counts: s.metrics.Sink, Report: s.state.undelivered, Log: s.log,
 	})
 	made.Add(outputs)
 	names := make([]string, 0, len(outputs))
 	for name := range outputs {
 		names = append(names, name)
 	}
-	s.metrics.Sink.Show(made.Held, names...)
+	s.metrics.Sink.RegisterOutputs(made.HeldBytes, names...)
 	return made, nil
 }
 
-// copies is the sink as the Gate has it.
-func (s *server) copies() admission.Sink {
+// admissionSink is the sink as the Gate has it.
+func (s *server) admissionSink() admission.Sink {
 	if s.sink == nil {
 		return nil
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestTheSinkHasWhatIsMergedWhenServeHasStopped sends an Event, its repeat, and stops: the file has a line of the repeat, and with
+// TestSinkIsFlushedOnStop sends an Event, its repeat, and stops: the file has a line of the repeat, and with
 // --sink-admitted one of the first.
-func TestTheSinkHasWhatIsMergedWhenServeHasStopped(t *testing.T) {
+func TestSinkIsFlushedOnStop(t *testing.T) {
 	for says, test := range map[string]struct {
 		change func(o *options)
 		want   []string
@@ -22,7 +22,7 @@ func TestTheSinkHasWhatIsMergedWhenServeHasStopped(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "events")
-			s := serving(t, newAPIServer(t), func(o *options) {
+			s := startServer(t, newAPIServer(t), func(o *options) {
 				o.Sink.File = path
 				test.change(o)
 			})

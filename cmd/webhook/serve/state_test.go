@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-func TestTogetherOneThatFailsEndsTheOthers(t *testing.T) {
+func TestRunAllStopsOnFailure(t *testing.T) {
 	broken := errors.New("broken")
 	ended := false
-	err := together(
+	err := runAll(
 		func(context.Context) error { return broken },
 		func(ctx context.Context) error { <-ctx.Done(); ended = true; return nil },
 	)(t.Context())

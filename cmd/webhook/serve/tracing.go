@@ -21,13 +21,13 @@ import (
 const (
 	// tracerName is the instrumentation scope of spans.
 	tracerName = "github.com/eventquota/eventquota/cmd/webhook/serve"
-	// sampledByDefault is the part that is traced of reviews of which the API server does not say so, and of writes that
+	// defaultSampleRatio is the part that is traced of reviews of which the API server does not say so, and of writes that
 	// settle: enough to see one within minutes in a quiet cluster, and a few hundred spans a second in a storm.
-	sampledByDefault = 0.01
+	defaultSampleRatio = 0.01
 	// flushTimeout bounds the sending of what is left when the process stops.
 	flushTimeout = 2 * time.Second
-	// attributeBytes bounds each text in a span: anyone who reaches the port may send a long one.
-	attributeBytes = 256
+	// maxAttributeBytes bounds each text in a span: anyone who reaches the port may send a long one.
+	maxAttributeBytes = 256
 )
 
 // traces make spans and send them.
@@ -52,12 +52,12 @@ func newTraces(endpoint, version string) (*traces, error) {
 		return nil, err
 	}
 	limits := sdktrace.NewSpanLimits()
-	limits.AttributeValueLengthLimit = attributeBytes
+	limits.AttributeValueLengthLimit = maxAttributeBytes
 	options := []sdktrace.TracerProviderOption{
 		sdktrace.WithBatcher(exporter), sdktrace.WithResource(replica), sdktrace.WithRawSpanLimits(limits),
 	}
 	if os.Getenv("OTEL_TRACES_SAMPLER") == "" {
-		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(sampledByDefault))))
+		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(defaultSampleRatio))))
 	}
 	return &traces{sdktrace.NewTracerProvider(options...), exporter}, nil
 }
@@ -91,8 +91,8 @@ func (s *server) tracer() trace.Tracer {
 	return s.traces.Tracer(tracerName)
 }
 
-// traced is next, with a span for each of its calls: a child of the one that the API server names, if it does.
-func (s *server) traced(phase string, next http.Handler) http.Handler {
+// withTracing is next, with a span for each of its calls: a child of the one that the API server names, if it does.
+func (s *server) withTracing(phase string, next http.Handler) http.Handler {
 	tracer := s.tracer()
 	if tracer == nil {
 		return next

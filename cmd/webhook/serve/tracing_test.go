@@ -21,20 +21,20 @@ const (
 	ignored  = "00-" + traceID + "-" + parentID + "-00"
 )
 
-// traced runs a server that sends traces to an endpoint and samples by itself as the environment says.
-func traced(t *testing.T, endpoint, sampler string) *served {
+// startTracedServer runs a server that sends traces to an endpoint and samples by itself as the environment says.
+func startTracedServer(t *testing.T, endpoint, sampler string) *runningServer {
 	t.Helper()
 	t.Setenv("OTEL_TRACES_SAMPLER", sampler)
-	s := serving(t, newAPIServer(t), func(o *options) { o.TraceEndpoint = endpoint })
+	s := startServer(t, newAPIServer(t), func(o *options) { o.TraceEndpoint = endpoint })
 	s.ready(t)
 	return s
 }
 
-// TestAReviewIsTracedAsPartOfTheAPIServersRequest holds what a collector gets of a first
+// TestReviewSpanHasAPIServerParent holds what a collector gets of a first
 // Event, of its repeat and of what is settled of both.
-func TestAReviewIsTracedAsPartOfTheAPIServersRequest(t *testing.T) {
+func TestReviewSpanHasAPIServerParent(t *testing.T) {
 	c := startCollector(t, nil)
-	s := traced(t, "http://"+c.address, "parentbased_always_on")
+	s := startTracedServer(t, "http://"+c.address, "parentbased_always_on")
 	for _, name := range []string{"first", "second"} {
 		s.callAs(t, name, sampled)
 	}
@@ -78,7 +78,7 @@ func TestAReviewIsTracedAsPartOfTheAPIServersRequest(t *testing.T) {
 	}
 }
 
-func TestWhichReviewsAreTraced(t *testing.T) {
+func TestReviewSampling(t *testing.T) {
 	const all, none = "parentbased_always_on", "parentbased_always_off"
 	for says, test := range map[string]struct {
 		sampler     string
@@ -94,7 +94,7 @@ func TestWhichReviewsAreTraced(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			c := startCollector(t, nil)
-			s := traced(t, "http://"+c.address, test.sampler)
+			s := startTracedServer(t, "http://"+c.address, test.sampler)
 			s.callAs(t, "first", test.traceparent)
 			s.end(t)
 			if all, lines := c.spans(); len(all) != test.spans {
@@ -104,8 +104,8 @@ func TestWhichReviewsAreTraced(t *testing.T) {
 	}
 }
 
-// TestFewReviewsAreTracedByDefault holds that no environment makes a flood of spans.
-func TestFewReviewsAreTracedByDefault(t *testing.T) {
+// TestDefaultSampling holds that no environment makes a flood of spans.
+func TestDefaultSampling(t *testing.T) {
 	t.Setenv("OTEL_TRACES_SAMPLER", "")
 	traces, err := newTraces("http://127.0.0.1:1", "test")
 	if err != nil {
@@ -125,14 +125,14 @@ func TestFewReviewsAreTracedByDefault(t *testing.T) {
 	}
 }
 
-// TestACollectorThatHangsIsInNobodysWay holds that reviews are answered while a collector takes nothing and more spans
+// TestHangingCollectorBlocksNothing holds that reviews are answered while a collector takes nothing and more spans
 // end than wait to be sent, and that serve ends.
-func TestACollectorThatHangsIsInNobodysWay(t *testing.T) {
+func TestHangingCollectorBlocksNothing(t *testing.T) {
 	hang := make(chan struct{})
 	c := startCollector(t, hang)
-	s := traced(t, "http://"+c.address, "parentbased_always_off")
+	s := startTracedServer(t, "http://"+c.address, "parentbased_always_off")
 	s.callAs(t, "first", sampled)
-	<-c.came // the first batch hangs from here on
+	<-c.received // the first batch hangs from here on
 	ctx := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled, Remote: true,
 	}))
@@ -148,7 +148,7 @@ func TestACollectorThatHangsIsInNobodysWay(t *testing.T) {
 	close(hang)
 }
 
-func TestTracesGoToTheCollectorThatIsTrustedOnly(t *testing.T) {
+func TestTracesNeedTrustedCollector(t *testing.T) {
 	for says, test := range map[string]struct{ trusts, is, spans int }{
 		"the one whose CA is given": {0, 0, 1},
 		"another":                   {0, 1, 0},
@@ -162,7 +162,7 @@ func TestTracesGoToTheCollectorThatIsTrustedOnly(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", filepath.Join(dirs[test.trusts], "ca.crt"))
 			t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1000")
 			c := startCollector(t, nil, own)
-			s := traced(t, "https://"+c.address, "parentbased_always_off")
+			s := startTracedServer(t, "https://"+c.address, "parentbased_always_off")
 			s.callAs(t, "first", sampled)
 			s.end(t)
 			if all, _ := c.spans(); len(all) != test.spans {
@@ -172,8 +172,8 @@ func TestTracesGoToTheCollectorThatIsTrustedOnly(t *testing.T) {
 	}
 }
 
-// TestATextInASpanIsCut holds that nobody makes a span long.
-func TestATextInASpanIsCut(t *testing.T) {
+// TestSpanAttributesAreTruncated holds that nobody makes a span long.
+func TestSpanAttributesAreTruncated(t *testing.T) {
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_on")
 	c := startCollector(t, nil)
 	traces, err := newTraces("http://"+c.address, "test")
@@ -181,13 +181,13 @@ func TestATextInASpanIsCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, span := traces.Tracer(tracerName).Start(t.Context(), "span")
-	span.SetAttributes(attribute.String("k8s.namespace.name", strings.Repeat("x", 10*attributeBytes)))
+	span.SetAttributes(attribute.String("k8s.namespace.name", strings.Repeat("x", 10*maxAttributeBytes)))
 	span.End()
 	if err := traces.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	all, _ := c.spans()
-	if got := attributesOf(all[0].GetAttributes())["k8s.namespace.name"]; len(got) != attributeBytes {
-		t.Errorf("an attribute has %d bytes, want %d", len(got), attributeBytes)
+	if got := attributesOf(all[0].GetAttributes())["k8s.namespace.name"]; len(got) != maxAttributeBytes {
+		t.Errorf("an attribute has %d bytes, want %d", len(got), maxAttributeBytes)
 	}
 }

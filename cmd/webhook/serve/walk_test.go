@@ -9,17 +9,17 @@ import (
 	"github.com/eventquota/eventquota/test/walk/record"
 )
 
-// TestACreateOnEachStore is followed by test/walk, which reads what it has recorded.
-func TestACreateOnEachStore(t *testing.T) {
+// TestCreateOnEachStore is followed by test/walk, which reads what it has recorded.
+func TestCreateOnEachStore(t *testing.T) {
 	steps := map[string][]record.Step{}
 	for store, change := range map[string]func(*options){
 		"Memory": func(*options) {},
 		"Redis":  func(o *options) { o.Redis.Addresses = []string{redistest.Start(t, redistest.Options{}).Addr()} },
 	} {
-		s := serving(t, newAPIServer(t), change)
+		s := startServer(t, newAPIServer(t), change)
 		s.ready(t)
 		record.Start("connections.Spread") // below it is all that a request passes
-		call(t, s.opts.Port, "mutate", "first", true)
+		callWebhook(t, s.opts.Port, "mutate", "first", true)
 		steps[store] = record.Stop()
 		s.end(t)
 	}

@@ -24,8 +24,8 @@ type options struct {
 
 // The values of --output that other commands do not have.
 const (
-	html      = "html"
-	decisions = "decisions"
+	formatHTML      = "html"
+	formatDecisions = "decisions"
 )
 
 // Command is eventquota simulate.
@@ -115,7 +115,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies, quotas and namespaces are taken instead")
 	f.StringSliceVar(&o.Compare, "compare", o.Compare, "a second set of policies and quotas, like --policies, whose figures are shown beside; or default for the built-in default")
 	o.AddFlags(cmd)
-	output.OneOf(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, html, decisions},
+	output.AddChoiceFlag(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, formatHTML, formatDecisions},
 		"format: table, json, html for a page that needs nothing else, or decisions for a line of JSON about each write")
 	cmd.MarkFlagsMutuallyExclusive("policies", "kubeconfig")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// TestSeveralInputsAreOneRecording reads a directory as oc adm must-gather makes one, a rotated log, and what overlaps with it.
-func TestSeveralInputsAreOneRecording(t *testing.T) {
+// TestInputsAreMerged reads a directory as oc adm must-gather makes one, a rotated log, and what overlaps with it.
+func TestInputsAreMerged(t *testing.T) {
 	log, err := os.ReadFile("testdata/audit.log")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestSeveralInputsAreOneRecording(t *testing.T) {
 	t.Chdir("testdata")
 	var outs []string
 	for _, input := range []string{"audit.log", dir} {
-		out, _, err := cli.Run(t, cli.Under(Command()), nil, "simulate", input, "--policies", "policies.yaml")
+		out, _, err := cli.Run(t, cli.WithRoot(Command()), nil, "simulate", input, "--policies", "policies.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,9 +10,9 @@ func rule(kind, metadata, spec string) string {
 	return "---\napiVersion: eventquota.io/v1alpha1\nkind: " + kind + "\nmetadata: {" + metadata + "}\nspec: {" + spec + "}\n"
 }
 
-// TestSimulateSaysWhatNeverAppliedAndWhy runs rules on Events in namespace shop: Warnings BackOff of kubelet, and Normal
+// TestUnusedRulesAreReported runs rules on Events in namespace shop: Warnings BackOff of kubelet, and Normal
 // Events of operator, all about Pods.
-func TestSimulateSaysWhatNeverAppliedAndWhy(t *testing.T) {
+func TestUnusedRulesAreReported(t *testing.T) {
 	const limits = "limits: [{name: all, burst: 100, tokens: 1}]"
 	first := rule("EventPolicy", "name: first, namespace: shop", "precedence: 1")
 	for says, test := range map[string]struct{ rules, want string }{

@@ -25,17 +25,17 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 		return err
 	}
 	for _, set := range sets {
-		for _, note := range set.Passed.Notes() {
-			fmt.Fprintln(cmd.ErrOrStderr(), text.Visible("note: "+note))
+		for _, note := range set.Unrelated.Notes() {
+			fmt.Fprintln(cmd.ErrOrStderr(), text.Sanitize("note: "+note))
 		}
 	}
 	sources, err := o.Sources(cmd.InOrStdin(), files)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
-	bar := replay.NewProgress(cmd.ErrOrStderr(), o.lines(cmd))
+	bar := replay.NewProgress(cmd.ErrOrStderr(), o.decisionWriter(cmd))
 	defer bar.End()
-	trace, err := bar.Read(ctx, sources, o.ExemptUsers)
+	trace, err := bar.ReadTrace(ctx, sources, o.ExemptUsers)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
@@ -47,7 +47,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	}
 	out := bufio.NewWriter(cmd.OutOrStdout()) // which keeps its first error for Flush
 	opts := simulate.Options{EventTTL: o.EventTTL, Progress: bar.Add}
-	if o.Output == decisions {
+	if o.Output == formatDecisions {
 		lines := json.NewEncoder(text.JSON(out))
 		lines.SetEscapeHTML(false)
 		opts.Decided = func(d simulate.Decision) { _ = lines.Encode(d) }
@@ -56,7 +56,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 		for _, bound := range trace.Input.Bounds() {
 			opts.Rules, opts.Bound = set.ForSimulation(), bound
 			bar.Begin("deciding", trace.Input.Writes(bound), false)
-			run := report.Run{Under: set.Name, Bound: bound, LeftOut: set.LeftOut}
+			run := report.Run{Set: set.Name, Bound: bound, Excluded: set.Excluded}
 			if run.Result, err = trace.Run(ctx, opts); err != nil {
 				return fmt.Errorf("simulate: %w", err)
 			}
@@ -71,9 +71,9 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	return nil
 }
 
-// lines is where lines go while writes are decided; nil for nowhere.
-func (o *options) lines(cmd *cobra.Command) io.Writer {
-	if o.Output == decisions {
+// decisionWriter is where lines go while writes are decided; nil for nowhere.
+func (o *options) decisionWriter(cmd *cobra.Command) io.Writer {
+	if o.Output == formatDecisions {
 		return cmd.OutOrStdout()
 	}
 	return nil
@@ -85,18 +85,18 @@ func (o *options) sets(ctx context.Context) ([]*replay.Set, error) {
 	if err != nil || len(o.Compare) == 0 {
 		return []*replay.Set{first}, err
 	}
-	second, err := replay.OfFiles("compare", o.Compare)
+	second, err := replay.ReadSet("compare", o.Compare)
 	if err != nil {
 		return nil, err
 	}
-	second.TakeNamespaces(first.Rules) // they are not what is compared
+	second.UseNamespacesOf(first.Rules) // they are not what is compared
 	return []*replay.Set{first, second}, nil
 }
 
 // write writes the report in the format that was asked for.
 func (o *options) write(w io.Writer, r *report.Report) error {
 	switch o.Output {
-	case html:
+	case formatHTML:
 		return r.WritePage(w)
 	case output.JSON:
 		_, err := output.Write(w, output.JSON, r)

@@ -12,11 +12,11 @@ import (
 func simulateIn(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	t.Chdir("testdata")
-	return cli.Run(t, cli.Under(Command()), strings.NewReader(stdin), append([]string{"simulate"}, args...)...)
+	return cli.Run(t, cli.WithRoot(Command()), strings.NewReader(stdin), append([]string{"simulate"}, args...)...)
 }
 
 func TestSimulate(t *testing.T) {
-	list := cli.Read(t, filepath.Join("testdata", "events.json"))
+	list := cli.ReadFile(t, filepath.Join("testdata", "events.json"))
 	for says, test := range map[string]struct {
 		stdin  string
 		args   string
@@ -40,20 +40,20 @@ func TestSimulate(t *testing.T) {
 			if err != nil || notes != "" {
 				t.Errorf("error %v, standard error has %q, want nothing", err, notes)
 			}
-			cli.Golden(t, test.output, out)
+			cli.CompareGolden(t, test.output, out)
 		})
 	}
 }
 
-// TestAComponentIsReadByWhatItHolds runs the policies of one that has a kustomization, and says what else is passed over.
-func TestAComponentIsReadByWhatItHolds(t *testing.T) {
+// TestKustomizeComponentIsRead runs the policies of one that has a kustomization, and says what else is passed over.
+func TestKustomizeComponentIsRead(t *testing.T) {
 	t.Parallel()
 	for dir, want := range map[string]string{
 		"components/recommended-100-nodes": "",
 		"base":                             "objects of other kinds passed over, in ",
 	} {
 		path := filepath.Join("..", "..", "..", "manifests", filepath.FromSlash(dir))
-		out, notes, err := cli.Run(t, cli.Under(Command()), strings.NewReader(""), "simulate", "--sample", "quiet", "--sample-nodes", "1", "--policies", path)
+		out, notes, err := cli.Run(t, cli.WithRoot(Command()), strings.NewReader(""), "simulate", "--sample", "quiet", "--sample-nodes", "1", "--policies", path)
 		if err != nil || !strings.Contains(out, "under "+path) || !strings.Contains(notes, want) || (want == "") != (notes == "") {
 			t.Errorf("%s: error %v, %q, notes %q, want %q", dir, err, out, notes, want)
 		}

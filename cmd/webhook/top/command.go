@@ -25,7 +25,7 @@ import (
 // options are the flags of top.
 type options struct {
 	Replicas *replicas.Options
-	By       string // a busiest.By
+	By       string // a busiest.Dimension
 	Sort     string
 	Interval time.Duration
 	Limit    int
@@ -89,9 +89,9 @@ The table fails where replicas have come or gone within the interval; the screen
 			given := cmd.Flags().Changed
 			o.Replicas.Namespace = cmd.Flag("namespace").Value.String()
 			run := o.run
-			if !given("output") && o.Interval > 0 && onTerminal(cmd.InOrStdin(), cmd.OutOrStdout()) {
+			if !given("output") && o.Interval > 0 && isInteractive(cmd.InOrStdin(), cmd.OutOrStdout()) {
 				if !given("interval") {
-					o.Interval = live.DefaultEvery
+					o.Interval = live.DefaultInterval
 				}
 				run = o.follow
 			}
@@ -102,18 +102,18 @@ The table fails where replicas have come or gone within the interval; the screen
 		},
 	}
 	var byNames []string
-	for _, by := range busiest.All() {
+	for _, by := range busiest.Dimensions() {
 		byNames = append(byNames, string(by))
 	}
 	f := cmd.Flags()
 	o.Replicas = replicas.AddFlags(f, true)
 	f.Lookup("namespace").Usage = "the only namespace to show; all without it, whatever the kubeconfig says"
 	o.Replicas.AddSystemFlag(f)
-	output.OneOf(cmd, &o.By, "by", "", byNames, "what is shown: "+strings.Join(byNames, ", "))
-	output.OneOf(cmd, &o.Sort, "sort", "", sortNames(), "column to sort by, the highest first: "+strings.Join(sortNames(), ", "))
+	output.AddChoiceFlag(cmd, &o.By, "by", "", byNames, "what is shown: "+strings.Join(byNames, ", "))
+	output.AddChoiceFlag(cmd, &o.Sort, "sort", "", sortNames(), "column to sort by, the highest first: "+strings.Join(sortNames(), ", "))
 	f.DurationVar(&o.Interval, "interval", 4*time.Second, "time within which writes are shown, from 2s to 1h, as replicas report their counts every 2s; the screen looks that often, by default every 2s; 0 for a table of all until now, at once")
 	f.IntVar(&o.Limit, "limit", 20, "rows of the table, from 1 to 1000")
-	output.OneOf(cmd, &o.Output, "output", "o", output.Formats(), "format: "+strings.Join(output.Formats(), ", "))
+	output.AddChoiceFlag(cmd, &o.Output, "output", "o", output.Formats(), "format: "+strings.Join(output.Formats(), ", "))
 	return cmd
 }
 
@@ -126,7 +126,7 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 	defer replica.Close()
 	var before, now *busiest.Sum
 	if o.Interval > 0 {
-		if before, err = o.ask(ctx, replica); err != nil {
+		if before, err = o.fetch(ctx, replica); err != nil {
 			return err
 		}
 		select {
@@ -135,7 +135,7 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 			return ctx.Err()
 		}
 	}
-	if now, err = o.ask(ctx, replica); err != nil {
+	if now, err = o.fetch(ctx, replica); err != nil {
 		return err
 	}
 	t, err := o.table(before, now)
@@ -148,8 +148,8 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// ask asks a replica what is busiest, everywhere or in a namespace.
-func (o *options) ask(ctx context.Context, replica *replicas.Replica) (*busiest.Sum, error) {
+// fetch asks a replica what is busiest, everywhere or in a namespace.
+func (o *options) fetch(ctx context.Context, replica *replicas.Replica) (*busiest.Sum, error) {
 	if namespace := o.Replicas.Namespace; namespace != "" {
 		live, err := replica.Live(ctx, namespace)
 		return &live.Sum, err
@@ -159,8 +159,8 @@ func (o *options) ask(ctx context.Context, replica *replicas.Replica) (*busiest.
 	return &sum, err
 }
 
-// onTerminal reports whether someone looks, on a terminal that a screen can be drawn on.
-func onTerminal(in io.Reader, out io.Writer) bool {
+// isInteractive reports whether someone looks, on a terminal that a screen can be drawn on.
+func isInteractive(in io.Reader, out io.Writer) bool {
 	for _, stream := range []any{in, out} {
 		if f, is := stream.(*os.File); !is || !term.IsTerminal(int(f.Fd())) {
 			return false
@@ -177,14 +177,14 @@ func (o *options) follow(ctx context.Context, out io.Writer) error {
 		end()
 		return err
 	}
-	views := live.Watch(ctx, first, live.Options{Open: o.Replicas.Open, Namespace: o.Replicas.Namespace, Every: o.Interval})
+	views := live.Watch(ctx, first, live.Options{Open: o.Replicas.Open, Namespace: o.Replicas.Namespace, Interval: o.Interval})
 	defer func() {
 		end()
 		for range views { // until the way to the replica is closed
 		}
 	}()
 	return screen.Run(ctx, os.Stdin, out, views, screen.Options{
-		Namespace: o.Replicas.Namespace, By: busiest.By(o.By), Sort: o.Sort,
+		Namespace: o.Replicas.Namespace, By: busiest.Dimension(o.By), Sort: o.Sort,
 		Explain: func(ctx context.Context, namespace, kind, name string) (string, error) {
 			var said strings.Builder
 			err := explain.Object(ctx, &said, o.Replicas, namespace, kind, name)

@@ -17,7 +17,7 @@ import (
 type table struct {
 	Replicas []busiest.Replica `json:"replicas"`
 	Partial  bool              `json:"partial"`
-	By       busiest.By        `json:"by"`
+	By       busiest.Dimension `json:"by"`
 	// Seconds is the time in which the writes were made; 0 for all since the replicas began to count.
 	Seconds float64        `json:"seconds"`
 	Total   busiest.Counts `json:"total"`
@@ -28,26 +28,26 @@ type table struct {
 
 // table is what was written between two looks or, without a first one, since the replicas began to count.
 func (o *options) table(before, now *busiest.Sum) (*table, error) {
-	t := &table{Replicas: now.Replicas, Partial: now.Partial, By: busiest.By(o.By)}
-	ranking := now.By[t.By]
+	t := &table{Replicas: now.Replicas, Partial: now.Partial, By: busiest.Dimension(o.By)}
+	ranking := now.Rankings[t.By]
 	if before != nil {
-		interval, err := between(before, now)
+		interval, err := meanInterval(before, now)
 		if err != nil {
 			return nil, err
 		}
-		t.Seconds, ranking = interval.Seconds(), written(before.By[t.By], ranking)
+		t.Seconds, ranking = interval.Seconds(), rankingDelta(before.Rankings[t.By], ranking)
 	}
 	t.Total, t.Others, t.Rows = ranking.Total, ranking.Others(), ranking.Rows
 	slices.SortFunc(t.Rows, func(a, b busiest.Row) int {
-		return cmp.Or(cmp.Compare(figure(&b, o.Sort), figure(&a, o.Sort)), cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(columnValue(&b, o.Sort), columnValue(&a, o.Sort)), cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(a.Name, b.Name))
 	})
 	t.Rows = t.Rows[:min(o.Limit, len(t.Rows))]
 	return t, nil
 }
 
-// between is the time between two looks: the mean over the replicas, as each reports at its own moments. It fails where
+// meanInterval is the time between two looks: the mean over the replicas, as each reports at its own moments. It fails where
 // they are not the same replicas, so that the difference of their counts is not what was written in between.
-func between(before, now *busiest.Sum) (time.Duration, error) {
+func meanInterval(before, now *busiest.Sum) (time.Duration, error) {
 	same := slices.EqualFunc(before.Replicas, now.Replicas, func(a, b busiest.Replica) bool { return a.Name == b.Name })
 	if !same || before.Partial != now.Partial {
 		return 0, errors.New("replicas have come or gone meanwhile: try again, or with --interval 0")
@@ -59,9 +59,9 @@ func between(before, now *busiest.Sum) (time.Duration, error) {
 	return sum / time.Duration(max(1, len(now.Replicas))), nil
 }
 
-// written is what was written between two looks, never too high: what had no row before began with nothing, but is left
+// rankingDelta is what was written between two looks, never too high: what had no row before began with nothing, but is left
 // out if there were more rows than are shown.
-func written(before, now busiest.Ranking) busiest.Ranking {
+func rankingDelta(before, now busiest.Ranking) busiest.Ranking {
 	counts := map[string]busiest.Counts{}
 	for _, r := range before.Rows {
 		counts[r.Name] = r.Counts
@@ -77,8 +77,8 @@ func written(before, now busiest.Ranking) busiest.Ranking {
 	return between
 }
 
-// figure is the figure of a row in the column that is sorted by.
-func figure(r *busiest.Row, sort string) int64 {
+// columnValue is the figure of a row in the column that is sorted by.
+func columnValue(r *busiest.Row, sort string) int64 {
 	return map[string]int64{"admitted": r.Admitted, "merged": r.Merged, "dropped": r.Dropped, "total": r.Matched()}[sort]
 }
 

@@ -11,47 +11,47 @@ import (
 
 func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
-// reported is what a replica reported at a second, of writes by one source.
-type reported struct {
+// replicaReport is what a replica reported at a second, of writes by one source.
+type replicaReport struct {
 	replica string
 	second  int
 	writes  int64
 }
 
-func (l reported) snapshot() busiest.Snapshot {
+func (l replicaReport) snapshot() busiest.Snapshot {
 	c := busiest.Counts{Merged: l.writes}
 	at := epoch().Add(time.Duration(l.second) * time.Second)
 	return busiest.Snapshot{
-		Replica: busiest.Replica{Name: l.replica, Since: epoch(), At: at},
-		By:      map[busiest.By]busiest.Ranking{busiest.Source: {Total: c, Rows: []busiest.Row{{Name: "kubelet", Counts: c}}}},
+		Replica:  busiest.Replica{Name: l.replica, Since: epoch(), At: at},
+		Rankings: map[busiest.Dimension]busiest.Ranking{busiest.Source: {Total: c, Rows: []busiest.Row{{Name: "kubelet", Counts: c}}}},
 	}
 }
 
-func sumOf(all ...reported) *busiest.Sum {
+func sumOf(all ...replicaReport) *busiest.Sum {
 	var snapshots []busiest.Snapshot
 	for _, one := range all {
 		snapshots = append(snapshots, one.snapshot())
 	}
-	return new(busiest.Add(snapshots))
+	return new(busiest.NewSum(snapshots))
 }
 
-func TestWhatWasWrittenBetweenTwoLooks(t *testing.T) {
+func TestRankingDelta(t *testing.T) {
 	const failed = -1
-	partial := sumOf(reported{"a", 12, 200})
+	partial := sumOf(replicaReport{"a", 12, 200})
 	partial.Partial = true
 	for says, test := range map[string]struct {
 		before, now     *busiest.Sum
 		writes, seconds float64
 	}{
-		"only one":                               {nil, sumOf(reported{"a", 10, 100}), 100, 0},
-		"two":                                    {sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 200}), 100, 2},
-		"several replicas, at different moments": {sumOf(reported{"a", 10, 100}, reported{"b", 11, 0}), sumOf(reported{"a", 12, 120}, reported{"b", 15, 40}), 60, 3},
-		"nothing happens":                        {sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 100}), 0, 2},
-		"a replica has come":                     {sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 100}, reported{"b", 12, 900}), failed, 0},
-		"a replica has left":                     {sumOf(reported{"a", 10, 100}, reported{"b", 10, 900}), sumOf(reported{"a", 12, 100}), failed, 0},
-		"one has taken the place of another":     {sumOf(reported{"a", 10, 100}), sumOf(reported{"b", 12, 200}), failed, 0},
-		"others that are not known any more":     {sumOf(reported{"a", 10, 100}), partial, failed, 0},
-		"a row that lost its place meanwhile":    {sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 5}), 5, 2},
+		"only one":                               {nil, sumOf(replicaReport{"a", 10, 100}), 100, 0},
+		"two":                                    {sumOf(replicaReport{"a", 10, 100}), sumOf(replicaReport{"a", 12, 200}), 100, 2},
+		"several replicas, at different moments": {sumOf(replicaReport{"a", 10, 100}, replicaReport{"b", 11, 0}), sumOf(replicaReport{"a", 12, 120}, replicaReport{"b", 15, 40}), 60, 3},
+		"nothing happens":                        {sumOf(replicaReport{"a", 10, 100}), sumOf(replicaReport{"a", 12, 100}), 0, 2},
+		"a replica has come":                     {sumOf(replicaReport{"a", 10, 100}), sumOf(replicaReport{"a", 12, 100}, replicaReport{"b", 12, 900}), failed, 0},
+		"a replica has left":                     {sumOf(replicaReport{"a", 10, 100}, replicaReport{"b", 10, 900}), sumOf(replicaReport{"a", 12, 100}), failed, 0},
+		"one has taken the place of another":     {sumOf(replicaReport{"a", 10, 100}), sumOf(replicaReport{"b", 12, 200}), failed, 0},
+		"others that are not known any more":     {sumOf(replicaReport{"a", 10, 100}), partial, failed, 0},
+		"a row that lost its place meanwhile":    {sumOf(replicaReport{"a", 10, 100}), sumOf(replicaReport{"a", 12, 5}), 5, 2},
 	} {
 		t.Run(says, func(t *testing.T) {
 			s, err := bySource().table(test.before, test.now)
@@ -74,19 +74,19 @@ func TestWhatWasWrittenBetweenTwoLooks(t *testing.T) {
 
 func bySource() *options { return &options{By: string(busiest.Source), Sort: "total", Limit: 10} }
 
-func TestOneThatWasNotSeenBeforeBeganWithNothingUnlessThereWereTooMany(t *testing.T) {
-	before, now := sumOf(reported{"a", 10, 100}), sumOf(reported{"a", 12, 100})
-	source := now.By[busiest.Source]
+func TestNewRowsStartAtZeroUnlessTruncated(t *testing.T) {
+	before, now := sumOf(replicaReport{"a", 10, 100}), sumOf(replicaReport{"a", 12, 100})
+	source := now.Rankings[busiest.Source]
 	source.Rows = []busiest.Row{{Name: "new", Counts: busiest.Counts{Dropped: 30}}}
-	now.By[busiest.Source] = source
+	now.Rankings[busiest.Source] = source
 	if s, err := bySource().table(before, now); err != nil || len(s.Rows) != 1 || s.Rows[0].Dropped != 30 {
 		t.Errorf("%+v, %v; want 30 dropped", s, err)
 	}
-	full := before.By[busiest.Source]
+	full := before.Rankings[busiest.Source]
 	for i := range busiest.MaxRows - 1 {
 		full.Rows = append(full.Rows, busiest.Row{Name: fmt.Sprint("old-", i)})
 	}
-	before.By[busiest.Source] = full
+	before.Rankings[busiest.Source] = full
 	if s, err := bySource().table(before, now); err != nil || len(s.Rows) != 0 {
 		t.Errorf("%+v, %v; want no row", s, err)
 	}

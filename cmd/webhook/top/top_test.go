@@ -34,7 +34,7 @@ func storm(seconds int64) busiest.Sum {
 	at := epoch().Add(time.Duration(seconds) * time.Second)
 	return busiest.Sum{
 		Replicas: []busiest.Replica{{Name: "eventquota-0", Since: epoch(), At: at}, {Name: "eventquota-1", Since: epoch().Add(-time.Hour), At: at}},
-		By: map[busiest.By]busiest.Ranking{
+		Rankings: map[busiest.Dimension]busiest.Ranking{
 			busiest.Namespace: ranking(row("storm", 40, 300, 10), row("kube-system", 3, 2, 0)),
 			busiest.Source:    ranking(row("noisy-operator", 30, 300, 0), row("kubelet/node-世界", 11, 2, 10), row("\x1b[2J\x1b]0;owned\a\u202edne", 2, 0, 0)),
 			busiest.Object:    many,
@@ -44,8 +44,8 @@ func storm(seconds int64) busiest.Sum {
 	}
 }
 
-// told runs top against a replica that gives some answers, each once.
-func told(t *testing.T, args string, answers ...http.HandlerFunc) (string, error) {
+// runTop runs top against a replica that gives some answers, each once.
+func runTop(t *testing.T, args string, answers ...http.HandlerFunc) (string, error) {
 	t.Helper()
 	asked := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func told(t *testing.T, args string, answers ...http.HandlerFunc) (string, error
 		answers[asked-1](w, r)
 	}))
 	defer s.Close()
-	out, notes, err := topIn(t, append(strings.Fields(args), "--endpoint", s.URL)...)
+	out, notes, err := runTopCommand(t, append(strings.Fields(args), "--endpoint", s.URL)...)
 	if notes != "" {
 		t.Errorf("standard error has %q", notes)
 	}
@@ -78,40 +78,40 @@ func TestTop(t *testing.T) {
 		"names":                           {"--by namespace -o name", "names.txt"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			out, err := told(t, "--interval 0 "+test.args, answer(storm(12)))
+			out, err := runTop(t, "--interval 0 "+test.args, answer(storm(12)))
 			if err != nil {
 				t.Error(err)
 			}
 			if strings.ContainsFunc(out, func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }) {
 				t.Errorf("what names bring with them is printed: %q", out)
 			}
-			cli.Golden(t, filepath.Join("testdata", test.output), out)
+			cli.CompareGolden(t, filepath.Join("testdata", test.output), out)
 		})
 	}
-	help, err := told(t, "--help")
+	help, err := runTop(t, "--help")
 	if err != nil {
 		t.Error(err)
 	}
-	cli.Golden(t, filepath.Join("testdata", "help.txt"), help)
+	cli.CompareGolden(t, filepath.Join("testdata", "help.txt"), help)
 }
 
-func TestNoReplicaHasReported(t *testing.T) {
-	out, err := told(t, "--interval 0", answer(busiest.Add(nil)))
+func TestTopWithoutReports(t *testing.T) {
+	out, err := runTop(t, "--interval 0", answer(busiest.NewSum(nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cli.Golden(t, filepath.Join("testdata", "nobody.txt"), out)
+	cli.CompareGolden(t, filepath.Join("testdata", "nobody.txt"), out)
 }
 
-// TestItLooksTwice has an interval that no flag can give.
-func TestItLooksTwice(t *testing.T) {
+// TestTopPollsTwice has an interval that no flag can give.
+func TestTopPollsTwice(t *testing.T) {
 	for says, test := range map[string]struct {
 		answers   []http.HandlerFunc
 		want, err string
 	}{
 		"two looks":                 {[]http.HandlerFunc{answer(storm(10)), answer(storm(12))}, "624 writes in 2.0s (312.0/s), replicas: 2\n", ""},
-		"the first one has failed":  {[]http.HandlerFunc{failing}, "", failed},
-		"the second one has failed": {[]http.HandlerFunc{answer(storm(10)), failing}, "", failed},
+		"the first one has failed":  {[]http.HandlerFunc{failingHandler}, "", failingError},
+		"the second one has failed": {[]http.HandlerFunc{answer(storm(10)), failingHandler}, "", failingError},
 	} {
 		t.Run(says, func(t *testing.T) {
 			asked := 0
@@ -130,8 +130,8 @@ func TestItLooksTwice(t *testing.T) {
 	}
 }
 
-func failing(w http.ResponseWriter, _ *http.Request) {
+func failingHandler(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "lost\x1b[2J", http.StatusBadGateway)
 }
 
-const failed = "--endpoint: 502 Bad Gateway: lost\ufffd[2J"
+const failingError = "--endpoint: 502 Bad Gateway: lost\ufffd[2J"

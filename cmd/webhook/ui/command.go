@@ -33,7 +33,7 @@ func (o *options) validate() error {
 	if o.Port != 0 && (o.Port < 1024 || o.Port > 65535) {
 		errs = append(errs, fmt.Errorf("--port %d: must be 0, or from 1024 to 65535", o.Port))
 	}
-	if o.Interval < live.DefaultEvery || o.Interval > time.Hour {
+	if o.Interval < live.DefaultInterval || o.Interval > time.Hour {
 		errs = append(errs, fmt.Errorf("--interval %s: must be from 2s to 1h", o.Interval))
 	}
 	return errors.Join(errs...)
@@ -82,7 +82,7 @@ the next one that does.`,
 	f.Lookup("namespace").Usage = "the only namespace to show; all without it, whatever the kubeconfig says"
 	o.Replicas.AddSystemFlag(f)
 	f.IntVar(&o.Port, "port", 0, "port of 127.0.0.1 to serve the page on, from 1024 to 65535; 0 for any that is free")
-	f.DurationVar(&o.Interval, "interval", live.DefaultEvery, "time between two looks, from 2s to 1h, as replicas report their counts every 2s")
+	f.DurationVar(&o.Interval, "interval", live.DefaultInterval, "time between two looks, from 2s to 1h, as replicas report their counts every 2s")
 	return cmd
 }
 
@@ -94,8 +94,8 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	views := live.Watch(ctx, first, live.Options{Open: o.Replicas.Open, Namespace: o.Replicas.Namespace, Every: o.Interval})
-	newest := newNewest()
+	views := live.Watch(ctx, first, live.Options{Open: o.Replicas.Open, Namespace: o.Replicas.Namespace, Interval: o.Interval})
+	newest := newLatestView()
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
@@ -124,16 +124,16 @@ func (o *options) explain(ctx context.Context, w io.Writer, namespace, kind, nam
 
 // Bounds of connections. The page has one stream, and asks for little else.
 const (
-	headersWithin = 5 * time.Second
-	idle          = time.Minute
-	maxHeader     = 64 << 10 // it has names of objects, escaped
-	endWithin     = 5 * time.Second
+	headerTimeout   = 5 * time.Second
+	idleTimeout     = time.Minute
+	maxHeaderBytes  = 64 << 10 // it has names of objects, escaped
+	shutdownTimeout = 5 * time.Second
 )
 
 // serve serves h until ctx ends, and what it serves with it.
 func serve(ctx context.Context, listener net.Listener, h http.Handler) error {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: headersWithin, IdleTimeout: idle, MaxHeaderBytes: maxHeader,
+		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	ended := make(chan error, 1)
@@ -143,7 +143,7 @@ func serve(ctx context.Context, listener net.Listener, h http.Handler) error {
 		return fmt.Errorf("serve the page: %w", err)
 	case <-ctx.Done():
 	}
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	err := server.Shutdown(within)
 	if err != nil {

@@ -21,32 +21,32 @@ var files embed.FS
 // loopback is the only address that the page is served on.
 const loopback = "127.0.0.1"
 
-// policy lets the page load its own files and streams, and nothing else. Texts can become no markup or code in it.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+// contentSecurityPolicy lets the page load its own files and streams, and nothing else. Texts can become no markup or code in it.
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// explained writes what is known of an object as JSON.
-type explained func(ctx context.Context, w io.Writer, namespace, kind, name string) error
+// explainFunc writes what is known of an object as JSON.
+type explainFunc func(ctx context.Context, w io.Writer, namespace, kind, name string) error
 
 // page is the page of one user, with all that it asks for.
 type page struct {
-	token   string
-	hosts   []string // by which browsers of this machine may call it
-	newest  *newest
-	explain explained
-	asking  chan struct{} // has a place for each object that may be explained at the same time
-	paths   *http.ServeMux
+	token        string
+	hosts        []string // by which browsers of this machine may call it
+	latest       *latestView
+	explain      explainFunc
+	explainSlots chan struct{} // has a place for each object that may be explained at the same time
+	paths        *http.ServeMux
 }
 
 // Bounds of what the page may ask for.
 const (
-	maxAsking     = 4
-	explainWithin = 30 * time.Second
+	maxExplains    = 4
+	explainTimeout = 30 * time.Second
 )
 
 // newPage is served on an address.
-func newPage(address string, n *newest, explain explained) *page {
-	p := &page{token: rand.Text(), hosts: []string{address}, newest: n, explain: explain, asking: make(chan struct{}, maxAsking), paths: http.NewServeMux()}
+func newPage(address string, n *latestView, explain explainFunc) *page {
+	p := &page{token: rand.Text(), hosts: []string{address}, latest: n, explain: explain, explainSlots: make(chan struct{}, maxExplains), paths: http.NewServeMux()}
 	if _, port, err := net.SplitHostPort(address); err == nil {
 		p.hosts = append(p.hosts, net.JoinHostPort("localhost", port))
 	}
@@ -86,12 +86,12 @@ func file(name, contentType string) http.HandlerFunc {
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	for name, value := range map[string]string{
-		"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"Content-Security-Policy": contentSecurityPolicy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 		"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
 	} {
 		h.Set(name, value)
 	}
-	if !p.own(r) {
+	if !p.isOwnRequest(r) {
 		http.Error(w, "the page is for browsers of this machine only, by the address that was printed", http.StatusForbidden)
 		return
 	}
@@ -103,19 +103,19 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix("/"+token, p.paths).ServeHTTP(w, r)
 }
 
-// own reports whether a request is of the page itself, or of its user.
-func (p *page) own(r *http.Request) bool {
+// isOwnRequest reports whether a request is of the page itself, or of its user.
+func (p *page) isOwnRequest(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	return slices.Contains(p.hosts, r.Host) && (origin == "" || origin == "http://"+r.Host) && (site == "" || site == "none" || site == "same-origin")
 }
 
 // explainObject answers with the report of explain, or with the problem that it has.
 func (p *page) explainObject(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), explainWithin)
+	ctx, cancel := context.WithTimeout(r.Context(), explainTimeout)
 	defer cancel()
 	select {
-	case p.asking <- struct{}{}:
-		defer func() { <-p.asking }()
+	case p.explainSlots <- struct{}{}:
+		defer func() { <-p.explainSlots }()
 	case <-ctx.Done():
 		return
 	}

@@ -15,8 +15,8 @@ import (
 
 const address = "127.0.0.1:40000"
 
-// answered is what a page answers to a request for a path behind its token, which is changed before.
-func answered(t *testing.T, p *page, path string, change func(*http.Request)) *httptest.ResponseRecorder {
+// getPage is what a page answers to a request for a path behind its token, which is changed before.
+func getPage(t *testing.T, p *page, path string, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+p.token+path, http.NoBody)
 	r.Host = address
@@ -28,10 +28,10 @@ func answered(t *testing.T, p *page, path string, change func(*http.Request)) *h
 	return w
 }
 
-func nothing(context.Context, io.Writer, string, string, string) error { return nil }
+func explainNothing(context.Context, io.Writer, string, string, string) error { return nil }
 
-func TestThePageAnswersItsOwnUserOnly(t *testing.T) {
-	p := newPage(address, newNewest(), func(_ context.Context, w io.Writer, _, _, _ string) error {
+func TestPageAnswersOwnUserOnly(t *testing.T) {
+	p := newPage(address, newLatestView(), func(_ context.Context, w io.Writer, _, _, _ string) error {
 		_, err := io.WriteString(w, `"secret"`)
 		return err
 	})
@@ -72,25 +72,25 @@ func TestThePageAnswersItsOwnUserOnly(t *testing.T) {
 		"what browsers ask before they write": {func(r *http.Request) { r.Method = http.MethodOptions }, http.StatusMethodNotAllowed},
 	} {
 		t.Run(says, func(t *testing.T) {
-			w := answered(t, p, "/explain", test.change)
+			w := getPage(t, p, "/explain", test.change)
 			secret := strings.Contains(w.Body.String(), "secret") || strings.Contains(w.Body.String(), p.token) || strings.Contains(w.Header().Get("Location"), p.token)
 			if redirected := test.want == http.StatusNotFound && w.Code >= 300 && w.Code < 400; w.Code != test.want && !redirected || secret != (test.want == http.StatusOK) {
 				t.Errorf("%d %q, want %d", w.Code, w.Body, test.want)
 			}
-			if w.Header().Get("Access-Control-Allow-Origin") != "" || w.Header().Get("Content-Security-Policy") != policy {
+			if w.Header().Get("Access-Control-Allow-Origin") != "" || w.Header().Get("Content-Security-Policy") != contentSecurityPolicy {
 				t.Errorf("headers are %v", w.Header())
 			}
 		})
 	}
-	if other := newPage(address, newNewest(), nothing); other.token == p.token || len(p.token) < 26 {
+	if other := newPage(address, newLatestView(), explainNothing); other.token == p.token || len(p.token) < 26 {
 		t.Errorf("the token %s can be guessed", p.token)
 	}
 }
 
-// TestThePageHasAllOfItselfAndLoadsNothingElse holds what a browser is told, and that the page makes no markup of texts. A
+// TestPageLoadsOnlyOwnFiles holds what a browser is told, and that the page makes no markup of texts. A
 // real browser holds the same in test/page.
-func TestThePageHasAllOfItselfAndLoadsNothingElse(t *testing.T) {
-	p := newPage(address, newNewest(), nothing)
+func TestPageLoadsOnlyOwnFiles(t *testing.T) {
+	p := newPage(address, newLatestView(), explainNothing)
 	found := 0
 	err := fs.WalkDir(files, "page", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -101,7 +101,7 @@ func TestThePageHasAllOfItselfAndLoadsNothingElse(t *testing.T) {
 		if name == "/page.html" {
 			name = "/"
 		}
-		w := answered(t, p, name, nil)
+		w := getPage(t, p, name, nil)
 		want := map[string]string{"": "text/html", "html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}[name[strings.LastIndex(name, ".")+1:]]
 		if name == "/" {
 			want = "text/html"
@@ -123,48 +123,48 @@ func TestThePageHasAllOfItselfAndLoadsNothingElse(t *testing.T) {
 	if err != nil || found != 8 {
 		t.Errorf("%d files, %v", found, err)
 	}
-	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || strings.Contains(policy, "http") {
-		t.Errorf("the policy is %s", policy)
+	if strings.Contains(contentSecurityPolicy, "unsafe") || strings.Contains(contentSecurityPolicy, "*") || strings.Contains(contentSecurityPolicy, "http") {
+		t.Errorf("the policy is %s", contentSecurityPolicy)
 	}
 }
 
-func TestWhatCannotBeExplainedHasAProblem(t *testing.T) {
-	p := newPage(address, newNewest(), func(_ context.Context, w io.Writer, namespace, kind, name string) error {
+func TestExplainErrorsAreReported(t *testing.T) {
+	p := newPage(address, newLatestView(), func(_ context.Context, w io.Writer, namespace, kind, name string) error {
 		_, _ = io.WriteString(w, "half")
 		return errors.New(namespace + " " + kind + " " + name + "\n<b>")
 	})
-	w := answered(t, p, "/explain?in=shop&kind=Pod&name=a%26b%2F%3C%E2%80%AE", nil)
+	w := getPage(t, p, "/explain?in=shop&kind=Pod&name=a%26b%2F%3C%E2%80%AE", nil)
 	if got, want := w.Body.String(), `{"problem":"shop Pod a\u0026b/\u003c`+"\u202e"+`\n\u003cb\u003e"}`+"\n"; w.Code != http.StatusOK || got != want {
 		t.Errorf("%d %q, want %q", w.Code, got, want)
 	}
 }
 
-// TestFewObjectsAreExplainedAtOnce holds it with one who asks too many, and one of whom leaves.
-func TestFewObjectsAreExplainedAtOnce(t *testing.T) {
+// TestConcurrentExplainsAreBounded holds it with one who asks too many, and one of whom leaves.
+func TestConcurrentExplainsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, may := 0, make(chan struct{})
-		p := newPage(address, newNewest(), func(context.Context, io.Writer, string, string, string) error {
+		p := newPage(address, newLatestView(), func(context.Context, io.Writer, string, string, string) error {
 			begun++ // synctest.Wait is between this and who reads it
 			<-may
 			return nil
 		})
-		for range maxAsking {
-			go answered(t, p, "/explain", nil)
+		for range maxExplains {
+			go getPage(t, p, "/explain", nil)
 			synctest.Wait()
 		}
 		gone, leave := context.WithCancel(t.Context())
-		go answered(t, p, "/explain", func(r *http.Request) { *r = *r.WithContext(gone) })
+		go getPage(t, p, "/explain", func(r *http.Request) { *r = *r.WithContext(gone) })
 		synctest.Wait()
-		if begun != maxAsking {
+		if begun != maxExplains {
 			t.Errorf("%d are explained", begun)
 		}
 		leave()
 		synctest.Wait()
-		go answered(t, p, "/explain", nil)
+		go getPage(t, p, "/explain", nil)
 		synctest.Wait()
 		close(may)
 		synctest.Wait()
-		if begun != maxAsking+1 {
+		if begun != maxExplains+1 {
 			t.Errorf("then %d were explained", begun)
 		}
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/live"
 )
 
-// quota is the list of buckets; all others are a busiest.By.
-const quota = "quota"
+// byQuota is the list of buckets; all others are a busiest.Dimension.
+const byQuota = "quota"
 
 // selection is the list that the page shows, of what, and by which column it is sorted.
 type selection struct {
@@ -34,8 +34,8 @@ func parseSelection(raw string) (s selection, err error) {
 	s = selection{cmp.Or(query.Get("by"), string(busiest.Namespace)), cmp.Or(query.Get("sort"), sorts()[0]), live.Filter{
 		Namespace: query.Get("namespace"), Source: query.Get("source"), Reason: query.Get("reason"), Policy: query.Get("policy"),
 	}}
-	lists := []string{quota}
-	for _, by := range busiest.All() {
+	lists := []string{byQuota}
+	for _, by := range busiest.Dimensions() {
 		lists = append(lists, string(by))
 	}
 	if !slices.Contains(lists, s.by) {
@@ -77,13 +77,13 @@ type row struct {
 
 // Bounds of what the page shows.
 const (
-	maxRows = 200
-	maxNext = 10
-	soon    = time.Hour // for which a rate is believed
+	maxRows         = 200
+	maxNext         = 10
+	emptySoonWithin = time.Hour // for which a rate is believed
 )
 
-// of is what s shows of a View.
-func (s *selection) of(v *live.View) message {
+// messageFor is what s shows of a View.
+func (s *selection) messageFor(v *live.View) message {
 	m := message{
 		At: v.At, Seconds: v.Seconds, Problem: v.Problem, Scope: v.Namespace, Replicas: len(v.Replicas), Partial: v.Partial, Rates: v.Rates,
 		Timeline: v.Timeline, Rows: s.rows(v),
@@ -93,9 +93,9 @@ func (s *selection) of(v *live.View) message {
 			m.Silent++
 		}
 	}
-	m.Refusing, m.Next = refused(v.Buckets)
+	m.Refusing, m.Next = splitRefusing(v.Buckets)
 	if s.filter == (live.Filter{}) {
-		ranking := v.Rankings[busiest.By(s.by)]
+		ranking := v.Rankings[busiest.Dimension(s.by)]
 		m.Others = ranking.Others
 	}
 	m.More = max(0, len(m.Rows)-maxRows)
@@ -103,14 +103,14 @@ func (s *selection) of(v *live.View) message {
 	return m
 }
 
-// refused are the buckets that refuse Events, and those that will soon.
-func refused(all []live.Bucket) (now, next []live.Bucket) {
+// splitRefusing are the buckets that refuse Events, and those that will soon.
+func splitRefusing(all []live.Bucket) (now, next []live.Bucket) {
 	now, next = []live.Bucket{}, []live.Bucket{}
 	for _, b := range all {
 		switch {
 		case b.Refuses:
 			now = append(now, b)
-		case b.EmptyIn != nil && *b.EmptyIn < soon.Seconds():
+		case b.EmptyIn != nil && *b.EmptyIn < emptySoonWithin.Seconds():
 			next = append(next, b)
 		}
 	}
@@ -123,32 +123,32 @@ func refused(all []live.Bucket) (now, next []live.Bucket) {
 func (s *selection) rows(v *live.View) []row {
 	rows := []row{}
 	switch s.by {
-	case quota:
+	case byQuota:
 		rows = s.buckets(v)
 	case string(busiest.Object):
 		for _, o := range v.ObjectsOf(s.filter.Namespace, s.filter.Source) {
-			into := s.into(busiest.Object, "")
+			into := s.drillDown(busiest.Object, "")
 			into["kind"], into["in"], into["name"] = o.Kind, cmp.Or(o.Namespace, "default"), o.Name // where Events about objects of the cluster are
 			rows = append(rows, row{Key: o.Row, Name: o.Title(), Figures: o.Figures, Into: into})
 		}
 	default:
-		for _, r := range v.Rows(busiest.By(s.by), s.filter) {
-			rows = append(rows, row{Key: r.Name, Name: r.Name, Figures: r.Figures, Into: s.into(busiest.By(s.by), r.Name)})
+		for _, r := range v.Rows(busiest.Dimension(s.by), s.filter) {
+			rows = append(rows, row{Key: r.Name, Name: r.Name, Figures: r.Figures, Into: s.drillDown(busiest.Dimension(s.by), r.Name)})
 		}
 	}
-	if s.by != quota || s.sort == "dropped" {
-		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(figure(b.Rates, s.sort), figure(a.Rates, s.sort)) })
+	if s.by != byQuota || s.sort == "dropped" {
+		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(columnRate(b.Rates, s.sort), columnRate(a.Rates, s.sort)) })
 	}
 	return rows
 }
 
-func figure(r live.Rates, by string) float64 {
+func columnRate(r live.Rates, by string) float64 {
 	return map[string]float64{"admitted": r.Admitted, "merged": r.Merged, "dropped": r.Dropped, "total": r.Decided()}[by]
 }
 
-// into leads from a namespace to its sources, from a source to its objects, and from a reason or policy to the sources
+// drillDown leads from a namespace to its sources, from a source to its objects, and from a reason or policy to the sources
 // that write so.
-func (s *selection) into(by busiest.By, name string) map[string]string {
+func (s *selection) drillDown(by busiest.Dimension, name string) map[string]string {
 	f, to := s.filter, busiest.Source
 	switch by {
 	case busiest.Namespace:

@@ -20,7 +20,7 @@ func view() *live.View {
 	}
 	return &live.View{
 		Seconds: 2, Replicas: []live.Replica{{Silent: true}, {}},
-		Rankings: map[busiest.By]live.Ranking{
+		Rankings: map[busiest.Dimension]live.Ranking{
 			busiest.Namespace: ranking("shop", "ops"), busiest.Source: ranking("kubelet", "operator"), busiest.Object: ranking("Pod shop/web", "Node n1"),
 			busiest.Reason: ranking("Normal Started", "Warning Failed"), busiest.Policy: ranking("floor", "default"),
 		},
@@ -43,15 +43,15 @@ func view() *live.View {
 	}
 }
 
-// selected is what a query shows: the names of rows, and of what each leads to.
-func selected(t *testing.T, query string) string {
+// selectRows is what a query shows: the names of rows, and of what each leads to.
+func selectRows(t *testing.T, query string) string {
 	t.Helper()
 	s, err := parseSelection(query)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []string
-	for _, r := range s.of(view()).Rows {
+	for _, r := range s.messageFor(view()).Rows {
 		line := r.Name
 		if r.Into != nil {
 			line += fmt.Sprint(" ", r.Into)
@@ -61,7 +61,7 @@ func selected(t *testing.T, query string) string {
 	return strings.Join(all, "\n")
 }
 
-func TestRowsLeadToWhatIsBehindThem(t *testing.T) {
+func TestRowDrillDown(t *testing.T) {
 	for query, want := range map[string]string{
 		"":                             "shop [by:source namespace:shop]\nops [by:source namespace:ops]",
 		"sort=admitted":                "ops [by:source namespace:ops]\nshop [by:source namespace:shop]",
@@ -77,21 +77,21 @@ func TestRowsLeadToWhatIsBehindThem(t *testing.T) {
 		"by=quota&policy=other":        "",
 		"by=source&namespace=no%2Fone": "",
 	} {
-		if got := selected(t, query); got != want {
+		if got := selectRows(t, query); got != want {
 			t.Errorf("%s shows\n%s\nwant\n%s", query, got, want)
 		}
 	}
-	if got := selected(t, "by=quota&sort=dropped"); !strings.HasPrefix(got, "ns of shop: floor [by:source namespace:shop]\nshared: floor\n") {
+	if got := selectRows(t, "by=quota&sort=dropped"); !strings.HasPrefix(got, "ns of shop: floor [by:source namespace:shop]\nshared: floor\n") {
 		t.Errorf("by dropped, quotas are\n%s", got)
 	}
 }
 
-func TestAMessageSaysWhatIsRefusedAndWhatWillBe(t *testing.T) {
+func TestMessageListsRefusingBuckets(t *testing.T) {
 	s, err := parseSelection("by=source")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := s.of(view())
+	m := s.messageFor(view())
 	names := func(all []live.Bucket) (names []string) {
 		for _, b := range all {
 			names = append(names, b.Name+" "+b.For)
@@ -108,12 +108,12 @@ func TestAMessageSaysWhatIsRefusedAndWhatWillBe(t *testing.T) {
 		t.Errorf("it says %+v", m)
 	}
 	s.filter.Namespace = "shop"
-	if m := s.of(view()); m.Others != 0 {
+	if m := s.messageFor(view()); m.Others != 0 {
 		t.Errorf("of a selection, it says that %d writes are in no row", m.Others)
 	}
 }
 
-func TestAMessageIsBounded(t *testing.T) {
+func TestMessageIsBounded(t *testing.T) {
 	v := view()
 	ranking := live.Ranking{}
 	for i := range 1000 {
@@ -125,7 +125,7 @@ func TestAMessageIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := s.of(v); len(m.Rows) != 200 || m.More != 800 || len(m.Refusing) != 10 || len(m.Next) != 10 {
+	if m := s.messageFor(v); len(m.Rows) != 200 || m.More != 800 || len(m.Refusing) != 10 || len(m.Next) != 10 {
 		t.Errorf("%d rows and %d more, %d and %d buckets", len(m.Rows), m.More, len(m.Refusing), len(m.Next))
 	}
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/live"
 )
 
-// newest is the newest View, for several who follow it.
-type newest struct {
+// latestView is the newest View, for several who follow it.
+type latestView struct {
 	mu      sync.Mutex
 	view    *live.View    // nil before the first one
 	changed chan struct{} // closed at the next one
 }
 
-func newNewest() *newest { return &newest{changed: make(chan struct{})} }
+func newLatestView() *latestView { return &latestView{changed: make(chan struct{})} }
 
 // set replaces the View, which nobody may change.
-func (n *newest) set(v *live.View) {
+func (n *latestView) set(v *live.View) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.view = v
@@ -29,14 +29,14 @@ func (n *newest) set(v *live.View) {
 }
 
 // get returns the View, nil before the first one, and what is closed when there is a newer one.
-func (n *newest) get() (v *live.View, changed <-chan struct{}) {
+func (n *latestView) get() (v *live.View, changed <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.view, n.changed
 }
 
-// writtenWithin bounds how long a browser may take for one message. One that is slow misses those in between.
-const writtenWithin = 10 * time.Second
+// messageTimeout bounds how long a browser may take for one message. One that is slow misses those in between.
+const messageTimeout = 10 * time.Second
 
 // live streams what a selection shows of each View as server-sent events. The last one, named end, says that there are
 // no more.
@@ -49,7 +49,7 @@ func (p *page) live(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	to := http.NewResponseController(w)
 	send := func(event string, data []byte) error {
-		if err := to.SetWriteDeadline(time.Now().Add(writtenWithin)); err != nil {
+		if err := to.SetWriteDeadline(time.Now().Add(messageTimeout)); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data); err != nil {
@@ -61,9 +61,9 @@ func (p *page) live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for {
-		v, changed := p.newest.get()
+		v, changed := p.latest.get()
 		if v != nil {
-			data, err := json.Marshal(s.of(v))
+			data, err := json.Marshal(s.messageFor(v))
 			if err != nil || send("view", data) != nil { // it fails if the browser has left
 				return
 			}

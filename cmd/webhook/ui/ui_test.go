@@ -19,7 +19,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-func TestBadFlagsOfUiGetOneClearError(t *testing.T) {
+func TestBadFlagsReturnOneError(t *testing.T) {
 	for says, test := range map[string]struct {
 		args []string
 		want string
@@ -34,22 +34,22 @@ func TestBadFlagsOfUiGetOneClearError(t *testing.T) {
 		"looks that are too infrequent": {[]string{"--interval", "61m"}, "--interval 1h1m0s: must be from 2s to 1h"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			cli.Refuses(t, cli.Under(Command()), test.want, append([]string{"ui"}, test.args...)...)
+			cli.WantError(t, cli.WithRoot(Command()), test.want, append([]string{"ui"}, test.args...)...)
 		})
 	}
-	help, _, err := cli.Run(t, cli.Under(Command()), strings.NewReader(""), "ui", "--help")
+	help, _, err := cli.Run(t, cli.WithRoot(Command()), strings.NewReader(""), "ui", "--help")
 	if err != nil {
 		t.Error(err)
 	}
-	cli.Golden(t, "testdata/help.txt", help)
+	cli.CompareGolden(t, "testdata/help.txt", help)
 }
 
 // storm is a replica that has counted more at each look. It may be away.
 type storm struct {
 	*httptest.Server
 
-	away  atomic.Bool
-	looks atomic.Int64
+	failing atomic.Bool
+	polls   atomic.Int64
 }
 
 func newStorm(t *testing.T) *storm {
@@ -59,15 +59,15 @@ func newStorm(t *testing.T) *storm {
 		if r.URL.Path != "/live" {
 			t.Errorf("%s is asked for", r.URL)
 		}
-		if s.away.Load() {
+		if s.failing.Load() {
 			http.Error(w, "away", http.StatusServiceUnavailable)
 			return
 		}
-		n := s.looks.Add(1)
+		n := s.polls.Add(1)
 		shop := busiest.Counts{Admitted: n, Merged: 2 * n, Dropped: 7 * n}
 		live := busiest.Live{Sum: busiest.Sum{
 			Replicas: []busiest.Replica{{Name: "a", At: time.Now()}},
-			By:       map[busiest.By]busiest.Ranking{busiest.Namespace: {Total: shop, Rows: []busiest.Row{{Name: "shop", Counts: shop}}}},
+			Rankings: map[busiest.Dimension]busiest.Ranking{busiest.Namespace: {Total: shop, Rows: []busiest.Row{{Name: "shop", Counts: shop}}}},
 		}, Now: time.Now()}
 		_ = json.NewEncoder(w).Encode(live)
 	}))
@@ -162,7 +162,7 @@ func client(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-func TestTheStreamGoesOnWhenTheReplicaIsBackAndEndsWithTheCommand(t *testing.T) {
+func TestStreamSurvivesReplicaOutage(t *testing.T) {
 	replica := newStorm(t)
 	u := newUI(t, &options{Replicas: &replicas.Options{Endpoint: replica.URL}})
 	web := client(t)
@@ -171,12 +171,12 @@ func TestTheStreamGoesOnWhenTheReplicaIsBackAndEndsWithTheCommand(t *testing.T) 
 	if len(m.Rows) != 1 || m.Rows[0].Name != "shop" || m.Rates.Dropped <= 0 || m.Rows[0].Rates.Dropped != m.Rates.Dropped || m.Replicas != 1 || len(m.Timeline) == 0 {
 		t.Errorf("it says %+v", m)
 	}
-	replica.away.Store(true)
+	replica.failing.Store(true)
 	m = s.until(func(_ string, m *message) bool { return m.Problem != "" })
 	if !strings.Contains(m.Problem, "503 Service Unavailable: away") || len(m.Rows) != 1 {
 		t.Errorf("while the replica is away it says %+v", m)
 	}
-	replica.away.Store(false)
+	replica.failing.Store(false)
 	s.until(func(_ string, m *message) bool { return m.Problem == "" && m.Seconds > 0 })
 	u.end()
 	for _, s := range []*stream{s, other} {
@@ -199,7 +199,7 @@ func TestTheStreamGoesOnWhenTheReplicaIsBackAndEndsWithTheCommand(t *testing.T) 
 	}
 }
 
-func TestThePageIsOnThisMachineOnly(t *testing.T) {
+func TestPageListensOnLoopbackOnly(t *testing.T) {
 	u := newUI(t, &options{Replicas: &replicas.Options{Endpoint: newStorm(t).URL}})
 	at, err := url.Parse(u.url)
 	if err != nil || at.Scheme != "http" || at.Hostname() != "127.0.0.1" || at.Port() == "0" || len(at.Path) < 28 {
@@ -218,7 +218,7 @@ func TestThePageIsOnThisMachineOnly(t *testing.T) {
 	}
 }
 
-func TestAPortThatIsTaken(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	taken, err := net.Listen("tcp4", "127.0.0.1:0") //nolint:noctx // it is at once
 	if err != nil {
 		t.Fatal(err)
@@ -234,8 +234,8 @@ func TestAPortThatIsTaken(t *testing.T) {
 	}
 }
 
-// TestABrowserThatDoesNotReadHoldsNobodyUp has one that reads nothing, and one that does.
-func TestABrowserThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+// TestSlowBrowserBlocksNobody has one that reads nothing, and one that does.
+func TestSlowBrowserBlocksNobody(t *testing.T) {
 	u := newUI(t, &options{Replicas: &replicas.Options{Endpoint: newStorm(t).URL}})
 	web := client(t)
 	u.follow(t, web, "")
@@ -249,14 +249,14 @@ func TestABrowserThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestAStreamOfWhatIsNotThere(t *testing.T) {
-	p := newPage(address, newNewest(), nothing)
+func TestStreamOfUnknownSelection(t *testing.T) {
+	p := newPage(address, newLatestView(), explainNothing)
 	for query, want := range map[string]string{
 		"by=cluster":                "by: must be one of quota, namespace, source, object, reason, policy\n",
 		"by=source&sort=%3Cscript>": "sort: must be one of total, admitted, merged, dropped\n",
 		"by=%zz":                    "the query is malformed\n",
 	} {
-		if w := answered(t, p, "/live?"+query, nil); w.Code != http.StatusBadRequest || w.Body.String() != want {
+		if w := getPage(t, p, "/live?"+query, nil); w.Code != http.StatusBadRequest || w.Body.String() != want {
 			t.Errorf("%s: %d %q, want %q", query, w.Code, w.Body, want)
 		}
 	}

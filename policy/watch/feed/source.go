@@ -69,21 +69,21 @@ func Metadata(config *rest.Config, r schema.GroupVersionResource) (Source, error
 }
 
 type metadataSource struct {
-	resource string
-	client   rest.Interface
-	watched  metadata.Getter
+	resource    string
+	client      rest.Interface
+	watchClient metadata.Getter
 }
 
 var _ Source = metadataSource{}
 
-// onlyMetadata asks for no more of each object of a list. An API server that cannot leave out the rest sends it too.
-const onlyMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+// acceptMetadata asks for no more of each object of a list. An API server that cannot leave out the rest sends it too.
+const acceptMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 // List implements Source.
 func (s metadataSource) List(ctx context.Context, namespace string, o metav1.ListOptions, take func(metav1.Object)) (metav1.ListMeta, error) {
 	request := s.client.Get().Resource(s.resource).NamespaceIfScoped(namespace, namespace != "").
 		SpecificallyVersionedParams(&o, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"})
-	return ReadList(ctx, request.SetHeader("Accept", onlyMetadata), func(item []byte) error {
+	return ReadList(ctx, request.SetHeader("Accept", acceptMetadata), func(item []byte) error {
 		n := &metav1.PartialObjectMetadata{}
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(item, n); err != nil {
 			return err
@@ -95,5 +95,5 @@ func (s metadataSource) List(ctx context.Context, namespace string, o metav1.Lis
 
 // Watch implements Source.
 func (s metadataSource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return s.watched.Watch(ctx, o)
+	return s.watchClient.Watch(ctx, o)
 }

@@ -19,8 +19,8 @@ import (
 // rulesFile has the alert rules, whose queries of the API server's metrics are held here too.
 const rulesFile = "../../../manifests/alerts/prometheusrule.yaml"
 
-// alerts are the queries of the alert rules.
-func alerts(t *testing.T) (all []asked) {
+// alertQueries are the queries of the alert rules.
+func alertQueries(t *testing.T) (all []dashboardQuery) {
 	t.Helper()
 	content, err := os.ReadFile(rulesFile)
 	if err != nil {
@@ -38,7 +38,7 @@ func alerts(t *testing.T) (all []asked) {
 	}
 	for _, g := range manifest.Spec.Groups {
 		for _, r := range g.Rules {
-			all = append(all, asked{where: r.Alert, expr: r.Expr})
+			all = append(all, dashboardQuery{where: r.Alert, expr: r.Expr})
 		}
 	}
 	if len(all) == 0 {
@@ -47,10 +47,10 @@ func alerts(t *testing.T) (all []asked) {
 	return all
 }
 
-// reads calls do for each metric of the API server that a query reads, with the labels by which the query chooses or sums.
-func (q asked) reads(t *testing.T, do func(s *parser.VectorSelector, used []string)) {
+// eachMetric calls do for each metric of the API server that a query reads, with the labels by which the query chooses or sums.
+func (q dashboardQuery) eachMetric(t *testing.T, do func(s *parser.VectorSelector, used []string)) {
 	t.Helper()
-	expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.filled(everything()))
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.fill(defaultSelection()))
 	if err != nil {
 		t.Fatalf("%s: %v", q.where, err)
 	}
@@ -87,8 +87,8 @@ func (q asked) reads(t *testing.T, do func(s *parser.VectorSelector, used []stri
 	})
 }
 
-// TestQueriesNameThePriorityLevelsThatAreShipped holds the names of levels in queries and alerts to manifests/.
-func TestQueriesNameThePriorityLevelsThatAreShipped(t *testing.T) {
+// TestQueriesNameShippedPriorityLevels holds the names of levels in queries and alerts to manifests/.
+func TestQueriesNameShippedPriorityLevels(t *testing.T) {
 	t.Parallel()
 	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
@@ -102,8 +102,8 @@ func TestQueriesNameThePriorityLevelsThatAreShipped(t *testing.T) {
 	}
 	slices.Sort(levels)
 	named := 0
-	for _, q := range append(queries(t), alerts(t)...) {
-		q.reads(t, func(s *parser.VectorSelector, _ []string) {
+	for _, q := range append(queries(t), alertQueries(t)...) {
+		q.eachMetric(t, func(s *parser.VectorSelector, _ []string) {
 			for _, m := range s.LabelMatchers {
 				if m.Name != "priority_level" || m.Value == "exempt" { // which every API server has
 					continue
@@ -123,13 +123,13 @@ func TestQueriesNameThePriorityLevelsThatAreShipped(t *testing.T) {
 	}
 }
 
-// servesTheAPIServers waits until the API server serves each of its metrics that a query or alert reads, with each label by which
+// waitAPIServerMetrics waits until the API server serves each of its metrics that a query or alert reads, with each label by which
 // that chooses or sums.
-func (s *server) servesTheAPIServers() {
+func (s *promServer) waitAPIServerMetrics() {
 	s.Helper()
 	all := map[string]string{}
-	for _, q := range append(queries(s.T), alerts(s.T)...) {
-		q.reads(s.T, func(selector *parser.VectorSelector, used []string) {
+	for _, q := range append(queries(s.T), alertQueries(s.T)...) {
+		q.eachMetric(s.T, func(selector *parser.VectorSelector, used []string) {
 			with := *selector
 			with.OriginalOffset = 0 // nothing is so old here
 			all[with.String()] = q.where

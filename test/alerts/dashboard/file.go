@@ -20,9 +20,9 @@ type annotation struct {
 	TagKeys     string `json:"tagKeys"` // labels, separated by commas
 }
 
-// finished numbers the panels of a dashboard, leaves out what belongs to variables of
+// newFile numbers the panels of a dashboard, leaves out what belongs to variables of
 // another type, and shows links and annotations at the top, not in a menu.
-func finished(d dashboard.Dashboard) *file {
+func newFile(d dashboard.Dashboard) *file {
 	for i := range d.Panels {
 		id := uint32(i + 1)
 		if p := d.Panels[i].Panel; p != nil {

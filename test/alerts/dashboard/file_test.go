@@ -11,9 +11,9 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// TestTheFileHoldsToGrafanasSchema decodes it by the published schema, from which the SDK is made: no field is unknown, none
+// TestFileMatchesGrafanaSchema decodes it by the published schema, from which the SDK is made: no field is unknown, none
 // of another type, none missing, no value out of its range.
-func TestTheFileHoldsToGrafanasSchema(t *testing.T) {
+func TestFileMatchesGrafanaSchema(t *testing.T) {
 	_, content := read(t)
 	// What the SDK does not know yet, see annotation.
 	var fields map[string]any
@@ -38,8 +38,8 @@ func TestTheFileHoldsToGrafanasSchema(t *testing.T) {
 	}
 }
 
-// TestEveryPanelSaysWhatItShows holds what the schema does not ask for.
-func TestEveryPanelSaysWhatItShows(t *testing.T) {
+// TestPanelsAreDescribed holds what the schema does not ask for.
+func TestPanelsAreDescribed(t *testing.T) {
 	const columns = 24
 	b, content := read(t)
 	const most = 256 << 10 // of all annotations of an object, among which kubectl keeps what was applied

@@ -22,24 +22,24 @@ import (
 // Queries that have an answer only when something is wrong, or where Redis is.
 const (
 	firingAlerts = "Alerts (annotation)"
-	aloneWithout = "Decided without Redis"
+	withoutRedis = "Decided without Redis"
 	storeErrors  = "Errors of the store"
 	notInSink    = "Copies that the sink does not take"
 )
 
-// failing is a policy of which a condition cannot be evaluated for Events without labels.
-const failing = `
+// failingPolicy is a policy of which a condition cannot be evaluated for Events without labels.
+const failingPolicy = `
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventPolicy
 metadata: {name: failing}
 spec: {tier: Admin, precedence: 1, action: Drop, match: {conditions: [{name: label, expression: "event.metadata.labels['a'] == 'b'"}]}}
 `
 
-// TestEveryQueryHasAnAnswer holds that each query of the file has one from a real Prometheus
+// TestQueriesReturnData holds that each query of the file has one from a real Prometheus
 // that scrapes real replicas in a storm: one without Redis, and several with it.
-func TestEveryQueryHasAnAnswer(t *testing.T) {
+func TestQueriesReturnData(t *testing.T) {
 	// Modules that are missing can be loaded outside only. The rest is cached.
-	if !cluster.Isolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
+	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
 	}
 	e := newEnv(t)
@@ -50,16 +50,16 @@ func TestEveryQueryHasAnAnswer(t *testing.T) {
 		// The definitions are there now.
 		_, _, err = e.cluster.Kubectl(t.Context(), "", "apply", "-f", "../../../manifests/examples/audit-first.yaml")
 		e.must(err)
-		_, _, err = e.cluster.Kubectl(t.Context(), failing, "apply", "-f", "-")
+		_, _, err = e.cluster.Kubectl(t.Context(), failingPolicy, "apply", "-f", "-")
 		e.must(err)
-		e.crowds()
+		e.fillLevels()
 		e.must(alone.Install(t.Context()))
-		prometheus := scraping(t, e.cluster.Config, map[string]*replica.Replica{"eventquota-0": alone})
+		prometheus := startPrometheus(t, e.cluster.Config, map[string]*replica.Replica{"eventquota-0": alone})
 		over := e.storm("one")
-		prometheus.answers(firingAlerts, aloneWithout, storeErrors, notInSink)
-		prometheus.shows("Replicas", 1)
-		prometheus.shows("Without Redis", 0)
-		prometheus.shows("Failing open", 0)
+		prometheus.waitAnswers(firingAlerts, withoutRedis, storeErrors, notInSink)
+		prometheus.waitPanelValue("Replicas", 1)
+		prometheus.waitPanelValue("Without Redis", 0)
+		prometheus.waitPanelValue("Failing open", 0)
 		e.must(over())
 		e.must(e.cluster.RemoveWebhooks(t.Context()))
 	})
@@ -71,42 +71,42 @@ func TestEveryQueryHasAnAnswer(t *testing.T) {
 		e.must(err)
 		defer set.Close()
 		e.must(set.Install(t.Context()))
-		prometheus := scraping(t, e.cluster.Config, map[string]*replica.Replica{"eventquota-0": set.Replicas[0], "eventquota-1": set.Replicas[1]})
+		prometheus := startPrometheus(t, e.cluster.Config, map[string]*replica.Replica{"eventquota-0": set.Replicas[0], "eventquota-1": set.Replicas[1]})
 		over := e.storm("several")
 		// On a busy machine a call of Redis may take too long, so these may have answers too.
-		prometheus.answers(firingAlerts, aloneWithout, storeErrors)
-		prometheus.shows("Replicas", 2)
+		prometheus.waitAnswers(firingAlerts, withoutRedis, storeErrors)
+		prometheus.waitPanelValue("Replicas", 2)
 
 		e.must(redis.Stop())
-		prometheus.shows("Without Redis", 2)
-		prometheus.answers(firingAlerts)
-		prometheus.fires()
+		prometheus.waitPanelValue("Without Redis", 2)
+		prometheus.waitAnswers(firingAlerts)
+		prometheus.checkFiringAlert()
 		e.must(redis.Restart(t.Context()))
-		prometheus.answers(firingAlerts)
-		prometheus.shows("Without Redis", 0)
+		prometheus.waitAnswers(firingAlerts)
+		prometheus.waitPanelValue("Without Redis", 0)
 
 		// The API server goes on to call the replicas when they are gone.
 		set.Close()
-		prometheus.shows("Replicas", 0)
+		prometheus.waitPanelValue("Replicas", 0)
 		prometheus.eventually("the API server fails open", func(ctx context.Context) bool {
-			return slices.Max(append(prometheus.of(ctx, "Failing open"), 0)) > 0
+			return slices.Max(append(prometheus.panelValues(ctx, "Failing open"), 0)) > 0
 		})
 		e.must(over())
-		prometheus.servesTheAPIServers()
+		prometheus.waitAPIServerMetrics()
 	})
 }
 
-// answers waits until all queries have an answer, but for those of the names given. With a
+// waitAnswers waits until all queries have an answer, but for those of the names given. With a
 // value chosen of each variable the answer is there too.
-func (s *server) answers(but ...string) {
+func (s *promServer) waitAnswers(but ...string) {
 	s.Helper()
 	all := queries(s.T)
 	for _, name := range but {
-		if !slices.ContainsFunc(all, func(q asked) bool { return q.where == name }) {
+		if !slices.ContainsFunc(all, func(q dashboardQuery) bool { return q.where == name }) {
 			s.Fatalf("there is no query %q", name)
 		}
 	}
-	one := choice{"pod": "(eventquota-0|eventquota-1)", "namespace": "(one|several)", "policy": "(default|ClusterEventPolicy failing)"}
+	one := selection{"pod": "(eventquota-0|eventquota-1)", "namespace": "(one|several)", "policy": "(default|ClusterEventPolicy failing)"}
 	var missing []string
 	s.eventually("all queries have answers", func(ctx context.Context) bool {
 		missing = missing[:0]
@@ -114,12 +114,12 @@ func (s *server) answers(but ...string) {
 			if slices.Contains(but, q.where) {
 				continue
 			}
-			for _, chosen := range []choice{everything(), one} {
-				if len(s.values(ctx, q.filled(chosen), time.Now())) == 0 {
-					missing = append(missing, fmt.Sprintf("%s: %s", q.where, q.filled(chosen)))
+			for _, chosen := range []selection{defaultSelection(), one} {
+				if len(s.values(ctx, q.fill(chosen), time.Now())) == 0 {
+					missing = append(missing, fmt.Sprintf("%s: %s", q.where, q.fill(chosen)))
 				}
 			}
-			if q.label != "" && !s.hasLabel(ctx, q.filled(everything()), q.label) {
+			if q.label != "" && !s.hasLabel(ctx, q.fill(defaultSelection()), q.label) {
 				missing = append(missing, fmt.Sprintf("%s: %s has no label %s", q.where, q.expr, q.label))
 			}
 		}
@@ -127,41 +127,41 @@ func (s *server) answers(but ...string) {
 	}, &missing)
 }
 
-// of are the values that a panel shows now.
-func (s *server) of(ctx context.Context, panel string) (values []float64) {
+// panelValues are the values that a panel shows now.
+func (s *promServer) panelValues(ctx context.Context, panel string) (values []float64) {
 	s.Helper()
 	for _, q := range queries(s.T) {
 		if q.where == panel {
-			values = append(values, s.values(ctx, q.filled(everything()), time.Now())...)
+			values = append(values, s.values(ctx, q.fill(defaultSelection()), time.Now())...)
 		}
 	}
 	return values
 }
 
-// shows waits until a panel shows one number.
-func (s *server) shows(panel string, want float64) {
+// waitPanelValue waits until a panel shows one number.
+func (s *promServer) waitPanelValue(panel string, want float64) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("%s shows %v", panel, want), func(ctx context.Context) bool {
-		return slices.Equal(s.of(ctx, panel), []float64{want})
+		return slices.Equal(s.panelValues(ctx, panel), []float64{want})
 	})
 }
 
-// fires holds that an alert that fires is annotated and counted.
-func (s *server) fires() {
+// checkFiringAlert holds that an alert that fires is annotated and counted.
+func (s *promServer) checkFiringAlert() {
 	s.Helper()
 	at := s.alert(s.Context())
 	for _, q := range queries(s.T) {
 		if q.where != firingAlerts && q.where != "Alerts" {
 			continue
 		}
-		if got := s.values(s.Context(), q.filled(everything()), at); len(got) == 0 || got[0] == 0 {
+		if got := s.values(s.Context(), q.fill(defaultSelection()), at); len(got) == 0 || got[0] == 0 {
 			s.Errorf("%s: %v, want an alert", q.where, got)
 		}
 	}
 }
 
 // eventually waits until check holds, and else says what is missing.
-func (s *server) eventually(what string, check func(context.Context) bool, missing ...*[]string) {
+func (s *promServer) eventually(what string, check func(context.Context) bool, missing ...*[]string) {
 	s.Helper()
 	err := wait.PollUntilContextTimeout(s.Context(), time.Second, 3*time.Minute, true,
 		func(ctx context.Context) (bool, error) { return check(ctx), nil })
@@ -190,7 +190,7 @@ func newEnv(t *testing.T) *env {
 	var err error
 	e.program, err = replica.Build(t.Context())
 	e.must(err)
-	_, _, err = e.cluster.Kubectl(t.Context(), crowded, "apply", "-f", "-")
+	_, _, err = e.cluster.Kubectl(t.Context(), fullLevelManifest, "apply", "-f", "-")
 	e.must(err)
 	e.config, _, err = e.cluster.User("writer") // priority and fairness exempts system:masters
 	e.must(err)
@@ -212,7 +212,7 @@ func (e *env) storm(namespace string) (over func() error) {
 	e.must(err)
 	_, err = client.CoreV1().Namespaces().Create(e.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	e.must(err)
-	return storm.Paced(e.Context(), e.config, 100, 2, func(int, int) (storm.Storm, error) {
+	return storm.RunPaced(e.Context(), e.config, 100, 2, func(int, int) (storm.Storm, error) {
 		return storm.Storm{Namespace: namespace, Pods: 3, Events: 150, Repeating: 1, Similar: 1, Series: 1, Reasons: 1}, nil
 	})
 }

@@ -21,7 +21,7 @@ func main() {
 }
 
 func write(path string) error {
-	content, err := encoded()
+	content, err := encodeDashboard()
 	if err != nil {
 		return err
 	}
@@ -31,9 +31,9 @@ func write(path string) error {
 	return nil
 }
 
-// encoded is the dashboard as a file: the same bytes each time.
-func encoded() ([]byte, error) {
-	made, err := eventquota()
+// encodeDashboard is the dashboard as a file: the same bytes each time.
+func encodeDashboard() ([]byte, error) {
+	made, err := newDashboard()
 	if err != nil {
 		return nil, fmt.Errorf("build the dashboard: %w", err)
 	}

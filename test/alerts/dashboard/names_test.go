@@ -12,21 +12,21 @@ import (
 	"github.com/eventquota/eventquota/test/alerts/documented"
 )
 
-// TestQueriesAreAboutWhatIsChosen holds each metric and label of a query to docs/metrics.md and to what a ServiceMonitor
+// TestQueriesUseDocumentedMetricsAndVariables holds each metric and label of a query to docs/metrics.md and to what a ServiceMonitor
 // adds; that it is about the replicas, namespaces and policies that are chosen, as far as its metrics know them, though a
 // variable does not choose among its own values; and that its legend names only labels by which is summed. That there is
-// an answer is for TestEveryQueryHasAnAnswer.
-func TestQueriesAreAboutWhatIsChosen(t *testing.T) {
+// an answer is for TestQueriesReturnData.
+func TestQueriesUseDocumentedMetricsAndVariables(t *testing.T) {
 	metrics, err := documented.Read("../../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, q := range queries(t) {
-		expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.filled(everything()))
+		expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.fill(defaultSelection()))
 		if err != nil {
 			t.Fatalf("%s: %v", q.where, err)
 		}
-		for _, complaint := range metrics.Complaints(expr, "pod") {
+		for _, complaint := range metrics.Undocumented(expr, "pod") {
 			t.Errorf("%s %s", q.where, complaint)
 		}
 		shown := map[string]bool{}
@@ -58,7 +58,7 @@ func TestQueriesAreAboutWhatIsChosen(t *testing.T) {
 	}
 }
 
-func TestLinksLeadToTheRunbook(t *testing.T) {
+func TestLinksPointToRunbook(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)

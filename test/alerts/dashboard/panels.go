@@ -25,55 +25,55 @@ const (
 // query is PromQL, and how Grafana calls what it gives.
 type query struct{ expr, legend string }
 
-// targets are queries over the range that is shown.
-func targets(queries []query) []cog.Builder[variants.Dataquery] {
+// rangeQueries are queries over the range that is shown.
+func rangeQueries(queries []query) []cog.Builder[variants.Dataquery] {
 	var all []cog.Builder[variants.Dataquery]
 	for i, q := range queries {
 		all = append(all, prometheus.NewDataqueryBuilder().
-			Expr(q.expr).LegendFormat(q.legend).RefId(string(rune('A'+i))).Datasource(source()).Range())
+			Expr(q.expr).LegendFormat(q.legend).RefId(string(rune('A'+i))).Datasource(dataSource()).Range())
 	}
 	return all
 }
 
-// now is a query of the last moment that is shown.
-func now(q query) *prometheus.DataqueryBuilder {
+// instantQuery is a query of the last moment that is shown.
+func instantQuery(q query) *prometheus.DataqueryBuilder {
 	return prometheus.NewDataqueryBuilder().
-		Expr(q.expr).LegendFormat(q.legend).RefId("A").Datasource(source()).Instant()
+		Expr(q.expr).LegendFormat(q.legend).RefId("A").Datasource(dataSource()).Instant()
 }
 
-// number shows the latest value, coloured by steps.
-func number(title, description, unit string, width uint32, steps []dashboard.Threshold, q query) *stat.PanelBuilder {
+// numberPanel shows the latest value, coloured by steps.
+func numberPanel(title, description, unit string, width uint32, steps []dashboard.Threshold, q query) *stat.PanelBuilder {
 	return stat.NewPanelBuilder().
-		Title(title).Description(description).Unit(unit).Datasource(source()).
+		Title(title).Description(description).Unit(unit).Datasource(dataSource()).
 		Span(width).Height(low).
-		Thresholds(coloured(steps)).
+		Thresholds(thresholds(steps)).
 		ColorMode(common.BigValueColorModeBackground).GraphMode(common.BigValueGraphModeNone).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
-		WithTarget(now(q))
+		WithTarget(instantQuery(q))
 }
 
-// lines show values over time.
-func lines(title, description, unit string, width uint32, queries ...query) *timeseries.PanelBuilder {
+// linePanel show values over time.
+func linePanel(title, description, unit string, width uint32, queries ...query) *timeseries.PanelBuilder {
 	return timeseries.NewPanelBuilder().
-		Title(title).Description(description).Unit(unit).Datasource(source()).
+		Title(title).Description(description).Unit(unit).Datasource(dataSource()).
 		Span(width).Height(tall).Min(0).
 		FillOpacity(10).ShowPoints(common.VisibilityModeNever).
 		Legend(common.NewVizLegendOptionsBuilder().
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).ShowLegend(true)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().
 			Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)).
-		Targets(targets(queries))
+		Targets(rangeQueries(queries))
 }
 
-// stacked are lines whose sum is what matters, one colour for each outcome.
-func stacked(title, description, unit string, width uint32, q query) *timeseries.PanelBuilder {
-	return byOutcome(lines(title, description, unit, width, q)).
+// stackedPanel are lines whose sum is what matters, one colour for each outcome.
+func stackedPanel(title, description, unit string, width uint32, q query) *timeseries.PanelBuilder {
+	return withOutcomeColours(linePanel(title, description, unit, width, q)).
 		FillOpacity(60).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
 }
 
-// byOutcome gives outcomes the same colours everywhere.
-func byOutcome(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
+// withOutcomeColours gives outcomes the same colours everywhere.
+func withOutcomeColours(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 	for _, o := range []struct{ outcome, colour string }{
 		{"admit", "green"}, {"aggregate", "light-blue"}, {"merge", "blue"},
 		{"drop", "orange"}, {"deny", "red"}, {"undecided", "dark-red"}, {"overload", "purple"},
@@ -85,33 +85,33 @@ func byOutcome(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 	return p
 }
 
-// limit draws a line where something begins to be wrong.
-func limit(p *timeseries.PanelBuilder, at float64) *timeseries.PanelBuilder {
-	return p.Thresholds(coloured(steps("transparent", step{at, "red"}))).
+// withThreshold draws a line where something begins to be wrong.
+func withThreshold(p *timeseries.PanelBuilder, at float64) *timeseries.PanelBuilder {
+	return p.Thresholds(thresholds(steps("transparent", step{at, "red"}))).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 }
 
-// ranking shows who has most.
-func ranking(title, description string, q query) *bargauge.PanelBuilder {
+// rankingPanel shows who has most.
+func rankingPanel(title, description string, q query) *bargauge.PanelBuilder {
 	return bargauge.NewPanelBuilder().
-		Title(title).Description(description).Unit(units.Short).Decimals(0).Min(0).Datasource(source()).
+		Title(title).Description(description).Unit(units.Short).Decimals(0).Min(0).Datasource(dataSource()).
 		Span(third).Height(tall).NoValue("none").
-		Thresholds(coloured(steps("blue"))).
+		Thresholds(thresholds(steps("blue"))).
 		Orientation(common.VizOrientationHorizontal).DisplayMode(common.BarGaugeDisplayModeBasic).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
-		WithTarget(now(q))
+		WithTarget(instantQuery(q))
 }
 
-// cells show labels as columns, and the value as the last one unless it has no name.
-func cells(title, description string, width uint32, expr, value string, hidden ...string) *table.PanelBuilder {
+// tablePanel show labels as columns, and the value as the last one unless it has no name.
+func tablePanel(title, description string, width uint32, expr, value string, hidden ...string) *table.PanelBuilder {
 	exclude := map[string]bool{"Time": true}
 	for _, column := range hidden {
 		exclude[column] = true
 	}
 	return table.NewPanelBuilder().
-		Title(title).Description(description).Unit(units.Short).Decimals(0).Datasource(source()).
+		Title(title).Description(description).Unit(units.Short).Decimals(0).Datasource(dataSource()).
 		Span(width).Height(tall).NoValue("none").
-		WithTarget(now(query{expr: expr}).Format(prometheus.PromQueryFormatTable)).
+		WithTarget(instantQuery(query{expr: expr}).Format(prometheus.PromQueryFormatTable)).
 		WithTransformation(dashboard.DataTransformerConfig{
 			Id: "organize", Options: map[string]any{
 				"excludeByName": exclude, "renameByName": map[string]string{"Value": value, "event_namespace": "namespace"},
@@ -133,12 +133,12 @@ func steps(below string, above ...step) []dashboard.Threshold {
 	return all
 }
 
-func coloured(steps []dashboard.Threshold) *dashboard.ThresholdsConfigBuilder {
+func thresholds(steps []dashboard.Threshold) *dashboard.ThresholdsConfigBuilder {
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }
 
-// help links a panel to a part of the runbook.
-func help(title, anchor string) []cog.Builder[dashboard.DashboardLink] {
+// runbookLink links a panel to a part of the runbook.
+func runbookLink(title, anchor string) []cog.Builder[dashboard.DashboardLink] {
 	return []cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder(title).
 		Type(dashboard.DashboardLinkTypeLink).Url(runbook + "#" + anchor).TargetBlank(true)}
 }

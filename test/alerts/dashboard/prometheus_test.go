@@ -26,18 +26,18 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// server is a Prometheus: its storage, its engine, and its scraping of an API server and of
+// promServer is a Prometheus: its storage, its engine, and its scraping of an API server and of
 // replicas, each second.
-type server struct {
+type promServer struct {
 	*testing.T
 	db     *tsdb.DB
 	engine *promql.Engine
 }
 
-// scraping starts a Prometheus, which ends with the test.
-func scraping(t *testing.T, api *rest.Config, replicas map[string]*replica.Replica) *server {
+// startPrometheus starts a Prometheus, which ends with the test.
+func startPrometheus(t *testing.T, api *rest.Config, replicas map[string]*replica.Replica) *promServer {
 	t.Helper()
-	s := &server{T: t}
+	s := &promServer{T: t}
 	var err error
 	s.db, err = tsdb.Open(t.TempDir(), nil, nil, tsdb.DefaultOptions(), nil)
 	s.must(err)
@@ -52,7 +52,7 @@ func scraping(t *testing.T, api *rest.Config, replicas map[string]*replica.Repli
 	found := make(chan map[string][]*targetgroup.Group, 1)
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(found) }()
-	found <- discovered(t, api, replicas)
+	found <- targetGroups(t, api, replicas)
 	t.Cleanup(func() {
 		manager.Stop()
 		s.must(<-ended)
@@ -62,7 +62,7 @@ func scraping(t *testing.T, api *rest.Config, replicas map[string]*replica.Repli
 	return s
 }
 
-func (s *server) must(err error) {
+func (s *promServer) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
@@ -95,9 +95,9 @@ func configuration(t *testing.T, api *rest.Config) string {
 	return string(content)
 }
 
-// discovered are the targets, with the labels that a ServiceMonitor of the Service gives to
+// targetGroups are the targets, with the labels that a ServiceMonitor of the Service gives to
 // replicas, by the names of their pods.
-func discovered(t *testing.T, api *rest.Config, replicas map[string]*replica.Replica) map[string][]*targetgroup.Group {
+func targetGroups(t *testing.T, api *rest.Config, replicas map[string]*replica.Replica) map[string][]*targetgroup.Group {
 	t.Helper()
 	host := func(address string) model.LabelValue {
 		parsed, err := url.Parse(address)
@@ -119,7 +119,7 @@ func discovered(t *testing.T, api *rest.Config, replicas map[string]*replica.Rep
 }
 
 // values are the numbers that a query has at a time, without those that are not one.
-func (s *server) values(ctx context.Context, expr string, at time.Time) (values []float64) {
+func (s *promServer) values(ctx context.Context, expr string, at time.Time) (values []float64) {
 	s.Helper()
 	query, err := s.engine.NewInstantQuery(ctx, s.db, nil, expr, at)
 	s.must(err)
@@ -138,13 +138,13 @@ func (s *server) values(ctx context.Context, expr string, at time.Time) (values 
 }
 
 // hasLabel reports whether a query gives a series that has a label.
-func (s *server) hasLabel(ctx context.Context, expr, label string) bool {
+func (s *promServer) hasLabel(ctx context.Context, expr, label string) bool {
 	return len(s.values(ctx, "count by ("+label+") ("+expr+") and on ("+label+") ("+expr+")", time.Now())) > 0
 }
 
 // alert evaluates the rules of manifests/alerts now and, as nothing changes meanwhile, a
 // minute from now, which is when it returns.
-func (s *server) alert(ctx context.Context) time.Time {
+func (s *promServer) alert(ctx context.Context) time.Time {
 	s.Helper()
 	var manifest struct{ Spec map[string]any }
 	content, err := os.ReadFile(rulesFile)

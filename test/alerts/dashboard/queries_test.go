@@ -56,8 +56,8 @@ func read(t *testing.T) (b board, content string) {
 	return b, string(file)
 }
 
-// asked is a query of the dashboard.
-type asked struct {
+// dashboardQuery is a query of the dashboard.
+type dashboardQuery struct {
 	where  string // title of the panel, or name of the variable or annotation
 	expr   string // PromQL with Grafana's variables
 	legend string
@@ -65,16 +65,16 @@ type asked struct {
 }
 
 // queries are all queries of the file: those of panels, variables and annotations.
-func queries(t *testing.T) (all []asked) {
+func queries(t *testing.T) (all []dashboardQuery) {
 	t.Helper()
 	b, content := read(t)
 	for _, p := range b.Panels {
 		for _, to := range p.Targets {
-			all = append(all, asked{where: p.Title, expr: to.Expr, legend: to.LegendFormat})
+			all = append(all, dashboardQuery{where: p.Title, expr: to.Expr, legend: to.LegendFormat})
 		}
 	}
 	for _, a := range b.Annotations.List {
-		all = append(all, asked{where: a.Name + " (annotation)", expr: a.Target.Expr})
+		all = append(all, dashboardQuery{where: a.Name + " (annotation)", expr: a.Target.Expr})
 	}
 	if n := strings.Count(content, `"expr":`); n != len(all) {
 		t.Fatalf("the file has %d expressions, the tests see %d", n, len(all))
@@ -92,20 +92,20 @@ func queries(t *testing.T) (all []asked) {
 		if found == nil {
 			t.Fatalf("variable %s asks %q, which the tests cannot read", v.Name, query.Query)
 		}
-		all = append(all, asked{where: v.Name + " (variable)", expr: found[1], label: found[2]})
+		all = append(all, dashboardQuery{where: v.Name + " (variable)", expr: found[1], label: found[2]})
 	}
 	return all
 }
 
-// choice is what is chosen at the top of the dashboard, by the variable.
-type choice map[string]string
+// selection is what is chosen at the top of the dashboard, by the variable.
+type selection map[string]string
 
-// everything is what is chosen at first.
-func everything() choice { return choice{"pod": ".*", "namespace": ".*", "policy": ".*"} }
+// defaultSelection is what is chosen at first.
+func defaultSelection() selection { return selection{"pod": ".*", "namespace": ".*", "policy": ".*"} }
 
-// filled is a query as Grafana sends it to Prometheus. An interval is of a scrape every two
+// fill is a query as Grafana sends it to Prometheus. An interval is of a scrape every two
 // seconds and of the last minutes.
-func (q asked) filled(chosen choice) string {
+func (q dashboardQuery) fill(chosen selection) string {
 	expr := strings.NewReplacer("$__rate_interval", "20s", "$__range", "5m").Replace(q.expr)
 	return regexp.MustCompile(`\$(\w+)`).ReplaceAllStringFunc(expr, func(name string) string {
 		if value, ok := chosen[name[1:]]; ok {

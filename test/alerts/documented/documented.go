@@ -40,9 +40,9 @@ func Read(path string) (Metrics, error) {
 	return all, nil
 }
 
-// Complaints say which metrics of eventquota and which of their labels expr asks for in vain.
+// Undocumented say which metrics of eventquota and which of their labels expr asks for in vain.
 // Labels that scraping adds are had by all. Metrics of others are not looked at.
-func (m Metrics) Complaints(expr parser.Expr, scraping ...string) (complaints []string) {
+func (m Metrics) Undocumented(expr parser.Expr, scraping ...string) (complaints []string) {
 	complain := func(labels []string, s *parser.VectorSelector) {
 		for _, label := range labels {
 			if label != model.MetricNameLabel && !slices.Contains(m[s.Name], label) && !slices.Contains(scraping, label) {

@@ -82,8 +82,8 @@ func (c *constants) scope(dir string) (*types.Scope, error) {
 func (c *constants) functions() map[string]any {
 	return map[string]any{
 		"const": c.value,
-		"kib":   func(v float64) string { return plain(v/(1<<10)) + " KiB" },
-		"mib":   func(v float64) string { return plain(v/(1<<20)) + " MiB" },
+		"kib":   func(v float64) string { return formatPlain(v/(1<<10)) + " KiB" },
+		"mib":   func(v float64) string { return formatPlain(v/(1<<20)) + " MiB" },
 		"time":  func(v float64) string { return time.Duration(v).String() },
 	}
 }

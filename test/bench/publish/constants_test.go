@@ -6,14 +6,14 @@ import (
 	"text/template"
 )
 
-func TestConstantsAreThoseOfTheSource(t *testing.T) {
+func TestConstants(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a/a.go", "package a\n\nimport \"time\"\n\nimport \"example.com/b\"\n\nconst Exported, hidden = 4 << 10, 3 * time.Second / 2\n\nconst other = b.C\n")
 	write(t, dir, "a/b.go", "package a\n\nconst twice = 2 * Exported\n")
 	write(t, dir, "a/a_test.go", "package a\n\nconst tested = 1\n")
 	parsed := func(text string) (string, error) {
 		var out strings.Builder
-		blocks, err := template.New("").Funcs(sheet{}.functions()).Funcs(newConstants(dir).functions()).Parse(text)
+		blocks, err := template.New("").Funcs(figureSheet{}.functions()).Funcs(newConstants(dir).functions()).Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,8 +36,8 @@ func groups() []group {
 // attacks is measured by a test.
 const attacks = "test/attacks"
 
-// measures says whether a file, of the paths of a group, can change a figure.
-func measures(file string) bool {
+// affectsFigures says whether a file, of the paths of a group, can change a figure.
+func affectsFigures(file string) bool {
 	switch {
 	case path.Ext(file) == ".md", strings.Contains(file, "/testdata/"), strings.HasPrefix(file, "test/bench/publish/"):
 		return false
@@ -60,19 +60,19 @@ func groupOf(figure string) *group {
 	return nil
 }
 
-// Observe returns the commit that is checked out, the files that are measured and differ from it, and the machine. The
+// CurrentOrigin returns the commit that is checked out, the files that are measured and differ from it, and the machine. The
 // commit is empty if git does not know it.
-func Observe(ctx context.Context, root, kubernetes string) Origin {
+func CurrentOrigin(ctx context.Context, root, kubernetes string) Origin {
 	o := Origin{Machine: ThisMachine(root, kubernetes)}
 	if commit, err := git(ctx, root, "rev-parse", "HEAD"); err == nil {
 		o.Commit = strings.TrimSpace(commit)
 	}
-	o.Again(ctx, root)
+	o.UpdateChanged(ctx, root)
 	return o
 }
 
-// Again adds the files that differ from the commit by now.
-func (o *Origin) Again(ctx context.Context, root string) {
+// UpdateChanged adds the files that differ from the commit by now.
+func (o *Origin) UpdateChanged(ctx context.Context, root string) {
 	if o.Commit == "" {
 		return
 	}
@@ -88,11 +88,11 @@ func (o *Origin) Again(ctx context.Context, root string) {
 	o.Changed = slices.Compact(o.Changed)
 }
 
-// DemoIsOf fails where the demo that is checked out is not that of a commit.
-func DemoIsOf(ctx context.Context, root, commit string) error {
+// CheckDemo fails where the demo that is checked out is not that of a commit.
+func CheckDemo(ctx context.Context, root, commit string) error {
 	files, err := groupOf(demoPrefix).changed(ctx, root, commit)
 	if err == nil && len(files) > 0 {
-		err = fmt.Errorf("the demo of this tree differs from that of commit %.12s in %s", commit, few(files))
+		err = fmt.Errorf("the demo of this tree differs from that of commit %.12s in %s", commit, summarizeFiles(files))
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func (r Record) Stale(ctx context.Context, root string) (all []string, err error
 			return nil, err
 		}
 		if len(files) > 0 {
-			all = append(all, fmt.Sprintf("figures of %s are of commit %.12s; since then changed %s", g.name, r.Commit, few(files)))
+			all = append(all, fmt.Sprintf("figures of %s are of commit %.12s; since then changed %s", g.name, r.Commit, summarizeFiles(files)))
 		}
 	}
 	return all, nil
@@ -132,7 +132,7 @@ func (g group) changed(ctx context.Context, root, commit string) ([]string, erro
 		return nil, err
 	}
 	files := strings.FieldsFunc(tracked+added, func(r rune) bool { return r == 0 })
-	files = slices.DeleteFunc(files, func(file string) bool { return !measures(file) })
+	files = slices.DeleteFunc(files, func(file string) bool { return !affectsFigures(file) })
 	slices.Sort(files)
 	return files, nil
 }

@@ -25,7 +25,7 @@ type Machine struct {
 
 // ThisMachine describes the machine, and the control plane that version names as EVENTQUOTA_KUBERNETES does.
 func ThisMachine(root, version string) Machine {
-	kib, _ := strconv.ParseFloat(found("/proc/meminfo", `MemTotal:\s+(\d+) kB`), 64) // 0 if it is not known
+	kib, _ := strconv.ParseFloat(firstMatch("/proc/meminfo", `MemTotal:\s+(\d+) kB`), 64) // 0 if it is not known
 	controlplane := filepath.Join(root, "test", "controlplane", "go.mod")
 	if parts := strings.Split(version, "."); len(parts) > 1 {
 		other := filepath.Join(filepath.Dir(controlplane), fmt.Sprintf("kubernetes-%s.%s.mod", parts[0], parts[1]))
@@ -36,17 +36,17 @@ func ThisMachine(root, version string) Machine {
 	return Machine{
 		Cores:      runtime.GOMAXPROCS(0),
 		MemoryGiB:  int(math.Round(kib / (1 << 20))),
-		CPU:        found("/proc/cpuinfo", `model name\s*: (.+)`),
-		OS:         found("/etc/os-release", `PRETTY_NAME="(.+)"`),
-		Kernel:     found("/proc/sys/kernel/osrelease", `([\d.]+)`),
+		CPU:        firstMatch("/proc/cpuinfo", `model name\s*: (.+)`),
+		OS:         firstMatch("/etc/os-release", `PRETTY_NAME="(.+)"`),
+		Kernel:     firstMatch("/proc/sys/kernel/osrelease", `([\d.]+)`),
 		Go:         strings.TrimPrefix(runtime.Version(), "go"),
-		Kubernetes: found(controlplane, `\sk8s\.io/kubernetes v(\S+)`),
-		Etcd:       found(controlplane, `\sgo\.etcd\.io/etcd/server/v3 v(\S+)`),
+		Kubernetes: firstMatch(controlplane, `\sk8s\.io/kubernetes v(\S+)`),
+		Etcd:       firstMatch(controlplane, `\sgo\.etcd\.io/etcd/server/v3 v(\S+)`),
 	}
 }
 
-// found is what the group of a pattern matches in a file; empty if nothing does.
-func found(path, pattern string) string {
+// firstMatch is what the group of a pattern matches in a file; empty if nothing does.
+func firstMatch(path, pattern string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return ""

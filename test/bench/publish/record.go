@@ -39,13 +39,13 @@ type Origin struct {
 	Changed []string `json:"changed,omitempty"`
 }
 
-// OfACommit fails where figures are not those of a commit.
-func (o Origin) OfACommit() error {
+// RequireCommit fails where figures are not those of a commit.
+func (o Origin) RequireCommit() error {
 	switch {
 	case o.Commit == "":
 		return errors.New("git knows no commit of what is measured")
 	case len(o.Changed) > 0:
-		return fmt.Errorf("what is measured differs from commit %.12s in %s: commit first, then measure", o.Commit, few(o.Changed))
+		return fmt.Errorf("what is measured differs from commit %.12s in %s: commit first, then measure", o.Commit, summarizeFiles(o.Changed))
 	}
 	return nil
 }
@@ -66,15 +66,15 @@ func ReadRecord(root string) (Record, error) {
 // Write writes the record of a repository.
 func (r Record) Write(root string) error { return WriteJSON(filepath.Join(root, File), r) }
 
-// Take adds the figures of a file that make bench wrote. It drops those of another commit or machine, as pages speak of
+// AddFigures adds the figures of a file that make bench wrote. It drops those of another commit or machine, as pages speak of
 // one. It refuses figures of a changed tree.
-func (r *Record) Take(path string) error {
+func (r *Record) AddFigures(path string) error {
 	var measured map[string]float64
 	var from Origin
 	if err := errors.Join(readJSON(path, &measured), readJSON(OriginFile(path), &from)); err != nil {
 		return err
 	}
-	if err := from.OfACommit(); err != nil {
+	if err := from.RequireCommit(); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if from.Commit != r.Commit || from.Machine != r.Machine {
@@ -86,8 +86,8 @@ func (r *Record) Take(path string) error {
 // demoLine is one figure in the output of make demo.
 var demoLine = regexp.MustCompile(`(?m)^([a-z0-9_]+): (-?[0-9.]+)$`)
 
-// TakeDemo adds the figures in the output of make demo, with the prefix demo_.
-func (r *Record) TakeDemo(output string) error {
+// AddDemo adds the figures in the output of make demo, with the prefix demo_.
+func (r *Record) AddDemo(output string) error {
 	measured := map[string]float64{}
 	for _, line := range demoLine.FindAllStringSubmatch(output, -1) {
 		value, err := strconv.ParseFloat(line[2], 64)
@@ -139,8 +139,8 @@ func readJSON(path string, into any) error {
 	return nil
 }
 
-// few names one of several files, and how many others there are.
-func few(files []string) string {
+// summarizeFiles names one of several files, and how many others there are.
+func summarizeFiles(files []string) string {
 	if len(files) == 1 {
 		return files[0]
 	}

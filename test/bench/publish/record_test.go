@@ -43,7 +43,7 @@ func write(t *testing.T, dir, name, content string) {
 	}
 }
 
-func TestFiguresAreStaleOnceWhatTheyMeasureChanges(t *testing.T) {
+func TestStale(t *testing.T) {
 	for says, test := range map[string]struct {
 		changed string
 		want    []string // groups
@@ -74,7 +74,7 @@ func TestFiguresAreStaleOnceWhatTheyMeasureChanges(t *testing.T) {
 	}
 }
 
-func TestNobodyKnowsWhatIsStaleWithoutTheCommit(t *testing.T) {
+func TestStaleWithoutCommit(t *testing.T) {
 	dir, _ := repository(t)
 	for says, r := range map[string]struct{ dir, commit string }{
 		"a commit that is not there": {dir, strings.Repeat("1", 40)},
@@ -85,24 +85,24 @@ func TestNobodyKnowsWhatIsStaleWithoutTheCommit(t *testing.T) {
 			t.Errorf("%s: got %q and no error", says, stale)
 		}
 	}
-	if o := Observe(t.Context(), t.TempDir(), ""); o.Commit != "" {
+	if o := CurrentOrigin(t.Context(), t.TempDir(), ""); o.Commit != "" {
 		t.Errorf("no repository: got commit %q", o.Commit)
 	}
 }
 
-func TestWhatChangesBeforeOrWhileItIsMeasuredIsObserved(t *testing.T) {
+func TestOriginHasChangedFiles(t *testing.T) {
 	dir, commit := repository(t)
 	write(t, dir, "policy/a.go", "changed before")
-	o := Observe(t.Context(), dir, "")
+	o := CurrentOrigin(t.Context(), dir, "")
 	write(t, dir, "policy/a.go", "as committed")
 	write(t, dir, "store/b.go", "made meanwhile")
-	o.Again(t.Context(), dir)
+	o.UpdateChanged(t.Context(), dir)
 	if diff := cmp.Diff([]string{"policy/a.go", "store/b.go"}, o.Changed); diff != "" || o.Commit != commit {
 		t.Errorf("commit %q, want %q; changed files (-want +got):\n%s", o.Commit, commit, diff)
 	}
 }
 
-func TestARecordHasFiguresOfOneCommitAndMachine(t *testing.T) {
+func TestRecordHasOneOrigin(t *testing.T) {
 	here, faster := Machine{Cores: 2}, Machine{Cores: 8}
 	old := map[string]float64{"api_a": 1, "demo_sent": 2}
 	for says, test := range map[string]struct {
@@ -126,7 +126,7 @@ func TestARecordHasFiguresOfOneCommitAndMachine(t *testing.T) {
 		if err := WriteJSON(OriginFile(path), test.from); err != nil {
 			t.Fatal(err)
 		}
-		err := r.Take(path)
+		err := r.AddFigures(path)
 		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("figures %s: got %v, want %q", says, err, test.err)
 		}
@@ -136,20 +136,20 @@ func TestARecordHasFiguresOfOneCommitAndMachine(t *testing.T) {
 	}
 }
 
-func TestFiguresOfTheDemoAreTaken(t *testing.T) {
+func TestAddDemo(t *testing.T) {
 	r := Record{Figures: map[string]float64{}}
-	err := r.TakeDemo("spec:\n  burst: 20\nEvents stored:  1 with the webhook\n\nsent: 27900\nwide_bystander_with_p99_ms: 10.5\ncount_error: 0\n")
+	err := r.AddDemo("spec:\n  burst: 20\nEvents stored:  1 with the webhook\n\nsent: 27900\nwide_bystander_with_p99_ms: 10.5\ncount_error: 0\n")
 	want := map[string]float64{"demo_sent": 27900, "demo_wide_bystander_with_p99_ms": 10.5, "demo_count_error": 0}
 	if diff := cmp.Diff(want, r.Figures); err != nil || diff != "" {
 		t.Errorf("%v; figures (-want +got):\n%s", err, diff)
 	}
-	if err := r.TakeDemo("demo: interrupted\n"); err == nil {
+	if err := r.AddDemo("demo: interrupted\n"); err == nil {
 		t.Error("an output without figures was taken")
 	}
 }
 
-// TestEveryPackageThatIsMeasuredOutdatesItsFigures asks the go command what programs consist of.
-func TestEveryPackageThatIsMeasuredOutdatesItsFigures(t *testing.T) {
+// TestGroupsCoverAllPackages asks the go command what programs consist of.
+func TestGroupsCoverAllPackages(t *testing.T) {
 	const module = "github.com/eventquota/eventquota/"
 	for _, list := range [][]string{
 		{"api_x", "./cmd/webhook", "./test/bench"},

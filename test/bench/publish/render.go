@@ -13,14 +13,14 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// begins is the line before what the template that it names renders, and ends the line behind it.
-var begins = regexp.MustCompile(`^<!-- figures: ([a-z-]+) -->\n$`)
+// blockStart is the line before what the template that it names renders, and ends the line behind it.
+var blockStart = regexp.MustCompile(`^<!-- figures: ([a-z-]+) -->\n$`)
 
-const ends = "<!-- end -->\n"
+const blockEnd = "<!-- end -->\n"
 
 // Render returns the pages of a repository that have blocks, by path, as they should be.
 func Render(root string, r Record, aims []Aim) (map[string]string, error) {
-	s := sheet{record: r, aims: map[string]Aim{}, said: map[string]bool{}}
+	s := figureSheet{record: r, aims: map[string]Aim{}, usedAims: map[string]bool{}}
 	for _, a := range aims {
 		s.aims[a.Figure] = a
 	}
@@ -39,7 +39,7 @@ func Render(root string, r Record, aims []Aim) (map[string]string, error) {
 		}
 	}
 	for _, a := range aims {
-		if !s.said[a.Figure] {
+		if !s.usedAims[a.Figure] {
 			return nil, fmt.Errorf("no template says whether the aim for %s is met", a.Figure)
 		}
 	}
@@ -82,7 +82,7 @@ func render(page string, blocks *template.Template) (rendered string, names []st
 	var out strings.Builder
 	open := ""
 	for line := range strings.Lines(page) {
-		begin := begins.FindStringSubmatch(line)
+		begin := blockStart.FindStringSubmatch(line)
 		switch {
 		case begin != nil && open != "":
 			return "", nil, fmt.Errorf("block %q begins before block %q ends", begin[1], open)
@@ -96,9 +96,9 @@ func render(page string, blocks *template.Template) (rendered string, names []st
 			if err := blocks.ExecuteTemplate(&out, open, nil); err != nil {
 				return "", nil, err
 			}
-		case line == ends && open == "":
-			return "", nil, fmt.Errorf("%s ends no block", strings.TrimSpace(ends))
-		case line == ends:
+		case line == blockEnd && open == "":
+			return "", nil, fmt.Errorf("%s ends no block", strings.TrimSpace(blockEnd))
+		case line == blockEnd:
 			open = ""
 			out.WriteString(line)
 		case open == "":

@@ -19,17 +19,17 @@ func Programs() []string {
 
 // builder builds one release. Its fields are what tests replace.
 type builder struct {
-	goCommand string        // the go command, or what stands for it
-	moduleDir string        // directory of the control plane module
-	log       io.Writer     // progress, one line at a time
-	every     time.Duration // time between two lines about one build
+	goCommand        string        // the go command, or what stands for it
+	moduleDir        string        // directory of the control plane module
+	log              io.Writer     // progress, one line at a time
+	progressInterval time.Duration // time between two lines about one build
 }
 
 // build puts programs of r into dir, which must exist. One go command builds them all,
 // so that what they share is compiled once and one is linked while another compiles.
 func (b builder) build(ctx context.Context, r release, programs []string, dir string) error {
 	names := strings.Join(programs, ", ")
-	done := report(b.log, fmt.Sprintf("control plane %s: building %s", r.version, names), b.every)
+	done := reportProgress(b.log, fmt.Sprintf("control plane %s: building %s", r.version, names), b.progressInterval)
 	defer done()
 	if err := b.goBuild(ctx, r, programs, dir); err != nil {
 		return fmt.Errorf("build %s %s: %w", names, r.version, err)

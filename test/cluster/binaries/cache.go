@@ -42,7 +42,7 @@ func Ensure(ctx context.Context, log io.Writer, programs ...string) (Set, error)
 	if err != nil {
 		return Set{}, err
 	}
-	r, err := choose(os.Getenv(VersionVariable), from)
+	r, err := findRelease(os.Getenv(VersionVariable), from)
 	if err != nil {
 		return Set{}, err
 	}
@@ -50,7 +50,7 @@ func Ensure(ctx context.Context, log io.Writer, programs ...string) (Set, error)
 	if err != nil {
 		return Set{}, fmt.Errorf("find the cache directory: %w", err)
 	}
-	b := builder{goCommand: "go", moduleDir: moduleDir, log: log, every: 15 * time.Second}
+	b := builder{goCommand: "go", moduleDir: moduleDir, log: log, progressInterval: 15 * time.Second}
 	return b.ensure(ctx, r, filepath.Join(userCache, "eventquota", "controlplane"), programs)
 }
 

@@ -20,8 +20,8 @@ while test -n "$1"; do case "$1" in -o) dir=$2;; ./*) echo built > "$dir$1";; es
 test -z "$FAIL" || { echo "no space left"; exit 1; }
 `
 
-// TestEnsureBuildsWhatIsNotThere asks one cache for programs, again and again.
-func TestEnsureBuildsWhatIsNotThere(t *testing.T) {
+// TestEnsureBuildsMissingPrograms asks one cache for programs, again and again.
+func TestEnsureBuildsMissingPrograms(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -33,7 +33,7 @@ func TestEnsureBuildsWhatIsNotThere(t *testing.T) {
 	write("module/go.mod", "require k8s.io/kubernetes v1.36.3\n", 0o600)
 	write("module/go.sum", "", 0o600)
 	calls := filepath.Join(dir, "calls")
-	b := builder{goCommand: write("go", fakeGo, 0o700), moduleDir: filepath.Join(dir, "module"), log: io.Discard, every: time.Hour}
+	b := builder{goCommand: write("go", fakeGo, 0o700), moduleDir: filepath.Join(dir, "module"), log: io.Discard, progressInterval: time.Hour}
 	t.Setenv("CALLS", calls)
 	t.Setenv("GOFLAGS", "-mod=mod")
 	t.Setenv("GOWORK", "somewhere")

@@ -16,7 +16,7 @@ func lock(ctx context.Context, path string, log io.Writer) (unlock func(), err e
 	file := flock.New(path)
 	locked, err := file.TryLock()
 	if err == nil && !locked {
-		done := report(log, "control plane: another run is building it, waiting for "+path, 15*time.Second)
+		done := reportProgress(log, "control plane: another run is building it, waiting for "+path, 15*time.Second)
 		_, err = file.TryLockContext(ctx, 200*time.Millisecond)
 		done()
 	}

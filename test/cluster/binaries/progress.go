@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// report writes that what has begun, then every interval how long it has lasted, until
+// reportProgress writes that what has begun, then every interval how long it has lasted, until
 // the returned function is called. That function returns when the last line is written.
 // Lines only, no cursor movement: the reader may be a log file.
-func report(log io.Writer, what string, every time.Duration) (done func()) {
+func reportProgress(log io.Writer, what string, every time.Duration) (done func()) {
 	begun := time.Now()
 	fmt.Fprintln(log, what)
 	stop, stopped := make(chan struct{}), make(chan struct{})

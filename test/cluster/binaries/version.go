@@ -47,9 +47,9 @@ func releases(moduleDir string) ([]release, error) {
 	return found, nil
 }
 
-// choose returns the release that wanted names by its minor or its full version. The
+// findRelease returns the release that wanted names by its minor or its full version. The
 // empty string is the default. The error names the variable and what it may hold.
-func choose(wanted string, from []release) (release, error) {
+func findRelease(wanted string, from []release) (release, error) {
 	if wanted == "" {
 		return from[0], nil
 	}

@@ -26,7 +26,7 @@ func TestChoose(t *testing.T) {
 		"a v in front as tags have one": {wanted: "v1.36", err: `EVENTQUOTA_KUBERNETES="v1.36"` + refused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := choose(test.wanted, from)
+			got, err := findRelease(test.wanted, from)
 			message := ""
 			if err != nil {
 				message = err.Error()

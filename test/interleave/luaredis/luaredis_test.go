@@ -25,9 +25,9 @@ import (
 // longer is added to each expiry on the real server, whose clock is not that of the test, in milliseconds.
 const longer = 100_000_000
 
-// both sends each command to the real server and to the one in process, and holds the answers to each other. The real server
+// comparingCaller sends each command to the real server and to the one in process, and holds the answers to each other. The real server
 // gets scripts that read the time that the other has.
-type both struct {
+type comparingCaller struct {
 	t    *testing.T
 	mine *luaredis.Server
 	real *goredis.Client
@@ -38,9 +38,9 @@ type both struct {
 	sent int
 }
 
-func newBoth(t *testing.T) *both {
+func newComparingCaller(t *testing.T) *comparingCaller {
 	t.Helper()
-	b := &both{t: t, now: time.Unix(1_700_000_000, 0), sums: map[string]string{}}
+	b := &comparingCaller{t: t, now: time.Unix(1_700_000_000, 0), sums: map[string]string{}}
 	b.real = goredis.NewClient(&goredis.Options{Protocol: 2, Addr: redistest.Start(t, redistest.Options{}).Addr()})
 	t.Cleanup(func() { _ = b.real.Close() })
 	b.mine = luaredis.NewServer(luaredis.NewEngine(), func() time.Time { return b.now })
@@ -53,7 +53,7 @@ var (
 )
 
 // Call implements redisclient.Caller.
-func (b *both) Call(ctx context.Context, cmds ...goredis.Cmder) error {
+func (b *comparingCaller) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	err := b.mine.Call(ctx, cmds...)
@@ -66,7 +66,7 @@ func (b *both) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	return err
 }
 
-func (b *both) compare(ctx context.Context, cmd goredis.Cmder) {
+func (b *comparingCaller) compare(ctx context.Context, cmd goredis.Cmder) {
 	args := cmd.Args()
 	if name := args[0]; name == "eval" || name == "evalsha" {
 		sum := fmt.Sprint(args[1])
@@ -114,7 +114,7 @@ func said(err error) string {
 }
 
 // pass lets time pass. What expires on the clock of the test is deleted on the real server.
-func (b *both) pass(to time.Time) {
+func (b *comparingCaller) pass(to time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before := append(b.mine.Keys(false), b.mine.Keys(true)...)
@@ -129,7 +129,7 @@ func (b *both) pass(to time.Time) {
 // subject is a store whose commands go to both.
 type subject struct {
 	*redis.Store
-	*both
+	*comparingCaller
 }
 
 // Decide implements store.Store.
@@ -154,11 +154,11 @@ func (s subject) Complete(ctx context.Context, now time.Time, w store.PendingWri
 	return s.Store.Complete(ctx, now, w, o)
 }
 
-var _ redisclient.Caller = (*both)(nil)
+var _ redisclient.Caller = (*comparingCaller)(nil)
 
 // What the store sends, the one in process answers as a real server does, at the same time.
-func TestTheCommandsOfTheStoreAreAnsweredAsByARealServer(t *testing.T) {
-	b, stores := newBoth(t), 0
+func TestStoreCommandsMatchRedis(t *testing.T) {
+	b, stores := newComparingCaller(t), 0
 	fresh := func(*testing.T) storetest.Subject {
 		stores++
 		o := redis.Options{Prefix: fmt.Sprint("test-", stores, ":"), StepTimeout: time.Minute, Now: func() time.Time {
@@ -175,8 +175,8 @@ func TestTheCommandsOfTheStoreAreAnsweredAsByARealServer(t *testing.T) {
 }
 
 // Random commands, most of them sensible, are answered as by a real server, and leave the same expiries.
-func TestRandomCommandsAreAnsweredAsByARealServer(t *testing.T) {
-	b, rng := newBoth(t), rand.New(rand.NewPCG(1, 1))
+func TestRandomCommandsMatchRedis(t *testing.T) {
+	b, rng := newComparingCaller(t), rand.New(rand.NewPCG(1, 1))
 	one := func(of ...string) any { return of[rng.IntN(len(of))] }
 	for range 5000 {
 		key, n := one("a", "b", "c"), rng.IntN(5)
@@ -210,7 +210,7 @@ func TestRandomCommandsAreAnsweredAsByARealServer(t *testing.T) {
 }
 
 // The slots are those that redis.io gives for these keys, and that CLUSTER KEYSLOT of a real server does.
-func TestSlotsAreThoseOfACluster(t *testing.T) {
+func TestSlotsMatchRedisCluster(t *testing.T) {
 	for key, want := range map[string]int{"123456789": 12739, "foo": 12182, "a{foo}b": 12182, "bar": 5061, "{bar}{foo}": 5061, "somekey": 11058} {
 		if slot := luaredis.Slot(key); slot != want {
 			t.Errorf("%q is in slot %d, want %d", key, slot, want)

@@ -73,8 +73,8 @@ func waitUntilServed(ctx context.Context, c client.Client, definition *unstructu
 	})
 }
 
-// Find decodes the one object of a kind and name into obj, which is a pointer.
-func Find(objects []*unstructured.Unstructured, kind, name string, obj any) error {
+// FindInto decodes the one object of a kind and name into obj, which is a pointer.
+func FindInto(objects []*unstructured.Unstructured, kind, name string, obj any) error {
 	for _, o := range objects {
 		if o.GetKind() != kind || o.GetName() != name {
 			continue

@@ -43,12 +43,12 @@ func Overlays() ([]string, error) {
 // which kubectl applies them. Components, which are paths there too, go on top, as in an
 // overlay of a user.
 func Objects(kustomization string, components ...string) ([]*unstructured.Unstructured, error) {
-	files, err := copied()
+	files, err := copyFiles()
 	if err != nil {
 		return nil, err
 	}
 	if len(components) > 0 {
-		if kustomization, err = extend(files, kustomization, components); err != nil {
+		if kustomization, err = addComponents(files, kustomization, components); err != nil {
 			return nil, err
 		}
 	}
@@ -71,8 +71,8 @@ func Objects(kustomization string, components ...string) ([]*unstructured.Unstru
 	return objects, nil
 }
 
-// extend writes a kustomization with components on top of another one, and returns its path.
-func extend(files filesys.FileSystem, kustomization string, components []string) (string, error) {
+// addComponents writes a kustomization with components on top of another one, and returns its path.
+func addComponents(files filesys.FileSystem, kustomization string, components []string) (string, error) {
 	const extended = "extended"
 	top := types.Kustomization{Resources: []string{path.Join("..", kustomization)}}
 	for _, component := range components {
@@ -94,7 +94,7 @@ func Release(kustomization, version string) ([]byte, error) {
 	if errs := validation.IsValidLabelValue(version); version == "" || len(errs) > 0 {
 		return nil, fmt.Errorf("version %q: must be the tag of an image and the value of a label: %v", version, errs)
 	}
-	files, err := copied()
+	files, err := copyFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +139,8 @@ func setVersion(files filesys.FileSystem, version string) error {
 	return nil
 }
 
-// copied is a copy of the kustomizations that may be changed.
-func copied() (filesys.FileSystem, error) {
+// copyFiles is a copy of the kustomizations that may be changed.
+func copyFiles() (filesys.FileSystem, error) {
 	to := filesys.MakeFsInMemory()
 	err := fs.WalkDir(manifests.Files(), ".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {

@@ -7,14 +7,14 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// part is a part of a bar, in the color that the style sheet gives its class.
-type part struct {
+// barPart is a part of a bar, in the color that the style sheet gives its class.
+type barPart struct {
 	class string
 	n     int64
 }
 
-func parts(c busiest.Counts, other int64) []part {
-	return []part{{"admitted", c.Admitted}, {"merged", c.Merged}, {"dropped", c.Dropped}, {"other", other}}
+func barParts(c busiest.Counts, other int64) []barPart {
+	return []barPart{{"admitted", c.Admitted}, {"merged", c.Merged}, {"dropped", c.Dropped}, {"other", other}}
 }
 
 // rect is a rectangle of a chart. Lengths are in percent of the chart.
@@ -23,8 +23,8 @@ type rect struct {
 	X, Y, Width, Height float64
 }
 
-// bar is a bar of parts from the left, as long as the chart if they add up to most.
-func bar(most int64, of ...part) (all []rect) {
+// newBar is a bar of parts from the left, as long as the chart if they add up to most.
+func newBar(most int64, of ...barPart) (all []rect) {
 	x := 0.0
 	for _, p := range of {
 		if p.n > 0 {
@@ -54,7 +54,7 @@ func newChart(t *simulate.Timeline, most int64) chart {
 	c := chart{Most: most, Seconds: t.Seconds}
 	slot := 100 / float64(len(t.Slots))
 	for i, s := range t.Slots {
-		for _, r := range bar(most, parts(s.Counts, s.Other)...) {
+		for _, r := range newBar(most, barParts(s.Counts, s.Other)...) {
 			c.Bars = append(c.Bars, rect{r.Class, slot * float64(i), 100 - r.X - r.Width, slot, r.Width})
 		}
 	}

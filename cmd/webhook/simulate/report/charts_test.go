@@ -9,22 +9,22 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-func TestABarIsAsLongAsItsParts(t *testing.T) {
+func TestBarLength(t *testing.T) {
 	for says, test := range map[string]struct {
 		most int64
-		of   []part
+		of   []barPart
 		want []rect
 	}{
-		"parts":        {100, []part{{"admitted", 25}, {"merged", 0}, {"dropped", 50}}, []rect{{"admitted", 0, 0, 25, 100}, {"dropped", 25, 0, 50, 100}}},
-		"none of none": {0, []part{{"admitted", 0}}, nil},
+		"parts":        {100, []barPart{{"admitted", 25}, {"merged", 0}, {"dropped", 50}}, []rect{{"admitted", 0, 0, 25, 100}, {"dropped", 25, 0, 50, 100}}},
+		"none of none": {0, []barPart{{"admitted", 0}}, nil},
 	} {
-		if got := bar(test.most, test.of...); !slices.Equal(got, test.want) {
+		if got := newBar(test.most, test.of...); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", says, got, test.want)
 		}
 	}
 }
 
-func TestATimelineShowsEachSlotAtItsTimeAndInItsSize(t *testing.T) {
+func TestChartBars(t *testing.T) {
 	slots := make([]simulate.Slot, 200)
 	slots[0].Admitted, slots[100].Merged, slots[100].Dropped, slots[199].Other = 100, 50, 25, 10
 	want := []rect{
@@ -35,7 +35,7 @@ func TestATimelineShowsEachSlotAtItsTimeAndInItsSize(t *testing.T) {
 	}
 }
 
-func TestMarksOfATimelineAreItsQuarters(t *testing.T) {
+func TestChartMarksAreQuarters(t *testing.T) {
 	for says, test := range map[string]struct {
 		seconds int64
 		slots   int

@@ -11,27 +11,27 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-func TestSharesAreInPercent(t *testing.T) {
-	if got := share(1, 0) + " " + share(1, 8); got != "100.0 % 12.5 %" {
+func TestPercentText(t *testing.T) {
+	if got := percentText(1, 0) + " " + percentText(1, 8); got != "100.0 % 12.5 %" {
 		t.Errorf("shares are %s", got)
 	}
 }
 
-func TestOfManyNotesTheFirstAreShown(t *testing.T) {
+func TestNotesAreBounded(t *testing.T) {
 	r := Run{Result: &simulate.Result{Unused: make([]simulate.Unused, 12), UnknownMatches: make([]simulate.UnknownMatch, 11)}}
 	if notes := r.notes(); len(notes) != 22 || notes[10] != "2 more never applied." || notes[21] != "1 more match is unknown." {
 		t.Errorf("notes %q, want ten of each kind and how many more there are", notes)
 	}
 }
 
-// TestOneIsNoPlural holds that no text counts one of many. Each count of the report is 1.
-func TestOneIsNoPlural(t *testing.T) {
+// TestSingularCounts holds that no text counts one of many. Each count of the report is 1.
+func TestSingularCounts(t *testing.T) {
 	one := busiest.Counts{Dropped: 1}
 	result := &simulate.Result{
 		Outcomes: map[admission.Outcome]int64{admission.Dropped: 1}, WarningsDropped: 1, Stored: 1, Notices: 1,
 		EtcdWrites: simulate.EtcdWrites{Before: 1, After: 1, Events: 1, Counts: 1, Notices: 1},
 		Rules:      []simulate.RuleCounts{{Rule: "q", Counts: one, Buckets: map[string]int64{"all": 1}}},
-		Busiest: map[busiest.By]busiest.Ranking{
+		Busiest: map[busiest.Dimension]busiest.Ranking{
 			busiest.Source: {Total: busiest.Counts{Dropped: 3}, Rows: []busiest.Row{{Name: "a", Counts: one}, {Name: "b", Counts: one}}},
 		},
 		Timeline:       simulate.Timeline{Seconds: 1, Slots: make([]simulate.Slot, 1)},
@@ -40,13 +40,13 @@ func TestOneIsNoPlural(t *testing.T) {
 	}
 	r := &Report{
 		Input: simulate.Input{Files: []simulate.File{{Name: "in"}}, Entries: 1, Fewest: 1, Most: 1, Broken: 1, Skipped: map[string]int64{"dry runs": 1}},
-		Runs:  []Run{{Under: "p", LeftOut: make([]string, maxNotes+1), Result: result}},
+		Runs:  []Run{{Set: "p", Excluded: make([]string, maxNotes+1), Result: result}},
 	}
 	var text strings.Builder
 	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for where, got := range map[string]string{"text": text.String(), "page": written(t, r)} {
+	for where, got := range map[string]string{"text": text.String(), "page": renderPage(t, r)} {
 		if wrong := regexp.MustCompile(`\b1 (more )?(entries|writes|Warnings|matches|are|of them Warnings)`).FindAllString(got, -1); wrong != nil {
 			t.Errorf("the %s has %q:\n%s", where, wrong, got)
 		}
@@ -62,9 +62,9 @@ func TestOneIsNoPlural(t *testing.T) {
 	}
 }
 
-func TestManyAreAPlural(t *testing.T) {
+func TestPluralCounts(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 writes", 1: "1 write", 2: "2 writes", 1000: "1,000 writes"} {
-		if got := writes(n); got != want {
+		if got := writesText(n); got != want {
 			t.Errorf("%d writes are %q, want %q", n, got, want)
 		}
 	}

@@ -36,7 +36,7 @@ func (r *Report) WritePage(w io.Writer) error {
 }
 
 func (r *Report) page() *page {
-	p := &page{Source: r.source(), Input: &r.Input, Read: r.read(), Findings: r.findings(), Etcd: r.etcd(), Figures: r.figures(), Compared: r.compared()}
+	p := &page{Source: r.source(), Input: &r.Input, Read: r.inputLines(), Findings: r.findings(), Etcd: r.etcd(), Figures: r.figures(), Compared: r.hasComparison()}
 	most := int64(1)
 	for _, run := range r.Runs {
 		for _, s := range run.Timeline.Slots {

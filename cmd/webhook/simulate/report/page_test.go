@@ -11,8 +11,8 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// reported is a report with something of everything, about texts from outside.
-func reported(source string) *Report {
+// sampleReport is a report with something of everything, about texts from outside.
+func sampleReport(source string) *Report {
 	counts := busiest.Counts{Admitted: 1, Merged: 2, Dropped: 1003}
 	result := &simulate.Result{
 		Outcomes: map[admission.Outcome]int64{admission.Admitted: 2, admission.Merged: 4, admission.Dropped: 2006},
@@ -20,7 +20,7 @@ func reported(source string) *Report {
 			{Rule: "silence", Counts: counts, Buckets: map[string]int64{"spam filter": 3, "all": 1000}},
 			{Rule: "trial", Audited: true},
 		},
-		Busiest: map[busiest.By]busiest.Ranking{
+		Busiest: map[busiest.Dimension]busiest.Ranking{
 			busiest.Source: {Total: busiest.Counts{Dropped: 3017}, Rows: []busiest.Row{{Name: source, Counts: counts}, {Name: "scheduler", Counts: counts}}},
 			busiest.Object: {Rows: []busiest.Row{{Name: "Pod shop/web-0", Counts: counts}}},
 			busiest.Reason: {Rows: []busiest.Row{{Name: "Warning BackOff", Counts: counts}}},
@@ -29,12 +29,12 @@ func reported(source string) *Report {
 	}
 	return &Report{
 		Input: simulate.Input{Files: []simulate.File{{Name: source}}, Broken: 1, BrokenLines: []simulate.Broken{{File: source, Line: 7, Error: source}}},
-		Runs:  []Run{{Under: source, Result: result}},
+		Runs:  []Run{{Set: source, Result: result}},
 	}
 }
 
-// written is the page of r.
-func written(t *testing.T, r *Report) string {
+// renderPage is the page of r.
+func renderPage(t *testing.T, r *Report) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := r.WritePage(&b); err != nil {
@@ -43,8 +43,8 @@ func written(t *testing.T, r *Report) string {
 	return b.String()
 }
 
-func TestThePageHasEachTable(t *testing.T) {
-	page := written(t, reported("kubelet"))
+func TestPageHasAllTables(t *testing.T) {
+	page := renderPage(t, sampleReport("kubelet"))
 	const figures = "</svg></th><td>1</td><td>2</td><td>1,003</td>"
 	for _, want := range []string{
 		`silence</bdi>: all 1,000, spam filter 3<svg`,

@@ -22,63 +22,63 @@ type Report struct {
 
 // Run is one set of policies and what became of the input under it.
 type Run struct {
-	// Under is the name of the set.
-	Under string `json:"under"`
+	// Set is the name of the set.
+	Set string `json:"under"`
 	// Bound is empty where the input says how many writes there were.
 	Bound simulate.Bound `json:"writes,omitempty"`
-	// LeftOut says which policies and quotas of a cluster are not in force, and why.
-	LeftOut []string `json:"leftOut,omitempty"`
+	// Excluded says which policies and quotas of a cluster are not in force, and why.
+	Excluded []string `json:"leftOut,omitempty"`
 	*simulate.Result
 }
 
-// compared reports whether the second run is there to be compared with the first.
-func (r *Report) compared() bool { return len(r.Runs) == 2 && r.Runs[0].Bound == "" }
+// hasComparison reports whether the second run is there to be compared with the first.
+func (r *Report) hasComparison() bool { return len(r.Runs) == 2 && r.Runs[0].Bound == "" }
 
 // name distinguishes r from the other runs.
 func (r *Run) name() string {
 	if r.Bound == "" {
-		return clipped(r.Under)
+		return truncateName(r.Set)
 	}
-	return clipped(r.Under) + ", " + string(r.Bound) + " writes"
+	return truncateName(r.Set) + ", " + string(r.Bound) + " writes"
 }
 
 // maxFiles is how many files are shown.
 const maxFiles = 10
 
-// read says what was read, as what, and what of it could not be.
-func (r *Report) read() []string {
+// inputLines says what was read, as what, and what of it could not be.
+func (r *Report) inputLines() []string {
 	in := &r.Input
-	made := writes(in.Most)
+	made := writesText(in.Most)
 	if in.Fewest < in.Most {
-		made = output.Grouped(in.Fewest) + " to " + made
+		made = output.GroupDigits(in.Fewest) + " to " + made
 	}
 	if in.Most > 0 {
 		made += " from " + in.First.Format(time.RFC3339) + " to " + in.Last.Format(time.RFC3339)
 	}
-	what := output.Counted(in.Entries, "entry", "entries") + ", " + made
+	what := output.Count(in.Entries, "entry", "entries") + ", " + made
 	var all []string
 	if len(in.Files) == 1 {
-		all = append(all, file(&in.Files[0])+": "+what)
+		all = append(all, fileText(&in.Files[0])+": "+what)
 	} else {
 		all = append(all, r.source()+": "+what)
 		for i := range in.Files[:min(len(in.Files), maxFiles)] {
-			all = append(all, file(&in.Files[i]))
+			all = append(all, fileText(&in.Files[i]))
 		}
 		if more := len(in.Files) - maxFiles; more > 0 {
-			all = append(all, output.Counted(int64(more), "more file", "more files"))
+			all = append(all, output.Count(int64(more), "more file", "more files"))
 		}
 	}
 	if in.PassedOver > 0 {
-		all = append(all, output.Counted(in.PassedOver, "other file has", "other files have")+" no Events")
+		all = append(all, output.Count(in.PassedOver, "other file has", "other files have")+" no Events")
 	}
 	for _, why := range slices.Sorted(maps.Keys(in.Skipped)) {
-		all = append(all, fmt.Sprintf("%s skipped: %s", output.Grouped(in.Skipped[why]), why))
+		all = append(all, fmt.Sprintf("%s skipped: %s", output.GroupDigits(in.Skipped[why]), why))
 	}
 	for _, b := range in.BrokenLines {
-		all = append(all, fmt.Sprintf("broken: %s:%d: %s", clipped(b.File), b.Line, b.Error))
+		all = append(all, fmt.Sprintf("broken: %s:%d: %s", truncateName(b.File), b.Line, b.Error))
 	}
 	if more := in.Broken - int64(len(in.BrokenLines)); more > 0 {
-		all = append(all, output.Grouped(more)+" more broken")
+		all = append(all, output.GroupDigits(more)+" more broken")
 	}
 	return all
 }
@@ -86,19 +86,19 @@ func (r *Report) read() []string {
 // source names what was read.
 func (r *Report) source() string {
 	if files := r.Input.Files; len(files) != 1 {
-		return output.Grouped(int64(len(files))) + " files"
+		return output.GroupDigits(int64(len(files))) + " files"
 	}
-	return clipped(r.Input.Files[0].Name)
+	return truncateName(r.Input.Files[0].Name)
 }
 
-// file says as what a file was recognized.
-func file(f *simulate.File) string {
+// fileText says as what a file was recognized.
+func fileText(f *simulate.File) string {
 	kinds := slices.SortedFunc(maps.Keys(f.Kinds), func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.Kinds[b], f.Kinds[a]), cmp.Compare(a, b))
 	})
 	if len(kinds) == 0 {
-		return clipped(f.Name)
+		return truncateName(f.Name)
 	}
-	as := append([]string{strings.Join(first(kinds, "more kind", "more kinds"), " and "), f.Form}, f.Encodings...)
-	return fmt.Sprintf("%s (%s)", clipped(f.Name), clipped(strings.Join(as, "; ")))
+	as := append([]string{strings.Join(firstNotes(kinds, "more kind", "more kinds"), " and "), f.Form}, f.Encodings...)
+	return fmt.Sprintf("%s (%s)", truncateName(f.Name), truncateName(strings.Join(as, "; ")))
 }

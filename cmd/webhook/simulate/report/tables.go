@@ -38,17 +38,17 @@ func (r *Report) etcd() table {
 	for i, run := range r.Runs {
 		w := run.EtcdWrites
 		if i == 0 || w.Before != r.Runs[i-1].EtcdWrites.Before {
-			t.Rows = append(t.Rows, row{"without eventquota", "", cells(w.Before, w.Before, 0, 0), bar(most, part{"before", w.Before})})
+			t.Rows = append(t.Rows, row{"without eventquota", "", formatCells(w.Before, w.Before, 0, 0), newBar(most, barPart{"before", w.Before})})
 		}
-		bar := bar(most, part{"admitted", w.Events}, part{"merged", w.Counts}, part{"dropped", w.Notices})
-		t.Rows = append(t.Rows, row{"under " + run.name(), ": " + fewer(w.Before, w.After), cells(w.After, w.Events, w.Counts, w.Notices), bar})
+		bar := newBar(most, barPart{"admitted", w.Events}, barPart{"merged", w.Counts}, barPart{"dropped", w.Notices})
+		t.Rows = append(t.Rows, row{"under " + run.name(), ": " + changeText(w.Before, w.After), formatCells(w.After, w.Events, w.Counts, w.Notices), bar})
 	}
 	return t
 }
 
-func cells(of ...int64) (all []any) {
+func formatCells(of ...int64) (all []any) {
 	for _, n := range of {
-		all = append(all, output.Grouped(n))
+		all = append(all, output.GroupDigits(n))
 	}
 	return all
 }
@@ -60,7 +60,7 @@ func (r *Report) figures() table {
 	for i := range r.Runs {
 		t.Heads = append(t.Heads, r.Runs[i].name(), "share")
 	}
-	if r.compared() {
+	if r.hasComparison() {
 		t.Heads = append(t.Heads, "difference")
 	}
 	for _, f := range []struct {
@@ -82,10 +82,10 @@ func (r *Report) figures() table {
 		row, shown := row{Name: f.name}, false
 		for _, run := range r.Runs {
 			n := f.of(run.Result)
-			row.Cells, shown = append(row.Cells, output.Grouped(n), share(n, run.Writes())), shown || n != 0
+			row.Cells, shown = append(row.Cells, output.GroupDigits(n), percentText(n, run.Writes())), shown || n != 0
 		}
-		if r.compared() {
-			row.Cells = append(row.Cells, signed(f.of(r.Runs[0].Result)-f.of(r.Runs[1].Result)))
+		if r.hasComparison() {
+			row.Cells = append(row.Cells, signedText(f.of(r.Runs[0].Result)-f.of(r.Runs[1].Result)))
 		}
 		if shown {
 			t.Rows = append(t.Rows, row)
@@ -105,42 +105,42 @@ func outcomes(of ...admission.Outcome) func(*simulate.Result) int64 {
 
 // tables are what each policy and quota decided, and what had the most writes.
 func (r *Run) tables() []table {
-	rules := decided("Policies and quotas")
+	rules := newDecisionTable("Policies and quotas")
 	for _, one := range r.Rules {
 		note := ""
 		if one.Audited {
 			note = " (audited: would have)"
 		}
 		if len(one.Buckets) > 0 {
-			note += ": " + buckets(one.Buckets)
+			note += ": " + bucketsText(one.Buckets)
 		}
 		rules.add(one.Rule, note, one.Counts, r.Rules[0].Matched())
 	}
 	return []table{
 		rules,
-		ranked("Busiest sources", r.Busiest[busiest.Source]),
-		ranked("Busiest objects", r.Busiest[busiest.Object]),
-		ranked("Busiest reasons", r.Busiest[busiest.Reason]),
+		newRankingTable("Busiest sources", r.Busiest[busiest.Source]),
+		newRankingTable("Busiest objects", r.Busiest[busiest.Object]),
+		newRankingTable("Busiest reasons", r.Busiest[busiest.Reason]),
 	}
 }
 
-// decided is an empty table of what was decided.
-func decided(title string) table {
+// newDecisionTable is an empty table of what was decided.
+func newDecisionTable(title string) table {
 	return table{Title: title, Heads: []any{"admitted", "merged", "dropped"}}
 }
 
 // add adds a row to one of decided, with a bar as long as the table if it has most writes.
 func (t *table) add(name, note string, c busiest.Counts, most int64) {
-	t.Rows = append(t.Rows, row{clipped(name), note, cells(c.Admitted, c.Merged, c.Dropped), bar(most, parts(c, 0)...)})
+	t.Rows = append(t.Rows, row{truncateName(name), note, formatCells(c.Admitted, c.Merged, c.Dropped), newBar(most, barParts(c, 0)...)})
 }
 
-// buckets says what was dropped by which bucket, the one with the most first.
-func buckets(dropped map[string]int64) string {
+// bucketsText says what was dropped by which bucket, the one with the most first.
+func bucketsText(dropped map[string]int64) string {
 	var by []string
 	for _, bucket := range slices.SortedFunc(maps.Keys(dropped), func(a, b string) int {
 		return cmp.Or(cmp.Compare(dropped[b], dropped[a]), cmp.Compare(a, b))
 	}) {
-		by = append(by, bucket+" "+output.Grouped(dropped[bucket]))
+		by = append(by, bucket+" "+output.GroupDigits(dropped[bucket]))
 	}
 	return strings.Join(by, ", ")
 }
@@ -148,11 +148,11 @@ func buckets(dropped map[string]int64) string {
 // maxRows is how many rows of a ranking are shown.
 const maxRows = 10
 
-// ranked has the first of a ranking. Those with the same counts are one row.
-func ranked(title string, r busiest.Ranking) table {
-	t, others := decided(title), r.Others()
+// newRankingTable has the first of a ranking. Those with the same counts are one row.
+func newRankingTable(title string, r busiest.Ranking) table {
+	t, others := newDecisionTable(title), r.Others()
 	if others > 0 {
-		t.Foot = "There are too many to follow: " + output.Counted(others, "write is", "writes are") + " in no row."
+		t.Foot = "There are too many to follow: " + output.Count(others, "write is", "writes are") + " in no row."
 	}
 	rows := slices.SortedStableFunc(slices.Values(r.Rows), func(a, b busiest.Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(b.Dropped, a.Dropped), cmp.Compare(b.Merged, a.Merged))
@@ -167,7 +167,7 @@ func ranked(title string, r busiest.Ranking) table {
 			if others >= one.Matched() {
 				least = "at least " // others that the ranking does not have may have as many writes
 			}
-			note = fmt.Sprintf(" and %s%s more, each", least, output.Grouped(int64(same-1)))
+			note = fmt.Sprintf(" and %s%s more, each", least, output.GroupDigits(int64(same-1)))
 		}
 		t.add(one.Name, note, one.Counts, rows[0].Matched())
 		i += same

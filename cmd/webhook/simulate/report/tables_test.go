@@ -8,7 +8,7 @@ import (
 	"github.com/eventquota/eventquota/admission/busiest"
 )
 
-func TestEqualRowsAreSummedUp(t *testing.T) {
+func TestEqualRowsAreCombined(t *testing.T) {
 	row := func(name string, admitted, dropped int64) busiest.Row {
 		return busiest.Row{Name: name, Counts: busiest.Counts{Admitted: admitted, Dropped: dropped}}
 	}
@@ -32,7 +32,7 @@ func TestEqualRowsAreSummedUp(t *testing.T) {
 		"more, but not of the last one": {busiest.Ranking{Total: busiest.Counts{Dropped: 8}, Rows: append(many.Rows[:2:2], row("last", 1, 0))}, "web-0 and 1 more, each; last", "There are too many to follow: 1 write is in no row."},
 	} {
 		t.Run(says, func(t *testing.T) {
-			table := ranked("objects", test.ranking)
+			table := newRankingTable("objects", test.ranking)
 			var shown []string
 			for _, r := range table.Rows {
 				shown = append(shown, r.Name+r.Note)

@@ -36,16 +36,16 @@ func (t templates) execute(w io.Writer, node parse.Node, dot reflect.Value) erro
 	case *parse.TextNode:
 		_, err = w.Write(n.Text)
 	case *parse.ActionNode:
-		_, err = io.WriteString(w, html.EscapeString(shown(value(n.Pipe, dot).Interface())))
+		_, err = io.WriteString(w, html.EscapeString(formatValue(evaluatePipe(n.Pipe, dot).Interface())))
 	case *parse.TemplateNode:
-		return t.execute(w, t[n.Name].Root, value(n.Pipe, dot))
+		return t.execute(w, t[n.Name].Root, evaluatePipe(n.Pipe, dot))
 	case *parse.RangeNode:
-		all := value(n.Pipe, dot)
+		all := evaluatePipe(n.Pipe, dot)
 		for i := 0; i < all.Len() && err == nil; i++ {
 			err = t.execute(w, n.List, all.Index(i))
 		}
 	case *parse.IfNode:
-		if !value(n.Pipe, dot).IsZero() {
+		if !evaluatePipe(n.Pipe, dot).IsZero() {
 			return t.execute(w, n.List, dot)
 		}
 	default:
@@ -54,8 +54,8 @@ func (t templates) execute(w io.Writer, node parse.Node, dot reflect.Value) erro
 	return err
 }
 
-// value is what a pipeline stands for: dot, or a field of it.
-func value(pipe *parse.PipeNode, dot reflect.Value) reflect.Value {
+// evaluatePipe is what a pipeline stands for: dot, or a field of it.
+func evaluatePipe(pipe *parse.PipeNode, dot reflect.Value) reflect.Value {
 	if field, is := pipe.Cmds[0].Args[0].(*parse.FieldNode); is {
 		for _, name := range field.Ident {
 			dot = reflect.Indirect(dot).FieldByName(name)
@@ -64,15 +64,15 @@ func value(pipe *parse.PipeNode, dot reflect.Value) reflect.Value {
 	return dot
 }
 
-// shown is a value as the page shows it.
-func shown(value any) string {
+// formatValue is a value as the page shows it.
+func formatValue(value any) string {
 	switch v := value.(type) {
 	case int64:
-		return output.Grouped(v)
+		return output.GroupDigits(v)
 	case float64: // a length in percent
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	case time.Time:
 		return v.UTC().Format(time.DateTime)
 	}
-	return text.Visible(fmt.Sprint(value))
+	return text.Sanitize(fmt.Sprint(value))
 }

@@ -38,10 +38,10 @@ func document(t *testing.T, page string) *html.Node {
 	return all
 }
 
-// TestTheTemplateIsOneOfHTMLTemplate holds that html/template, which knows the context of each value, makes the same page:
+// TestPageMatchesHTMLTemplate holds that html/template, which knows the context of each value, makes the same page:
 // no text becomes an element, and each is shown.
-func TestTheTemplateIsOneOfHTMLTemplate(t *testing.T) {
-	theirs := template.New("").Funcs(template.FuncMap{"shown": shown, "css": func() template.CSS { return template.CSS(styleSheet) }})
+func TestPageMatchesHTMLTemplate(t *testing.T) {
+	theirs := template.New("").Funcs(template.FuncMap{"shown": formatValue, "css": func() template.CSS { return template.CSS(styleSheet) }})
 	content := strings.ReplaceAll(pageSource, `{{template "style" .}}`, "{{css}}")
 	content = regexp.MustCompile(`\{\{(\.\w*(\.\w+)*)\}\}`).ReplaceAllString(content, "{{shown $1}}")
 	if _, err := theirs.Parse(content); err != nil {
@@ -49,8 +49,8 @@ func TestTheTemplateIsOneOfHTMLTemplate(t *testing.T) {
 	}
 	for says, s := range hostile() {
 		t.Run(says, func(t *testing.T) {
-			r := reported(s)
-			ours := document(t, written(t, r))
+			r := sampleReport(s)
+			ours := document(t, renderPage(t, r))
 			var b, same, want bytes.Buffer
 			err := errors.Join(theirs.Execute(&b, r.page()),
 				html.Render(&same, ours), html.Render(&want, document(t, b.String())))
@@ -60,14 +60,14 @@ func TestTheTemplateIsOneOfHTMLTemplate(t *testing.T) {
 			if same.String() != want.String() {
 				t.Errorf("the page is\n%s, of html/template\n%s", &same, &want)
 			}
-			if shown := html.UnescapeString(written(t, r)); !strings.Contains(shown, `<bdi class="name">`+text.Visible(clipped(s))+"</bdi> and 1 more") {
+			if shown := html.UnescapeString(renderPage(t, r)); !strings.Contains(shown, `<bdi class="name">`+text.Sanitize(truncateName(s))+"</bdi> and 1 more") {
 				t.Errorf("%.40q is not shown as the name of a source", s)
 			}
 		})
 	}
 }
 
-func TestThePageAsksForNothing(t *testing.T) {
+func TestPageLoadsNothing(t *testing.T) {
 	if strings.Contains(styleSheet, "url(") || strings.Contains(styleSheet, "@import") {
 		t.Error("the style sheet asks for something")
 	}

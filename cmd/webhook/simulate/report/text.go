@@ -58,7 +58,7 @@ func (r *Report) WriteInput(w io.Writer) error {
 }
 
 func (r *Report) writeInput(out output.Rows) {
-	for i, line := range r.read() {
+	for i, line := range r.inputLines() {
 		if i > 0 {
 			line = "  " + line
 		}

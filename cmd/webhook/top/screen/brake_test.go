@@ -45,8 +45,8 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"apiVersion":"eventquota.io/v1alpha1","kind":"ClusterEventPolicy","metadata":{"name":"emergency-brake"}}`))
 }
 
-// TestTheBrakeIsPulledAfterAQuestionOnly holds that nothing but the word and enter changes anything, and what is sent.
-func TestTheBrakeIsPulledAfterAQuestionOnly(t *testing.T) {
+// TestBrakeNeedsConfirmation holds that nothing but the word and enter changes anything, and what is sent.
+func TestBrakeNeedsConfirmation(t *testing.T) {
 	for namespace, path := range map[string]string{
 		"": "/apis/eventquota.io/v1alpha1/clustereventpolicies/emergency-brake", "shop": "/apis/eventquota.io/v1alpha1/namespaces/shop/eventpolicies/emergency-brake",
 	} {
@@ -59,7 +59,7 @@ func TestTheBrakeIsPulledAfterAQuestionOnly(t *testing.T) {
 			{"b", "b", "r", "a", "k", "e", "backspace", "enter"}, {"b", "r", "e", "l", "e", "a", "s", "e", "enter"},
 		} {
 			r.press(keys...)
-			if r.over != nil {
+			if r.overlay != nil {
 				r.press("esc")
 			}
 			if len(c.sent) > 0 {
@@ -67,7 +67,7 @@ func TestTheBrakeIsPulledAfterAQuestionOnly(t *testing.T) {
 			}
 		}
 		r.press("b")
-		asked := r.shows()
+		asked := r.screenText()
 		kind, where := "ClusterEventPolicy", "in all namespaces"
 		if namespace != "" {
 			kind, where = "EventPolicy", "in namespace shop"
@@ -81,11 +81,11 @@ func TestTheBrakeIsPulledAfterAQuestionOnly(t *testing.T) {
 			t.Errorf("only a policy of the cluster has a tier:\n%s", asked)
 		}
 		r.press("b", "r", "a", "k", "e", "enter")
-		if got := r.shows(); !strings.Contains(got, "The emergency brake is pulled") || !strings.Contains(got, "kubectl delete ") {
+		if got := r.screenText(); !strings.Contains(got, "The emergency brake is pulled") || !strings.Contains(got, "kubectl delete ") {
 			t.Errorf("then it says\n%s", got)
 		}
 		r.press("esc", "b")
-		if got := r.shows(); !strings.Contains(got, "Type release and press enter") {
+		if got := r.screenText(); !strings.Contains(got, "Type release and press enter") {
 			t.Errorf("once it is pulled, the question is\n%s", got)
 		}
 		r.press("r", "e", "l", "e", "a", "s", "e", "enter", "esc")
@@ -95,7 +95,7 @@ func TestTheBrakeIsPulledAfterAQuestionOnly(t *testing.T) {
 		}
 		c.refuse = true
 		r.press("b", "b", "r", "a", "k", "e", "enter")
-		if got := r.shows(); !strings.Contains(got, "Nothing was changed: pull the emergency brake: Forbidden") {
+		if got := r.screenText(); !strings.Contains(got, "Nothing was changed: pull the emergency brake: Forbidden") {
 			t.Errorf("without the right it says\n%s", got)
 		}
 		s.Close()

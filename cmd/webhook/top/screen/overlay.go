@@ -25,10 +25,10 @@ type overlay struct {
 	done          string // what is said when it was done
 }
 
-const leave = "esc back  ↑↓ scroll  q quit"
+const overlayKeys = "esc back  ↑↓ scroll  q quit"
 
 func help() *overlay {
-	return &overlay{keys: leave, text: `1-6, tab   namespaces, sources, objects, reasons, policies, quotas
+	return &overlay{keys: overlayKeys, text: `1-6, tab   namespaces, sources, objects, reasons, policies, quotas
 ↑ ↓ j k    choose a row; pgup, pgdown, home and end go further
 enter      look into it: a namespace has sources, and a source has objects;
            of an object it says what is merged and dropped, and why
@@ -46,46 +46,46 @@ total      since the replicas began to count
 left       tokens of a bucket, which refuses when only its reserve is left`}
 }
 
-// pressOver does what a key is for while an overlay is shown.
-func (m *model) pressOver(key string) tea.Cmd {
-	o := m.over
+// pressInOverlay does what a key is for while an overlay is shown.
+func (m *model) pressInOverlay(key string) tea.Cmd {
+	o := m.overlay
 	switch {
 	case key == "esc", key == "alt+esc":
-		m.over = nil
+		m.overlay = nil
 	case key == "up":
 		o.scroll--
 	case key == "down":
 		o.scroll++
 	case key == "pgdown":
-		o.scroll += m.page()
+		o.scroll += m.pageSize()
 	case key == "pgup":
-		o.scroll -= m.page()
+		o.scroll -= m.pageSize()
 	case o.answer != "":
-		return m.answer(key)
+		return m.pressInQuestion(key)
 	case key == "q":
 		return tea.Quit
 	case key == "enter", key == "backspace":
-		m.over = nil
+		m.overlay = nil
 	}
 	return nil
 }
 
-// answer takes a key of an answer. Only the whole word, and enter after it, begins the action.
-func (m *model) answer(key string) tea.Cmd {
-	o := m.over
+// pressInQuestion takes a key of an answer. Only the whole word, and enter after it, begins the action.
+func (m *model) pressInQuestion(key string) tea.Cmd {
+	o := m.overlay
 	switch {
 	case key == "enter" && o.typed == o.answer:
 		action, done := o.action, o.done
-		waiting := &overlay{text: "asking the API server ...", keys: leave}
-		m.over = waiting
+		waiting := &overlay{text: "asking the API server ...", keys: overlayKeys}
+		m.overlay = waiting
 		return func() tea.Msg {
 			if err := action(m.ctx); err != nil {
-				return braked{waiting, &overlay{text: "Nothing was changed: " + text.Lines(err.Error()), keys: leave}}
+				return brakeMessage{waiting, &overlay{text: "Nothing was changed: " + text.SanitizeLines(err.Error()), keys: overlayKeys}}
 			}
-			return braked{waiting, &overlay{text: done, keys: leave}}
+			return brakeMessage{waiting, &overlay{text: done, keys: overlayKeys}}
 		}
 	case key == "enter":
-		m.over = nil
+		m.overlay = nil
 	case key == "backspace":
 		o.typed = o.typed[:max(0, len(o.typed)-1)]
 	case len(key) == 1 && len(o.typed) < len(o.answer):
@@ -107,20 +107,20 @@ func (o *overlay) lines(width, height int) []string {
 	if o.answer == "" {
 		return shown
 	}
-	return append(slices.Clip(shown), "", alarming(fmt.Sprintf("Type %s and press enter: %s_", o.answer, o.typed)))
+	return append(slices.Clip(shown), "", warningStyle(fmt.Sprintf("Type %s and press enter: %s_", o.answer, o.typed)))
 }
 
 // explain asks what becomes of an object's Events.
 func (m *model) explain(o *live.Object) tea.Cmd {
-	over := &overlay{text: "asking about " + shown(o.Row) + " ...", keys: leave}
-	m.over = over
+	over := &overlay{text: "asking about " + printableName(o.Row) + " ...", keys: overlayKeys}
+	m.overlay = over
 	namespace := o.Namespace
 	if namespace == "" {
 		namespace = "default" // where Events about objects of the cluster are
 	}
 	return func() tea.Msg {
 		said, err := m.opts.Explain(m.ctx, namespace, o.Kind, o.Name)
-		return explained{over, said, err}
+		return explainMessage{over, said, err}
 	}
 }
 
@@ -130,15 +130,15 @@ func (o *overlay) explain(said string, err error) {
 		lines = strings.Split(err.Error(), "\n")
 	}
 	for i := range lines {
-		lines[i] = shown(lines[i])
+		lines[i] = printableName(lines[i])
 	}
 	o.text = strings.Join(lines, "\n")
 }
 
-// askBrake finds out whether the brake is pulled, and then asks whether to pull or to release it.
-func (m *model) askBrake() tea.Cmd {
-	over := &overlay{text: "looking for the emergency brake ...", keys: leave}
-	m.over = over
+// openBrake finds out whether the brake is pulled, and then asks whether to pull or to release it.
+func (m *model) openBrake() tea.Cmd {
+	over := &overlay{text: "looking for the emergency brake ...", keys: overlayKeys}
+	m.overlay = over
 	return func() tea.Msg {
 		b, err := m.opts.Brake()
 		pulled := false
@@ -146,23 +146,23 @@ func (m *model) askBrake() tea.Cmd {
 			pulled, err = b.Pulled(m.ctx)
 		}
 		if err != nil {
-			return braked{over, &overlay{text: text.Lines(err.Error()), keys: leave}}
+			return brakeMessage{over, &overlay{text: text.SanitizeLines(err.Error()), keys: overlayKeys}}
 		}
-		return braked{over, question(b, pulled)}
+		return brakeMessage{over, newBrakeQuestion(b, pulled)}
 	}
 }
 
-// question is what is asked before anything is changed.
-func question(b *brake.Brake, pulled bool) *overlay {
+// newBrakeQuestion is what is asked before anything is changed.
+func newBrakeQuestion(b *brake.Brake, pulled bool) *overlay {
 	o := &overlay{keys: "esc back, nothing is changed  ↑↓ scroll"}
 	if pulled {
-		o.text = fmt.Sprintf("The emergency brake refuses %s.\n\nTo release it, this deletes it with your rights, as does:\n  %s", b.What(), b.Undo())
+		o.text = fmt.Sprintf("The emergency brake refuses %s.\n\nTo release it, this deletes it with your rights, as does:\n  %s", b.Description(), b.ReleaseCommand())
 		o.answer, o.action, o.done = "release", b.Release, "The emergency brake is released."
 		return o
 	}
 	o.text = fmt.Sprintf("The emergency brake refuses %s, within a second. Their messages are lost.\n\n"+
-		"To take it back, press b again, or:\n  %s\n\nTo pull it, this applies with your rights (server-side apply):\n\n%s", b.What(), b.Undo(), b.YAML())
+		"To take it back, press b again, or:\n  %s\n\nTo pull it, this applies with your rights (server-side apply):\n\n%s", b.Description(), b.ReleaseCommand(), b.YAML())
 	o.answer, o.action = "brake", b.Pull
-	o.done = fmt.Sprintf("The emergency brake is pulled: it refuses %s.\n\nTo take it back, press b again, or:\n  %s", b.What(), b.Undo())
+	o.done = fmt.Sprintf("The emergency brake is pulled: it refuses %s.\n\nTo take it back, press b again, or:\n  %s", b.Description(), b.ReleaseCommand())
 	return o
 }

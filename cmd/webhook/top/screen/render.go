@@ -19,15 +19,15 @@ const (
 	figureWidth = 11
 	gaugeWidth  = 10
 	// roomy is the height from which there is a chart, and the width from which all columns are shown.
-	roomyHeight, roomyWidth, narrowWidth = 12, 70, 40
+	chartMinHeight, fullMinWidth, narrowWidth = 12, 70, 40
 )
 
 func bold(s string) string     { return ansi.Style{}.Bold().Styled(s) }
 func faint(s string) string    { return ansi.Style{}.Faint().Styled(s) }
 func inverted(s string) string { return ansi.Style{}.Reverse(true).Styled(s) }
 
-// alarming is red, and bold where there are no colors.
-func alarming(s string) string {
+// warningStyle is red, and bold where there are no colors.
+func warningStyle(s string) string {
 	return ansi.Style{}.Bold().ForegroundColor(ansi.BasicColor(1)).Styled(s)
 }
 
@@ -37,8 +37,8 @@ func (m *model) render() string {
 		return ""
 	}
 	lines := m.head()
-	if m.over != nil {
-		lines = append(lines[:1], m.over.lines(m.width, m.height-2)...)
+	if m.overlay != nil {
+		lines = append(lines[:1], m.overlay.lines(m.width, m.height-2)...)
 	} else {
 		lines = append(lines, m.table(m.height-len(lines)-1)...)
 	}
@@ -57,15 +57,15 @@ func (m *model) head() []string {
 	v := &m.view
 	of := "all namespaces"
 	if m.opts.Namespace != "" {
-		of = "namespace " + shown(m.opts.Namespace)
+		of = "namespace " + printableName(m.opts.Namespace)
 	}
 	lines := []string{
-		bold("eventquota top") + "  " + of + "  " + output.Counted(int64(len(v.Replicas)), "replica", "replicas") + "  " + clock(v.At),
+		bold("eventquota top") + "  " + of + "  " + output.Count(int64(len(v.Replicas)), "replica", "replicas") + "  " + clock(v.At),
 		m.rates(),
 	}
-	if m.height >= roomyHeight {
-		lines = append(lines, m.chart(), m.alarm())
-	} else if alarm := m.alarm(); alarm != "" && m.height > 4 {
+	if m.height >= chartMinHeight {
+		lines = append(lines, m.chart(), m.warning())
+	} else if alarm := m.warning(); alarm != "" && m.height > 4 {
 		lines[0] = alarm
 	}
 	return append(lines, m.tabs())
@@ -99,7 +99,7 @@ func (m *model) rate(per float64) string {
 	case per >= 99_950:
 		return strconv.FormatFloat(per/1000, 'f', 0, 64) + "k"
 	case per >= 9.95 || per == 0:
-		return output.Grouped(int64(math.Round(per)))
+		return output.GroupDigits(int64(math.Round(per)))
 	}
 	return strconv.FormatFloat(per, 'f', 1, 64)
 }
@@ -125,13 +125,13 @@ func (m *model) chart() string {
 		}
 	}
 	if most > 0 {
-		b.WriteString("  most " + output.Grouped(int64(math.Round(most))) + " a second")
+		b.WriteString("  most " + output.GroupDigits(int64(math.Round(most))) + " a second")
 	}
 	return b.String()
 }
 
-// alarm is what the user should know first.
-func (m *model) alarm() string {
+// warning is what the user should know first.
+func (m *model) warning() string {
 	v := &m.view
 	silent := 0
 	for _, r := range v.Replicas {
@@ -141,11 +141,11 @@ func (m *model) alarm() string {
 	}
 	switch {
 	case v.Problem != "":
-		return alarming("No answer, asking again: " + text.Visible(v.Problem))
+		return warningStyle("No answer, asking again: " + text.Sanitize(v.Problem))
 	case v.Partial:
-		return alarming("Redis did not answer in full: counts of other replicas may be missing")
+		return warningStyle("Redis did not answer in full: counts of other replicas may be missing")
 	case silent > 0:
-		return alarming(output.Counted(int64(silent), "replica has", "replicas have") + " not reported for 10 s")
+		return warningStyle(output.Count(int64(silent), "replica has", "replicas have") + " not reported for 10 s")
 	}
 	refusing := 0
 	for i := range v.Buckets {
@@ -154,7 +154,7 @@ func (m *model) alarm() string {
 		}
 	}
 	if refusing > 0 {
-		return alarming(output.Counted(int64(refusing), "bucket of a quota refuses", "buckets of quotas refuse")) + ", see " + bold("6 quotas")
+		return warningStyle(output.Count(int64(refusing), "bucket of a quota refuses", "buckets of quotas refuse")) + ", see " + bold("6 quotas")
 	}
 	return ""
 }
@@ -164,7 +164,7 @@ func (m *model) tabs() string {
 	var b strings.Builder
 	for t, title := range titles() {
 		name := fmt.Sprintf(" %d %s ", t+1, title)
-		if m.width < roomyWidth && tab(t) != m.tab {
+		if m.width < fullMinWidth && tab(t) != m.tab {
 			name = fmt.Sprintf(" %d ", t+1)
 		}
 		if tab(t) == m.tab {
@@ -172,19 +172,19 @@ func (m *model) tabs() string {
 		}
 		b.WriteString(name)
 	}
-	if crumbs := m.crumbs(); crumbs != "" {
+	if crumbs := m.breadcrumbs(); crumbs != "" {
 		b.WriteString("  " + crumbs)
 	}
 	return b.String()
 }
 
-// page is how many rows are shown at once.
-func (m *model) page() int { return max(1, m.height-len(m.head())-2) }
+// pageSize is how many rows are shown at once.
+func (m *model) pageSize() int { return max(1, m.height-len(m.head())-2) }
 
 // table is the list of the rows, with the chosen one among them.
 func (m *model) table(height int) []string {
 	rows := m.rows()
-	at := m.at(rows)
+	at := m.chosenIndex(rows)
 	lines := []string{bold(m.columns())}
 	if len(rows) == 0 {
 		return append(lines, faint("  none"))
@@ -203,11 +203,13 @@ func (m *model) table(height int) []string {
 	return lines
 }
 
-// wanted says which figures have a place, from the left.
-func (m *model) wanted() (all, some bool) { return m.width >= roomyWidth, m.width >= narrowWidth }
+// visibleColumns says which figures have a place, from the left.
+func (m *model) visibleColumns() (all, some bool) {
+	return m.width >= fullMinWidth, m.width >= narrowWidth
+}
 
 func (m *model) columns() string {
-	all, some := m.wanted()
+	all, some := m.visibleColumns()
 	title := strings.TrimSuffix(titles()[m.tab], "s")
 	var names []string
 	left := "LEFT▾      "
@@ -216,24 +218,24 @@ func (m *model) columns() string {
 	}
 	switch {
 	case m.tab == quotas && all:
-		return "  " + left + right("TOKENS", "EMPTY IN", "REFUSED/s"+m.mark("dropped")) + "  QUOTA"
+		return "  " + left + alignRight("TOKENS", "EMPTY IN", "REFUSED/s"+m.sortMark("dropped")) + "  QUOTA"
 	case m.tab == quotas:
-		return "  " + right("TOKENS") + "  QUOTA"
+		return "  " + alignRight("TOKENS") + "  QUOTA"
 	case all:
-		names = []string{"IN/s" + m.mark("total"), "STORED/s" + m.mark("admitted"), "MERGED/s" + m.mark("merged"), "DROPPED/s" + m.mark("dropped"), "TOTAL"}
+		names = []string{"IN/s" + m.sortMark("total"), "STORED/s" + m.sortMark("admitted"), "MERGED/s" + m.sortMark("merged"), "DROPPED/s" + m.sortMark("dropped"), "TOTAL"}
 	case some:
-		names = []string{"IN/s" + m.mark("total"), "DROPPED/s" + m.mark("dropped")}
+		names = []string{"IN/s" + m.sortMark("total"), "DROPPED/s" + m.sortMark("dropped")}
 	default:
 		names = []string{"IN/s"}
 	}
 	if m.tab == policies {
 		title = "policy or quota"
 	}
-	return "  " + right(names...) + "  " + strings.ToUpper(title)
+	return "  " + alignRight(names...) + "  " + strings.ToUpper(title)
 }
 
-// mark is behind the title of the column that rows are sorted by.
-func (m *model) mark(sort string) string {
+// sortMark is behind the title of the column that rows are sorted by.
+func (m *model) sortMark(sort string) string {
 	if m.sorted() == sort {
 		return "▾"
 	}
@@ -242,20 +244,20 @@ func (m *model) mark(sort string) string {
 
 // cells are the figures and the name of a row.
 func (m *model) cells(r *row) string {
-	all, some := m.wanted()
+	all, some := m.visibleColumns()
 	f := r.live.Rates
 	var figures string
 	switch {
 	case r.bucket != nil && all:
-		figures = gauge(r.bucket) + " " + right(tokens(r.bucket), emptyIn(r.bucket), m.rate(f.Dropped))
+		figures = gauge(r.bucket) + " " + alignRight(tokens(r.bucket), emptyIn(r.bucket), m.rate(f.Dropped))
 	case r.bucket != nil:
-		figures = right(tokens(r.bucket))
+		figures = alignRight(tokens(r.bucket))
 	case all:
-		figures = right(m.rate(f.Decided()), m.rate(f.Admitted), m.rate(f.Merged), m.rate(f.Dropped), output.Grouped(r.live.Total.Matched()))
+		figures = alignRight(m.rate(f.Decided()), m.rate(f.Admitted), m.rate(f.Merged), m.rate(f.Dropped), output.GroupDigits(r.live.Total.Matched()))
 	case some:
-		figures = right(m.rate(f.Decided()), m.rate(f.Dropped))
+		figures = alignRight(m.rate(f.Decided()), m.rate(f.Dropped))
 	default:
-		figures = right(m.rate(f.Decided()))
+		figures = alignRight(m.rate(f.Decided()))
 	}
 	return figures + "  " + r.name
 }
@@ -265,7 +267,7 @@ func gauge(b *live.Bucket) string {
 	if b.Tokens == nil {
 		return strings.Repeat("?", gaugeWidth)
 	}
-	full := min(max(int(math.Ceil(b.Filled()*gaugeWidth)), 0), gaugeWidth)
+	full := min(max(int(math.Ceil(b.FillRatio()*gaugeWidth)), 0), gaugeWidth)
 	return strings.Repeat("█", full) + strings.Repeat("░", gaugeWidth-full)
 }
 
@@ -287,8 +289,8 @@ func emptyIn(b *live.Bucket) string {
 	return (time.Duration(*b.EmptyIn) * time.Second).String()
 }
 
-// right aligns columns.
-func right(columns ...string) string {
+// alignRight aligns columns.
+func alignRight(columns ...string) string {
 	var b strings.Builder
 	for _, c := range columns {
 		b.WriteString(strings.Repeat(" ", max(1, figureWidth-ansi.StringWidth(c))) + c)
@@ -298,8 +300,8 @@ func right(columns ...string) string {
 
 // keys are what can be pressed.
 func (m *model) keys() string {
-	if m.over != nil {
-		return m.over.keys
+	if m.overlay != nil {
+		return m.overlay.keys
 	}
 	return "↑↓ move  enter open  esc back  tab list  s sort  b brake  ? help  q quit"
 }

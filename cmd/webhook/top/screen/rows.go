@@ -31,11 +31,11 @@ func titles() []string {
 }
 
 // by is what a list ranks; nothing for quotas.
-func (t tab) by() busiest.By {
-	return [...]busiest.By{busiest.Namespace, busiest.Source, busiest.Object, busiest.Reason, busiest.Policy, ""}[t]
+func (t tab) by() busiest.Dimension {
+	return [...]busiest.Dimension{busiest.Namespace, busiest.Source, busiest.Object, busiest.Reason, busiest.Policy, ""}[t]
 }
 
-func tabOf(by busiest.By) tab {
+func tabOf(by busiest.Dimension) tab {
 	for t := range tabs {
 		if t.by() == by {
 			return t
@@ -53,7 +53,7 @@ type row struct {
 	name   string // safe to print
 	live   live.Figures
 	bucket *live.Bucket
-	into   *place
+	target *position
 	object *live.Object
 }
 
@@ -65,25 +65,25 @@ func (m *model) rows() []row {
 		all = m.buckets()
 	case objects:
 		for _, o := range m.view.ObjectsOf(m.filter.Namespace, m.filter.Source) {
-			all = append(all, row{key: o.Row, name: shown(o.Title()), live: o.Figures, object: &o})
+			all = append(all, row{key: o.Row, name: printableName(o.Title()), live: o.Figures, object: &o})
 		}
 	default:
 		for _, r := range m.view.Rows(m.tab.by(), m.filter) {
-			all = append(all, row{key: r.Name, name: shown(r.Name), live: r.Figures, into: m.into(r.Name)})
+			all = append(all, row{key: r.Name, name: printableName(r.Name), live: r.Figures, target: m.drillDown(r.Name)})
 		}
 	}
 	if m.tab == quotas && m.sorted() != "dropped" {
 		return all // the emptiest first
 	}
 	slices.SortStableFunc(all, func(a, b row) int {
-		return cmp.Or(cmp.Compare(figure(b.live, m.sorted()), figure(a.live, m.sorted())))
+		return cmp.Or(cmp.Compare(columnValue(b.live, m.sorted()), columnValue(a.live, m.sorted())))
 	})
 	return all
 }
 
 func (m *model) sorted() string { return sorts()[m.sort] }
 
-func figure(f live.Figures, by string) float64 {
+func columnValue(f live.Figures, by string) float64 {
 	switch by {
 	case "admitted":
 		return f.Rates.Admitted
@@ -95,9 +95,9 @@ func figure(f live.Figures, by string) float64 {
 	return f.Rates.Decided()
 }
 
-// into is where a row leads: from a namespace to its sources, from a source to its objects, and from a reason or policy to
+// drillDown is where a row leads: from a namespace to its sources, from a source to its objects, and from a reason or policy to
 // the sources that write so.
-func (m *model) into(name string) *place {
+func (m *model) drillDown(name string) *position {
 	f, to := m.filter, sources
 	switch m.tab {
 	case namespaces:
@@ -111,7 +111,7 @@ func (m *model) into(name string) *place {
 	case objects, quotas, tabs:
 		return nil
 	}
-	return new(newPlace(to, f))
+	return new(newPosition(to, f))
 }
 
 // buckets are those that the filter does not exclude. One that several namespaces share is in each.
@@ -122,9 +122,9 @@ func (m *model) buckets() (all []row) {
 		if b.Source != "" {
 			name += ", most by " + b.Source
 		}
-		r := row{key: key, name: shown(name), live: b.Figures, bucket: b}
+		r := row{key: key, name: printableName(name), live: b.Figures, bucket: b}
 		if b.Namespace != "" {
-			r.into = &place{tab: sources, filter: live.Filter{Namespace: b.Namespace}}
+			r.target = &position{tab: sources, filter: live.Filter{Namespace: b.Namespace}}
 		}
 		all = append(all, r)
 	}
@@ -134,8 +134,8 @@ func (m *model) buckets() (all []row) {
 // maxMarks is how many marks a letter may have: more would run over the lines above and below.
 const maxMarks = 2
 
-// shown is a name that clients chose, as it can be printed within a line.
-func shown(s string) string {
+// printableName is a name that clients chose, as it can be printed within a line.
+func printableName(s string) string {
 	marks := 0
 	return strings.Map(func(r rune) rune {
 		if !unicode.Is(unicode.M, r) {
@@ -144,15 +144,15 @@ func shown(s string) string {
 			return -1
 		}
 		return r
-	}, text.Visible(s))
+	}, text.Sanitize(s))
 }
 
-// crumbs say what the filter selects.
-func (m *model) crumbs() string {
+// breadcrumbs say what the filter selects.
+func (m *model) breadcrumbs() string {
 	var parts []string
 	for _, p := range []string{m.filter.Namespace, m.filter.Source, m.filter.Reason, m.filter.Policy} {
 		if p != "" {
-			parts = append(parts, shown(p))
+			parts = append(parts, printableName(p))
 		}
 	}
 	if len(parts) == 0 {

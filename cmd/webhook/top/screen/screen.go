@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// Namespace is the only one that is shown; empty for all.
 	Namespace string
-	By        busiest.By
+	By        busiest.Dimension
 	Sort      string // a column of the table of top
 	// Explain says what becomes of an object's Events.
 	Explain func(ctx context.Context, namespace, kind, name string) (string, error)
@@ -44,38 +44,38 @@ type model struct {
 
 	view          live.View
 	width, height int
-	place
-	before []place // where esc leads back to
-	sort   int     // of sorts
-	over   *overlay
+	position
+	history []position // where esc leads back to
+	sort    int        // of sorts
+	overlay *overlay
 }
 
-// place is a list that is shown, and the row that is chosen.
-type place struct {
+// position is a list that is shown, and the row that is chosen.
+type position struct {
 	tab    tab
 	filter live.Filter
 	chosen string // the name of a row; it is followed when rows change places
 	index  int    // where it was last
 }
 
-// viewed is a message with a View, explained one with what was asked about an object, and braked one with what became of
+// viewMessage is a message with a View, explained one with what was asked about an object, and braked one with what became of
 // a key that is about the brake.
 type (
-	viewed    struct{ live.View }
-	ended     struct{}
-	explained struct {
+	viewMessage    struct{ live.View }
+	endMessage     struct{}
+	explainMessage struct {
 		of   *overlay
 		text string
 		err  error
 	}
-	braked struct {
+	brakeMessage struct {
 		of   *overlay
 		next *overlay
 	}
 )
 
 func newModel(ctx context.Context, views <-chan live.View, o Options) *model {
-	m := &model{ctx: ctx, opts: o, views: views, place: place{tab: tabOf(o.By)}}
+	m := &model{ctx: ctx, opts: o, views: views, position: position{tab: tabOf(o.By)}}
 	for i, s := range sorts() {
 		if s == o.Sort {
 			m.sort = i
@@ -90,9 +90,9 @@ func (m *model) Init() tea.Cmd { return m.next }
 // next waits for the next view.
 func (m *model) next() tea.Msg {
 	if v, more := <-m.views; more {
-		return viewed{v}
+		return viewMessage{v}
 	}
-	return ended{}
+	return endMessage{}
 }
 
 // Update implements tea.Model.
@@ -100,18 +100,18 @@ func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch message := message.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = message.Width, message.Height
-	case viewed:
+	case viewMessage:
 		m.view = message.View
 		return m, m.next
-	case ended:
+	case endMessage:
 		return m, tea.Quit
-	case explained:
-		if m.over == message.of { // or else nobody looks any more
-			m.over.explain(message.text, message.err)
+	case explainMessage:
+		if m.overlay == message.of { // or else nobody looks any more
+			m.overlay.explain(message.text, message.err)
 		}
-	case braked:
-		if m.over == message.of {
-			m.over = message.next
+	case brakeMessage:
+		if m.overlay == message.of {
+			m.overlay = message.next
 		}
 	case tea.KeyPressMsg:
 		return m, m.press(message.String())
@@ -129,8 +129,8 @@ func (m *model) press(key string) tea.Cmd {
 	if key == "ctrl+c" {
 		return tea.Quit
 	}
-	if m.over != nil {
-		return m.pressOver(key)
+	if m.overlay != nil {
+		return m.pressInOverlay(key)
 	}
 	switch key {
 	case "q":
@@ -140,9 +140,9 @@ func (m *model) press(key string) tea.Cmd {
 	case "down", "j":
 		m.move(1)
 	case "pgup":
-		m.move(-m.page())
+		m.move(-m.pageSize())
 	case "pgdown", "space":
-		m.move(m.page())
+		m.move(m.pageSize())
 	case "home", "g":
 		m.move(-len(m.rows()))
 	case "end", "G":
@@ -163,9 +163,9 @@ func (m *model) press(key string) tea.Cmd {
 	case "s":
 		m.sort = (m.sort + 1) % len(sorts())
 	case "b":
-		return m.askBrake()
+		return m.openBrake()
 	case "?":
-		m.over = help()
+		m.overlay = help()
 	}
 	return nil
 }
@@ -176,12 +176,12 @@ func (m *model) move(by int) {
 	if len(rows) == 0 {
 		return
 	}
-	m.index = min(max(m.at(rows)+by, 0), len(rows)-1)
+	m.index = min(max(m.chosenIndex(rows)+by, 0), len(rows)-1)
 	m.chosen = rows[m.index].key
 }
 
-// at is where the chosen row is now, or another one where it was if it is gone.
-func (m *model) at(rows []row) int {
+// chosenIndex is where the chosen row is now, or another one where it was if it is gone.
+func (m *model) chosenIndex(rows []row) int {
 	for i := range rows {
 		if rows[i].key == m.chosen {
 			m.index = i
@@ -192,14 +192,14 @@ func (m *model) at(rows []row) int {
 }
 
 // show shows another list of the same.
-func (m *model) show(t tab) { m.place = newPlace(t, m.filter) }
+func (m *model) show(t tab) { m.position = newPosition(t, m.filter) }
 
-// newPlace is a list of what a filter selects. Of an object it is known who writes about it, and not by reason or policy.
-func newPlace(t tab, f live.Filter) place {
+// newPosition is a list of what a filter selects. Of an object it is known who writes about it, and not by reason or policy.
+func newPosition(t tab, f live.Filter) position {
 	if t == objects {
 		f.Reason, f.Policy = "", ""
 	}
-	return place{tab: t, filter: f}
+	return position{tab: t, filter: f}
 }
 
 // open looks into the chosen row.
@@ -208,24 +208,24 @@ func (m *model) open() tea.Cmd {
 	if len(rows) == 0 {
 		return nil
 	}
-	r := &rows[m.at(rows)]
+	r := &rows[m.chosenIndex(rows)]
 	if r.object != nil {
 		return m.explain(r.object)
 	}
-	if r.into == nil {
+	if r.target == nil {
 		return nil
 	}
-	here := m.place
-	here.index, here.chosen = m.at(rows), r.key
-	m.before = append(m.before, here)
-	m.place = *r.into
+	here := m.position
+	here.index, here.chosen = m.chosenIndex(rows), r.key
+	m.history = append(m.history, here)
+	m.position = *r.target
 	return nil
 }
 
 // back leads to where the user came from.
 func (m *model) back() {
-	if n := len(m.before); n > 0 {
-		m.place, m.before = m.before[n-1], m.before[:n-1]
+	if n := len(m.history); n > 0 {
+		m.position, m.history = m.history[n-1], m.history[:n-1]
 	} else {
 		m.filter = live.Filter{}
 	}

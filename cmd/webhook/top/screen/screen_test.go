@@ -41,7 +41,7 @@ func figures(n float64) live.Figures {
 // storm is a View with rows of hostile names in every list, and 60 more in shop.
 func storm() live.View {
 	v := live.View{
-		At: time.Date(2026, 11, 26, 12, 0, 0, 0, time.Local), Seconds: 2, Rankings: map[busiest.By]live.Ranking{},
+		At: time.Date(2026, 11, 26, 12, 0, 0, 0, time.Local), Seconds: 2, Rankings: map[busiest.Dimension]live.Ranking{},
 		Replicas: make([]live.Replica, 2), Rates: live.Rates{Admitted: 12, Merged: 2400, Dropped: 123456, Settled: .5},
 	}
 	add := func(namespace, name string, f live.Figures) {
@@ -60,7 +60,7 @@ func storm() live.View {
 		live.Bucket{Policy: "ClusterEventQuota floor", Name: "all", Burst: 1000, Tokens: new(500), EmptyIn: new(90.0), Figures: figures(3)},
 		live.Bucket{Policy: "ClusterEventQuota floor", Name: "unknown", Burst: 1000},
 	)
-	for _, by := range busiest.All() {
+	for _, by := range busiest.Dimensions() {
 		var rows []live.Row
 		if by == busiest.Namespace {
 			rows = append(rows, live.Row{Name: "shop", Figures: figures(177)})
@@ -95,7 +95,7 @@ func newRig(t *testing.T, width, height int) *rig {
 		Brake: func() (*brake.Brake, error) { return nil, errors.New("no\x1b[2J kubeconfig") },
 	})
 	r.Update(tea.WindowSizeMsg{Width: width, Height: height})
-	r.Update(viewed{storm()})
+	r.Update(viewMessage{storm()})
 	return r
 }
 
@@ -112,8 +112,8 @@ func (r *rig) press(keys ...string) tea.Msg {
 	return last
 }
 
-// shows is the screen as text. It holds that the screen has its size, whatever is on it.
-func (r *rig) shows() string {
+// screenText is the screen as text. It holds that the screen has its size, whatever is on it.
+func (r *rig) screenText() string {
 	r.t.Helper()
 	lines := strings.Split(r.View().Content, "\n")
 	if len(lines) != r.height {
@@ -138,121 +138,121 @@ func sizes() [][2]int {
 	return [][2]int{{80, 24}, {200, 50}, {60, 20}, {30, 8}, {12, 4}, {3, 3}, {1, 1}, {79, 11}}
 }
 
-func TestNoNameBreaksTheLayout(t *testing.T) {
+func TestHostileNamesKeepLayout(t *testing.T) {
 	for _, size := range sizes() {
 		r := newRig(t, size[0], size[1])
 		for range tabs {
 			for range len(hostile()) + 2 {
-				r.shows()
+				r.screenText()
 				r.press("enter")
-				r.shows()
+				r.screenText()
 				r.press("esc", "esc", "down")
 			}
 			r.press("tab")
 		}
 		for _, key := range []string{"?", "down", "pgdown", "up", "pgup", "enter", "b", "esc"} {
 			r.press(key)
-			r.shows()
+			r.screenText()
 		}
 		r.opts.Namespace = hostile()[0]
 		r.view.Problem = "away:\x1b[2J"
-		r.shows()
-		r.Update(viewed{live.View{}})
-		if r.shows(); len(r.rows()) > 0 {
+		r.screenText()
+		r.Update(viewMessage{live.View{}})
+		if r.screenText(); len(r.rows()) > 0 {
 			t.Error("there are rows of nothing")
 		}
 	}
 }
 
-func TestTheScreenIsAsDrawn(t *testing.T) {
+func TestScreenMatchesGolden(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {200, 50}, {44, 14}} {
 		r := newRig(t, size[0], size[1])
-		cli.Golden(t, filepath.Join("testdata", fmt.Sprintf("namespaces-%dx%d.txt", size[0], size[1])), r.shows()+"\n")
+		cli.CompareGolden(t, filepath.Join("testdata", fmt.Sprintf("namespaces-%dx%d.txt", size[0], size[1])), r.screenText()+"\n")
 		r.press("6")
-		cli.Golden(t, filepath.Join("testdata", fmt.Sprintf("quotas-%dx%d.txt", size[0], size[1])), r.shows()+"\n")
+		cli.CompareGolden(t, filepath.Join("testdata", fmt.Sprintf("quotas-%dx%d.txt", size[0], size[1])), r.screenText()+"\n")
 	}
 	r := newRig(t, 80, 24)
 	r.press("?")
-	cli.Golden(t, filepath.Join("testdata", "help-80x24.txt"), r.shows()+"\n")
+	cli.CompareGolden(t, filepath.Join("testdata", "help-80x24.txt"), r.screenText()+"\n")
 }
 
-// TestKeysLeadFromANamespaceToAnObject goes the whole way, and back.
-func TestKeysLeadFromANamespaceToAnObject(t *testing.T) {
+// TestDrillDownFromNamespaceToObject goes the whole way, and back.
+func TestDrillDownFromNamespaceToObject(t *testing.T) {
 	r := newRig(t, 100, 30)
 	r.press("home", "enter")
-	if got := r.shows(); !strings.Contains(got, "in shop") || !strings.Contains(got, ">"+strings.Repeat(" ", 10)+"59") || !strings.Contains(got, "kubelet/node-59") || strings.Contains(got, "שלום") {
+	if got := r.screenText(); !strings.Contains(got, "in shop") || !strings.Contains(got, ">"+strings.Repeat(" ", 10)+"59") || !strings.Contains(got, "kubelet/node-59") || strings.Contains(got, "שלום") {
 		t.Fatalf("the sources of shop are\n%s", got)
 	}
 	r.press("down", "enter")
-	if got := r.shows(); !strings.Contains(got, "in shop > kubelet/node-58") || strings.Contains(got, "node-59") {
+	if got := r.screenText(); !strings.Contains(got, "in shop > kubelet/node-58") || strings.Contains(got, "node-59") {
 		t.Fatalf("the objects of a source are\n%s", got)
 	}
 	r.press("enter")
-	if got := r.shows(); !strings.Contains(got, "pod kubelet/node-58\n") || !strings.Contains(got, "is explained") {
+	if got := r.screenText(); !strings.Contains(got, "pod kubelet/node-58\n") || !strings.Contains(got, "is explained") {
 		t.Errorf("the object is explained by\n%s", got)
 	}
 	if len(r.explained) != 1 || r.explained[0] != "shop Pod/kubelet/node-58" {
 		t.Errorf("%q were explained", r.explained)
 	}
 	r.press("esc", "esc")
-	if got := r.shows(); !strings.Contains(got, "in shop") || r.rows()[r.at(r.rows())].name != "kubelet/node-58" {
+	if got := r.screenText(); !strings.Contains(got, "in shop") || r.rows()[r.chosenIndex(r.rows())].name != "kubelet/node-58" {
 		t.Errorf("back at the sources, where it was, are\n%s", got)
 	}
 	r.press("tab", "tab")
-	if got := r.shows(); !strings.Contains(got, "in shop") || len(r.rows()) != 60 || r.tab != reasons {
+	if got := r.screenText(); !strings.Contains(got, "in shop") || len(r.rows()) != 60 || r.tab != reasons {
 		t.Errorf("another list of the same namespace is\n%s", got)
 	}
 	r.press("esc")
 	if r.filter != (live.Filter{}) || r.tab != namespaces {
-		t.Errorf("at the end it is at %+v", r.place)
+		t.Errorf("at the end it is at %+v", r.position)
 	}
 	r.press("4", "home", "down", "enter")
 	if r.filter.Reason == "" || r.tab != sources {
-		t.Errorf("from a reason it leads to %+v", r.place)
+		t.Errorf("from a reason it leads to %+v", r.position)
 	}
 	r.press("enter")
 	if r.filter.Reason != "" || r.filter.Source == "" || r.tab != objects {
-		t.Errorf("from a source with that reason it leads to %+v", r.place)
+		t.Errorf("from a source with that reason it leads to %+v", r.position)
 	}
 	r.press("alt+esc")
 	if r.filter != (live.Filter{}) || r.tab != reasons {
-		t.Errorf("two escapes lead back to %+v", r.place)
+		t.Errorf("two escapes lead back to %+v", r.position)
 	}
 	r.press("6", "home")
-	for r.rows()[r.at(r.rows())].bucket.For != "shop" {
+	for r.rows()[r.chosenIndex(r.rows())].bucket.For != "shop" {
 		r.press("down")
 	}
 	r.press("enter")
 	if r.filter.Namespace != "shop" || r.tab != sources {
-		t.Errorf("from a bucket it leads to %+v", r.place)
+		t.Errorf("from a bucket it leads to %+v", r.position)
 	}
 }
 
-func TestAChosenRowIsFollowed(t *testing.T) {
+func TestChosenRowIsFollowed(t *testing.T) {
 	r := newRig(t, 80, 24)
 	r.press("enter", "down", "down")
 	chosen := r.chosen
 	for range sorts() {
 		r.press("s")
-		if rows := r.rows(); rows[r.at(rows)].key != chosen {
+		if rows := r.rows(); rows[r.chosenIndex(rows)].key != chosen {
 			t.Errorf("sorted by %s, another row is chosen", r.sorted())
 		}
 	}
 	v := storm()
 	v.Details = v.Details[:len(v.Details)-10]
-	r.Update(viewed{v})
-	if rows := r.rows(); r.at(rows) != 2 {
-		t.Errorf("row %d is chosen once it is gone, want the one in its place", r.at(rows))
+	r.Update(viewMessage{v})
+	if rows := r.rows(); r.chosenIndex(rows) != 2 {
+		t.Errorf("row %d is chosen once it is gone, want the one in its place", r.chosenIndex(rows))
 	}
 	for _, key := range []string{"G", "down", "pgdown", "end"} {
 		r.press(key)
-		if rows := r.rows(); r.at(rows) != len(rows)-1 {
+		if rows := r.rows(); r.chosenIndex(rows) != len(rows)-1 {
 			t.Errorf("%s leads beyond the end", key)
 		}
 	}
 }
 
-func TestWhatIsWrongComesFirst(t *testing.T) {
+func TestWarningsComeFirst(t *testing.T) {
 	for says, change := range map[string]func(*live.View){
 		"No answer, asking again: away":             func(v *live.View) { v.Problem = "away" },
 		"counts of other replicas may be missing":   func(v *live.View) { v.Partial = true },
@@ -266,14 +266,14 @@ func TestWhatIsWrongComesFirst(t *testing.T) {
 	} {
 		r, v := newRig(t, 120, 30), storm()
 		change(&v)
-		r.Update(viewed{v})
-		if got := r.shows(); !strings.Contains(got, says) {
+		r.Update(viewMessage{v})
+		if got := r.screenText(); !strings.Contains(got, says) {
 			t.Errorf("it does not say %q:\n%s", says, got)
 		}
 	}
 }
 
-func TestKeysEndTheScreen(t *testing.T) {
+func TestQuitKeys(t *testing.T) {
 	for _, keys := range [][]string{{"q"}, {"ctrl+c"}, {"?", "q"}, {"?", "ctrl+c"}} {
 		if _, quits := newRig(t, 80, 24).press(keys...).(tea.QuitMsg); !quits {
 			t.Errorf("%v do not end it", keys)

@@ -1,0 +1,146 @@
+package connections
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+)
+
+// TestMain holds that no goroutine is left when all tests have ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestRecycledConnectionsLoseNoCall holds that no call fails and none is handled
+// twice, however often connections are ended.
+func TestRecycledConnectionsLoseNoCall(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		perConnection   int
+		draining        bool
+		calls           int
+		atLeast, atMost int // connections that are used
+	}{
+		"after some calls": {10, false, 2_000, 2_000 / 15, 2_000/5 + 16},
+		"all of them stay": {0, false, 1_024, 1, 100},
+		"before a stop":    {0, true, 512, 512, 512},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const callers = 16
+			c := newTestServer(t, tt.perConnection, 100)
+			c.draining.Store(tt.draining)
+			var group errgroup.Group
+			for caller := range callers {
+				group.Go(func() error {
+					for i := range tt.calls / callers {
+						if err := c.call(t.Context(), fmt.Sprint(caller, "-", i)); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+			if err := group.Wait(); err != nil {
+				t.Error(err)
+			}
+			if len(c.handled) != tt.calls {
+				t.Errorf("%d of %d calls were handled", len(c.handled), tt.calls)
+			}
+			for call, n := range c.handled {
+				if n != 1 {
+					t.Errorf("call %s was handled %d times, want once", call, n)
+				}
+			}
+			if c.attempts > 1 {
+				t.Errorf("a call was sent %d times, want once", c.attempts)
+			}
+			if got := len(c.used); got < tt.atLeast || got > tt.atMost {
+				t.Errorf("%d connections for %d calls, want %d to %d", got, tt.calls, tt.atLeast, tt.atMost)
+			}
+		})
+	}
+}
+
+// testServer is a server that echoes, and a client of it such as the API server's.
+type testServer struct {
+	draining atomic.Bool
+	address  string
+	client   *http.Client
+	refused  atomic.Int64
+
+	mu       sync.Mutex
+	handled  map[string]int
+	used     map[net.Conn]bool // their ports may be used again
+	attempts int               // of the call that was sent most often
+}
+
+func newTestServer(t *testing.T, perConnection, most int) *testServer {
+	t.Helper()
+	c := &testServer{handled: map[string]int{}, used: map[net.Conn]bool{}}
+	server := httptest.NewUnstartedServer(Recycle(MarkServed(http.HandlerFunc(c.handle)), perConnection, &c.draining))
+	server.Config.ConnContext = ConnContext
+	// Connections that a client did not need after all.
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	bound := Limit(server.Listener, most, func() { c.refused.Add(1) })
+	server.Listener, server.TLS = bound, &tls.Config{}
+	bound.LimitHandshakes(server.TLS)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	c.address, c.client = server.Listener.Addr().String(), server.Client()
+	c.client.Transport.(*http.Transport).MaxIdleConnsPerHost = 25
+	return c
+}
+
+func (c *testServer) handle(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body) // what is missing is missed by the client
+	c.mu.Lock()
+	c.handled[string(body)]++
+	c.mu.Unlock()
+	_, _ = w.Write(body)
+}
+
+// call sends text and expects it back.
+func (c *testServer) call(ctx context.Context, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var connection net.Conn
+	attempts := 0
+	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		connection = i.Conn
+		attempts++
+	}}
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, "https://"+c.address, strings.NewReader(text))
+	if err != nil {
+		return err
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("call %s: %w", text, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("call %s: %w", text, err)
+	}
+	if string(body) != text {
+		return fmt.Errorf("call %s was answered %q", text, body)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.used[connection] = true
+	c.attempts = max(c.attempts, attempts)
+	return nil
+}

@@ -1,0 +1,139 @@
+package recommend
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/admission/simulate/sample"
+)
+
+// generatedWrite is a write of a generated storm.
+type generatedWrite struct {
+	after                          time.Duration // the beginning of the recording
+	namespace, controller, host    string
+	kind, object, reason, severity string
+	message                        string
+}
+
+// auditLogOf is the audit log of writes, of a user that is named for the storm.
+func auditLogOf(storm string, all iter.Seq[generatedWrite]) simulate.Source {
+	var out bytes.Buffer
+	lines := json.NewEncoder(&out)
+	n := 0
+	for w := range all {
+		n++
+		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(w.after)
+		name := fmt.Sprint(w.object, ".", storm, n)
+		_ = lines.Encode(map[string]any{ // into memory
+			"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Request", "stage": "ResponseComplete", "verb": "create",
+			"user":           map[string]any{"username": "system:serviceaccount:storm:" + storm},
+			"objectRef":      map[string]any{"resource": "events", "namespace": w.namespace, "apiVersion": "v1"},
+			"responseStatus": map[string]any{"code": 201},
+			"requestObject": map[string]any{
+				"metadata":       map[string]any{"name": name, "namespace": w.namespace},
+				"involvedObject": map[string]any{"kind": w.kind, "namespace": w.namespace, "name": w.object, "uid": w.object},
+				"source":         map[string]any{"component": w.controller, "host": w.host},
+				"type":           w.severity, "reason": w.reason, "message": w.message, "count": 1,
+				"firstTimestamp": at.Format(time.RFC3339), "lastTimestamp": at.Format(time.RFC3339),
+			},
+			"requestReceivedTimestamp": at.Format("2006-01-02T15:04:05.000000Z07:00"),
+		})
+	}
+	return simulate.NewSource(storm, io.NopCloser(&out))
+}
+
+// podsOf has pods that start in a namespace within a time, each with these Events.
+func podsOf(storm, namespace string, pods int, from, within time.Duration, nodes int, reasons ...string) iter.Seq[generatedWrite] {
+	random := rand.New(rand.NewPCG(7, 0))
+	return func(yield func(generatedWrite) bool) {
+		for i := range pods {
+			at := from + time.Duration(random.Int64N(int64(within)))
+			for j, reason := range reasons {
+				w := generatedWrite{
+					after: at + time.Duration(j)*300*time.Millisecond, namespace: namespace, controller: kubelet, host: fmt.Sprint("node-", i%nodes),
+					kind: "Pod", object: fmt.Sprint(storm, "-", i), reason: reason, severity: corev1.EventTypeNormal, message: reason + " of " + storm,
+				}
+				switch reason {
+				case "Scheduled":
+					w.controller, w.host = "default-scheduler", "default-scheduler-0"
+				case "Unhealthy", "BackOff":
+					w.severity = corev1.EventTypeWarning
+				}
+				if !yield(w) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A rollout replaces a Deployment at once.
+func rollout(pods int) iter.Seq[generatedWrite] {
+	return podsOf("rollout", "shop", pods, 3*time.Minute, time.Minute, 100, "Scheduled", "Pulling", "Pulled", "Created", "Started", "Killing")
+}
+
+// A churn replaces pods in so many namespaces for five minutes.
+func churned(namespaces, pods int) iter.Seq[generatedWrite] {
+	return func(yield func(generatedWrite) bool) {
+		for i := range namespaces {
+			name := fmt.Sprint("load-", i)
+			for w := range podsOf(name, name, pods, 2*time.Minute, 5*time.Minute, 1000, "Created", "Started", "Killing") {
+				if !yield(w) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// The probes of pods fail when their database is away, and so do they.
+func failingProbes(pods int) iter.Seq[generatedWrite] {
+	return func(yield func(generatedWrite) bool) {
+		for round := range 10 {
+			for w := range podsOf(fmt.Sprint("probes", round), "web", pods, time.Duration(2*60+round*30)*time.Second, 30*time.Second, 100, "Unhealthy", "BackOff") {
+				w.object = w.object[len("probes0"):]
+				w.message = fmt.Sprint(w.reason, " since ", round)
+				if !yield(w) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A noisy controller writes about each of very many objects, in so many namespaces.
+func noisy(events, namespaces int) iter.Seq[generatedWrite] {
+	return func(yield func(generatedWrite) bool) {
+		for i := range events {
+			if !yield(generatedWrite{
+				after:     2*time.Minute + 5*time.Minute*time.Duration(i)/time.Duration(events),
+				namespace: fmt.Sprint("tenant-", i%namespaces), controller: "noisy-operator",
+				kind: "Widget", object: fmt.Sprint("widget-", i), reason: fmt.Sprint("Reconciled", i%3), severity: corev1.EventTypeNormal, message: "reconciled",
+			}) {
+				return
+			}
+		}
+	}
+}
+
+// readTrace is a trace of all sources.
+func readTrace(t *testing.T, sources ...simulate.Source) *simulate.Trace {
+	t.Helper()
+	trace, err := simulate.Read(t.Context(), sources, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(trace.Close)
+	return trace
+}
+
+func quiet(nodes int) simulate.Source { return simulate.NewSource("quiet", sample.Quiet(nodes)) }

@@ -1,0 +1,72 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedflowcontrolv1 "k8s.io/client-go/kubernetes/typed/flowcontrol/v1"
+)
+
+// flowControl is what API priority and fairness has, of which Event writes use a part.
+type flowControl struct {
+	schemas []flowcontrolv1.FlowSchema // in the order in which they are matched
+	levels  []flowcontrolv1.PriorityLevelConfiguration
+	seats   map[string]int64 // of levels by name, at the API server that was asked; nil if it may not be known
+}
+
+// readFlowControl reads the FlowSchemas and priority levels.
+func readFlowControl(ctx context.Context, client typedflowcontrolv1.FlowcontrolV1Interface) (*flowControl, error) {
+	schemas, err := client.FlowSchemas().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list flowschemas: %w", err)
+	}
+	levels, err := client.PriorityLevelConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list prioritylevelconfigurations: %w", err)
+	}
+	slices.SortFunc(schemas.Items, func(a, b flowcontrolv1.FlowSchema) int {
+		return cmp.Or(cmp.Compare(a.Spec.MatchingPrecedence, b.Spec.MatchingPrecedence), cmp.Compare(a.Name, b.Name))
+	})
+	return &flowControl{schemas: schemas.Items, levels: levels.Items}, nil
+}
+
+// position is that of the FlowSchema of a name in the order, or -1.
+func (l *flowControl) position(name string) int {
+	return slices.IndexFunc(l.schemas, func(s flowcontrolv1.FlowSchema) bool { return s.Name == name })
+}
+
+// describe says in words how the API server classified a request.
+func (l *flowControl) describe(c classification) string {
+	schema := slices.IndexFunc(l.schemas, func(s flowcontrolv1.FlowSchema) bool { return s.UID == c.schema })
+	level := slices.IndexFunc(l.levels, func(p flowcontrolv1.PriorityLevelConfiguration) bool { return p.UID == c.priorityLevel })
+	if schema < 0 || level < 0 {
+		return "a FlowSchema or priority level that was just made or removed"
+	}
+	return fmt.Sprintf("FlowSchema %s (precedence %d), priority level %s (%s)",
+		l.schemas[schema].Name, l.schemas[schema].Spec.MatchingPrecedence, l.levels[level].Name, l.size(&l.levels[level]))
+}
+
+// size is the seats of a level, or its shares where the seats are not known.
+func (l *flowControl) size(level *flowcontrolv1.PriorityLevelConfiguration) string {
+	if level.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt {
+		return "exempt"
+	}
+	if seats, known := l.seats[level.Name]; known {
+		return fmt.Sprintf("%d seats", seats)
+	}
+	if limited := level.Spec.Limited; limited != nil && limited.NominalConcurrencyShares != nil {
+		return fmt.Sprintf("%d shares", *limited.NominalConcurrencyShares)
+	}
+	return "seats not known"
+}
+
+// dangling reports whether the API server ignores a FlowSchema, as its level does not exist.
+func dangling(schema *flowcontrolv1.FlowSchema) bool {
+	return slices.ContainsFunc(schema.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) bool {
+		return c.Type == flowcontrolv1.FlowSchemaConditionDangling && c.Status == flowcontrolv1.ConditionTrue
+	})
+}

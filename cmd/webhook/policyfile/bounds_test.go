@@ -1,0 +1,93 @@
+package policyfile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventquota/eventquota/policy"
+)
+
+// TestBoundsMatchReplicas holds that files have no more in force in a namespace than replicas would.
+func TestBoundsMatchReplicas(t *testing.T) {
+	t.Parallel()
+	var all []string
+	for i := range policy.MaxRules + 1 {
+		all = append(all, fmt.Sprintf("{apiVersion: eventquota.io/v1alpha1, kind: EventPolicy, metadata: {name: p%02d, namespace: a}}", i))
+	}
+	for i := range 3 {
+		all = append(all, fmt.Sprintf("{apiVersion: eventquota.io/v1alpha1, kind: EventQuota, metadata: {name: q%d, namespace: b}, spec: {limits: [%s]}}",
+			i, strings.Repeat("{name: a%, burst: 1, tokens: 1}, ", 6)))
+		for n := 0; strings.Contains(all[len(all)-1], "%"); n++ {
+			all[len(all)-1] = strings.Replace(all[len(all)-1], "%", fmt.Sprint(n), 1)
+		}
+	}
+	slices.Reverse(all)
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(strings.Join(all, "\n---\n"), "namespace: a}}", "namespace: a}, spec: {}}")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(Input{Paths: []string{file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, q := len(r.Namespaces["a"].Policies), len(r.Namespaces["b"].Quotas); p != policy.MaxRules || q != 2 {
+		t.Errorf("%d policies and %d quotas are in force", p, q)
+	}
+	want := []string{
+		file + ":7: EventPolicy a/p16: is left out: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
+		file + ":1: EventQuota b/q2: is left out: the objects of kind EventQuota that are in force in a namespace may have 16 limits in all: older ones have 12, this one has 6",
+	}
+	if len(r.Invalid) != len(want) {
+		t.Fatalf("left out: %v", r.Invalid)
+	}
+	for i, err := range r.Invalid {
+		if !strings.HasPrefix(err.Error(), want[i]) {
+			t.Errorf("left out: %v, want %s", err, want[i])
+		}
+	}
+}
+
+// TestInvalidRuleCountsTowardsBounds holds that it is one of the oldest, as in replicas, which do not forget it.
+func TestInvalidRuleCountsTowardsBounds(t *testing.T) {
+	t.Parallel()
+	r, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range policy.MaxRules + 1 {
+		spec := "{}"
+		if i == 0 {
+			spec = "{precedence: -1}"
+		}
+		_ = r.Decode(fmt.Appendf(nil, "{apiVersion: eventquota.io/v1alpha1, kind: EventPolicy, metadata: {name: p%02d, namespace: a}, spec: %s}", i, spec))
+	}
+	r.applyBounds()
+	if n := len(r.Namespaces["a"].Policies); n != policy.MaxRules-1 {
+		t.Errorf("%d policies are in force, want %d", n, policy.MaxRules-1)
+	}
+}
+
+// TestTooLargeRuleIsInvalid holds that it is said of which rule, and that others have the place.
+func TestTooLargeRuleIsInvalid(t *testing.T) {
+	t.Parallel()
+	r, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := strings.Repeat("'"+strings.Repeat("r", 100)+"%d', ", 64)
+	for i := range 64 {
+		reasons = strings.Replace(reasons, "%d", fmt.Sprintf("%02d", i), 1)
+	}
+	large := "{apiVersion: eventquota.io/v1alpha1, kind: EventPolicy, metadata: {name: large, namespace: a}, spec: {match: {reasons: [" + reasons + "], kinds: [" + strings.ReplaceAll(reasons, "r", "k") + "]}}}"
+	const want = "EventPolicy a/large: spec.match: must have at most 8192 bytes in kind EventPolicy, with 16 for each value beside its text; it has "
+	if err := r.Decode([]byte(large)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v", err)
+	}
+	if n := len(r.Namespaces["a"].Policies); n != 0 {
+		t.Errorf("%d policies", n)
+	}
+}

@@ -1,0 +1,94 @@
+package replicas
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/admission/busiest"
+)
+
+// TestTenantCallsThroughAPIServer holds what is sent where: the user's own token to the API server only, and behind it
+// one for nothing else. What that opens is held by test/live.
+func TestTenantCallsThroughAPIServer(t *testing.T) {
+	var asked []string
+	expires := time.Now().Add(time.Hour)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, fmt.Sprintf("%s %s %q %q", r.Method, r.URL.Path, r.Header.Get("Authorization"), r.Header.Get("Eventquota-Token")))
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodGet {
+			_ = json.NewEncoder(w).Encode(busiest.Live{Namespace: "shop"})
+			return
+		}
+		var request authenticationv1.TokenRequest
+		content, err := io.ReadAll(r.Body)
+		if err == nil {
+			_, _, err = scheme.Codecs.UniversalDeserializer().Decode(content, nil, &request)
+		}
+		if err != nil || !slices.Equal(request.Spec.Audiences, []string{"eventquota.io"}) || *request.Spec.ExpirationSeconds != 600 {
+			t.Errorf("%v: asked for %+v", err, request.Spec)
+		}
+		request.Status = authenticationv1.TokenRequestStatus{Token: "viewer", ExpirationTimestamp: metav1.NewTime(expires)}
+		_ = json.NewEncoder(w).Encode(request)
+	}))
+	defer s.Close()
+	config := &rest.Config{Host: s.URL, BearerToken: "own"}
+	r, err := openByProxy(t.Context(), config, "system", "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	live, err := r.Live(t.Context(), "shop")
+	if err != nil || live.Namespace != "shop" {
+		t.Errorf("%+v, %v", live, err)
+	}
+	if want := []string{
+		`POST /api/v1/namespaces/shop/serviceaccounts/eventquota-viewer/token "Bearer own" ""`,
+		`GET /api/v1/namespaces/system/services/https:eventquota:metrics/proxy/namespaces/shop/live "Bearer own" "viewer"`,
+	}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+	if r.ExpiresSoon() {
+		t.Error("it is to be found anew, with an hour left")
+	}
+	expires = time.Now().Add(time.Minute / 2)
+	soon, err := openByProxy(t.Context(), config, "system", "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer soon.Close()
+	if !soon.ExpiresSoon() {
+		t.Error("it is not to be found anew, with half a minute left")
+	}
+}
+
+// TestLiveFiltersOneNamespace holds that with the rights for all namespaces, no more of a namespace is shown than its users see.
+func TestLiveFiltersOneNamespace(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/live" {
+			t.Errorf("%s is asked for", r.URL.Path)
+		}
+		_ = json.NewEncoder(w).Encode(busiest.Live{Breakdown: busiest.Breakdown{Details: []busiest.Detail{{Namespace: "shop"}, {Namespace: "ops"}}}})
+	}))
+	defer s.Close()
+	r, err := (&Options{Endpoint: s.URL}).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for namespace, want := range map[string]int{"shop": 1, "": 2} {
+		if live, err := r.Live(t.Context(), namespace); err != nil || len(live.Details) != want {
+			t.Errorf("of %q: %+v, %v; want %d", namespace, live.Details, err, want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/admission/metrics"
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/prom"
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+// TestMetricsOfServingWebhook holds that what is asked and settled is counted, and explained.
+func TestMetricsOfServingWebhook(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, newAPIServer(t), func(*options) {})
+	o := s.opts
+	s.ready(t)
+	callWebhook(t, o.Port, "mutate", "first", true)
+	callWebhook(t, o.Port, "mutate", "second", false)
+	callWebhook(t, o.Port, "mutate", "third", false)
+	cli.Eventually(t, "pending counts are shown", func() bool {
+		return strings.Contains(fetch(t, "http://"+o.MetricsAddress+"/metrics", "").body, `eventquota_settle_pending{store="memory"} 1`)
+	})
+	got := fetch(t, "http://"+o.MetricsAddress+"/explain?key="+store.KeyOf("nobody").String(), "")
+	if got.status != http.StatusOK || !strings.Contains(got.body, `"store":"memory"`) {
+		t.Errorf("explain is answered %d %s, want what its store has", got.status, got.body)
+	}
+	s.end(t)
+	m := s.metrics
+	prom.Want(t, m.Gatherer, "eventquota_decisions_total",
+		`{outcome="admit",phase="mutate"} 1`, `{outcome="merge",phase="mutate"} 2`)
+	prom.Want(t, m.Gatherer, "eventquota_events_total",
+		`{event_namespace="shop",outcome="admit",policy="default"} 1`, `{event_namespace="shop",outcome="merge",policy="default"} 2`)
+	prom.Want(t, m.Gatherer, "eventquota_review_duration_seconds", `{phase="mutate"} 3`, `{phase="validate"} 0`)
+	prom.Want(t, m.Gatherer, "eventquota_settle_writes_total", `{result="written"} 1`)
+	prom.Want(t, m.Gatherer, "eventquota_settle_lag_seconds", `{store="memory"} 1`)
+	if v := prom.Values(t, m.Gatherer, "eventquota_store_duration_seconds"); v[`eventquota_store_duration_seconds{step="decide",store="memory"} 3`] != 3 {
+		t.Errorf("calls of the store: %v, want 3 that decide", v)
+	}
+}
+
+// TestMetricsOfKilledRedis holds what is shown of its calls, of reports and of the circuit breaker.
+func TestMetricsOfKilledRedis(t *testing.T) {
+	killed := redistest.Start(t, redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}})
+	o := defaultOptions()
+	o.Redis.Addresses = []string{killed.Addr()}
+	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
+	m := metrics.New("test")
+	c, err := newClients(&rest.Config{Host: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := (&server{opts: o, clients: c, metrics: m, log: logr.Discard()}).newState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	spans := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { s.runBackground(ctx); close(ended) }()
+	decide := func(object string, i int) store.Verdict {
+		t.Helper()
+		ctx, span := tracer.Start(t.Context(), "decide")
+		defer span.End()
+		d, err := s.store.Decide(ctx, time.Now(), newWrite(object, fmt.Sprint(object, i)), limitsOf(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Verdict
+	}
+	for i, want := range []store.Verdict{store.Admit, store.Admit, store.Admit, store.Drop, store.Drop} {
+		if v := decide("a", i); v != want {
+			t.Errorf("verdict %s about Event %d, want %s", v, i, want)
+		}
+	}
+	if took := prom.Values(t, m.Gatherer, "eventquota_store_duration_seconds"); took[`eventquota_store_duration_seconds{step="decide",store="redis"} 5`] != 5 {
+		t.Errorf("calls %v, want 5 of Redis", took)
+	}
+	cli.Eventually(t, "both drops, which are not asked about, reported", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_reports_total") == 2 })
+	cli.Eventually(t, "the maxmemory-policy", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_redis_servers_evicting") == 1 })
+	prom.Want(t, m.Gatherer, "eventquota_store_errors_total")
+	prom.Want(t, m.Gatherer, "eventquota_reports_waiting", "{} 0")
+	killed.Kill()
+	for i := range 6 {
+		decide(fmt.Sprint("b", i), 0)
+	}
+	if failed := prom.Sum(t, m.Gatherer, "eventquota_store_errors_total"); failed < 1 || failed > 5 {
+		t.Errorf("%v calls failed, want at most the 5 that open the breaker", failed)
+	}
+	if by := prom.Lines(t, m.Gatherer, "eventquota_decisions_without_store_total"); by != `eventquota_decisions_without_store_total{by="local"} 6` {
+		t.Errorf("decided without Redis: %s", by)
+	}
+	for i, span := range spans.Ended() { // five decisions before it was killed, and six after
+		if by := fmt.Sprint(span.Attributes()); strings.Contains(by, "eventquota.fallback") != (i >= 5) {
+			t.Errorf("span %d says %s", i, by)
+		}
+	}
+	if n := prom.Sum(t, m.Gatherer, "eventquota_store_unavailable"); n != 1 {
+		t.Errorf("unavailable is %v, want 1", n)
+	}
+	cli.Eventually(t, "decisions that wait to be reported", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_reports_waiting") > 0 })
+	stop()
+	<-ended
+}
+
+// newWrite is a CREATE of an Event of a name about an object.
+func newWrite(object, name string) store.Write {
+	return store.Write{
+		GroupKey: store.KeyOf("group", object), ObjectKey: store.KeyOf("object", object),
+		ExactKey: store.KeyOf("exact", name), SimilarKey: store.KeyOf("similar", name), MessageKey: store.KeyOf(name),
+		Namespace: "shop", Name: name, Count: 1, LastSeen: time.Now(),
+		InvolvedObject: store.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: object}, Source: store.Source{Component: "kubelet"},
+	}
+}
+
+// limitsOf is a spam filter of so many Events.
+func limitsOf(burst int) store.Limits {
+	return store.Limits{
+		Merge: true, SimilarThreshold: 10, Window: time.Hour, IdenticalWindow: time.Hour, WriteInterval: time.Second, MaxWriteInterval: time.Minute,
+		SpamFilter: store.Bucket{Key: store.KeyOf("spam"), Name: "spam filter", Limit: store.Limit{Burst: burst, Every: time.Hour}},
+	}
+}

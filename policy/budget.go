@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/eventquota/eventquota/policy/expression"
+)
+
+// What the conditions of all rules of the cluster may cost together for one Event. An expression that several rules have
+// counts once, and so does the memory that evaluations share.
+const (
+	// MaxConditionSteps is of time: about a nanosecond each.
+	MaxConditionSteps = 20_000_000
+	// MaxConditionBytes is of memory.
+	MaxConditionBytes = 16 << 20
+)
+
+// withinBudget is r without the rules whose conditions are too many, and why each of these is left out. Those that go first
+// have their conditions: policies of tier Admin, then quotas, then policies of tier Baseline, each in their order. So all
+// replicas leave out the same.
+func (r Rules) withinBudget() (kept Rules, leftOut map[*Rule]error, slots map[*Condition]int) {
+	b := conditionBudget{numbers: map[string]int{}, slots: map[*Condition]int{}, excluded: map[*Rule]error{}}
+	admin, _ := slices.BinarySearchFunc(r.Policies, TierBaseline, func(p *Policy, t Tier) int { return cmp.Compare(p.Tier, t) })
+	for _, p := range r.Policies[:admin] {
+		b.add(&p.Rule)
+	}
+	for _, q := range r.Quotas {
+		b.add(&q.Rule)
+	}
+	for _, p := range r.Policies[admin:] {
+		b.add(&p.Rule)
+	}
+	out := func(r *Rule) bool { return b.excluded[r] != nil }
+	kept.Policies = slices.DeleteFunc(r.Policies, func(p *Policy) bool { return out(&p.Rule) })
+	kept.Quotas = slices.DeleteFunc(r.Quotas, func(q *Quota) bool { return out(&q.Rule) })
+	return kept, b.excluded, b.slots
+}
+
+// conditionBudget is the rules that are in force so far, and what their conditions cost.
+type conditionBudget struct {
+	total    expression.Cost
+	shared   int64
+	numbers  map[string]int // of expressions
+	slots    map[*Condition]int
+	excluded map[*Rule]error
+}
+
+// add adds a rule if its conditions fit, and else leaves it out.
+func (b *conditionBudget) add(r *Rule) {
+	conditions, total, shared := r.Match.Conditions, b.total, b.shared
+	seen := map[string]bool{}
+	for i := range conditions {
+		e := conditions[i].expression
+		if _, known := b.numbers[e.Text]; !known && !seen[e.Text] {
+			seen[e.Text] = true
+			total.Steps, total.Bytes, shared = total.Steps+e.Cost.Steps, total.Bytes+e.Cost.Bytes, max(shared, e.Shared)
+		}
+	}
+	if total.Steps > MaxConditionSteps || total.Bytes+shared > MaxConditionBytes {
+		b.excluded[r] = fmt.Errorf("with its conditions, those of the cluster's rules may take %d steps and %d bytes of memory for an Event, "+
+			"and %d and %d are allowed: rules that go before it take the rest", total.Steps, total.Bytes+shared, MaxConditionSteps, MaxConditionBytes)
+		return
+	}
+	b.total, b.shared = total, shared
+	for i := range conditions {
+		text := conditions[i].expression.Text
+		if _, known := b.numbers[text]; !known {
+			b.numbers[text] = len(b.numbers)
+		}
+		b.slots[&conditions[i]] = b.numbers[text]
+	}
+}
+
+// Excluded are the rules of the cluster that are not in force as the conditions of all would cost too much, and why, by their
+// Names.
+func (s *Set) Excluded() map[string]error {
+	all := make(map[string]error, len(s.excluded))
+	for r, why := range s.excluded {
+		all[r.Name] = why
+	}
+	return all
+}

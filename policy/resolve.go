@@ -1,0 +1,228 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Resolve is what the Set in force says.
+func (c *Current) Resolve(ctx context.Context, namespace string, e *corev1.Event, r *Request) Resolution {
+	return c.Load().Resolve(ctx, namespace, e, r)
+}
+
+// Resolve says what applies to an Event that is written to a namespace; e is nil where nothing is known of its content. The
+// first policy that matches governs, in this order: the cluster's of tier Admin, the namespace's own, the cluster's of tier
+// Baseline, the fallback. A policy in mode Audit that matches is noted, and the next one asked, so that auditing a policy
+// never takes another one out of force. All quotas that match limit, whichever policy governs.
+//
+// What is unknown is strict. A policy of which it is unknown whether it matches does not govern. A quota of which that is
+// unknown limits, and replaces no limit of another: no Event gets past a quota by what cannot be read of it. When ctx ends,
+// the remaining conditions are unknown.
+//
+// It waits for other calls where conditions are evaluated, as no more of them are at a time than there are processors.
+func (s *Set) Resolve(ctx context.Context, namespace string, e *corev1.Event, r *Request) Resolution {
+	v := s.view(namespace)
+	q := s.newEvaluation(ctx, v, namespace, e, r)
+	defer q.release()
+	for _, p := range v.Policies {
+		if q.matches(&p.Rule) != yes {
+			continue
+		}
+		if p.Mode != Audit {
+			q.resolution.Policy = p
+			break
+		}
+		q.resolution.AuditPolicy = cmp.Or(q.resolution.AuditPolicy, p)
+	}
+	q.resolution.Policy = cmp.Or(q.resolution.Policy, s.fallback)
+	for _, quota := range v.Quotas {
+		if is := q.matches(&quota.Rule); is != no {
+			q.resolution.quotas.add(quota, is == yes)
+		}
+	}
+	return q.resolution
+}
+
+// view does not change s, even if the namespace is unknown: calls are concurrent.
+func (s *Set) view(namespace string) view {
+	v, known := s.views[namespace]
+	switch {
+	case known:
+		return v
+	case !s.hasSelectors:
+		return view{selection: selection{Rules: s.cluster}}
+	}
+	return view{selection: s.selected(&Namespace{}, namespace)}
+}
+
+// selected is the rules of the cluster that select a namespace, or may.
+func (s *Set) selected(n *Namespace, name string) selection {
+	found := selection{uncertain: map[*Rule]bool{}}
+	out := func(r *Rule) bool {
+		is := r.selects(n, name)
+		if is == unknown {
+			found.uncertain[r] = true
+		}
+		return is == no
+	}
+	found.Policies = slices.DeleteFunc(slices.Clone(s.cluster.Policies), func(p *Policy) bool { return out(&p.Rule) })
+	found.Quotas = slices.DeleteFunc(slices.Clone(s.cluster.Quotas), func(q *Quota) bool { return out(&q.Rule) })
+	return found
+}
+
+// selects says whether r, which is of the cluster, selects the namespace of a name.
+func (r *Rule) selects(n *Namespace, name string) truth {
+	if r.Match.Namespaces == nil {
+		return yes
+	}
+	return n.matches(r.Match.Namespaces, name)
+}
+
+func (s *Set) newEvaluation(ctx context.Context, v view, namespace string, e *corev1.Event, r *Request) evaluation {
+	return evaluation{ctx: ctx, event: e, request: r, name: namespace, namespace: v.object, uncertain: v.uncertain, slots: s.slots}
+}
+
+// namespaced reports whether r is of a namespace.
+func (r *Rule) namespaced() bool { return r.Identity.Namespace != "" }
+
+func allows(allowed []string, value string) bool {
+	return len(allowed) == 0 || slices.Contains(allowed, value)
+}
+
+// Resolution is what applies to one Event.
+type Resolution struct {
+	// Policy governs the Event. It is never nil and never in mode Audit.
+	Policy *Policy
+	// AuditPolicy would govern the Event if its mode were Enforce, or is nil: the first policy in mode Audit that
+	// matches before Policy does.
+	AuditPolicy *Policy
+	// Errors say of which rules it is unknown whether they match, and why.
+	Errors []*EvaluationError
+
+	quotas matchedQuotas
+}
+
+// matchedQuotas are the quotas that match, or may. It holds a few without an allocation.
+type matchedQuotas struct {
+	n        int
+	inline   [16]matchedQuota
+	overflow []matchedQuota // those after few
+}
+
+// matchedQuota is a quota that matches, surely or perhaps.
+type matchedQuota struct {
+	*Quota
+
+	certain bool
+}
+
+func (m *matchedQuotas) add(q *Quota, surely bool) {
+	if m.n < len(m.inline) {
+		m.inline[m.n] = matchedQuota{q, surely}
+	} else {
+		m.overflow = append(m.overflow, matchedQuota{q, surely})
+	}
+	m.n++
+}
+
+func (m *matchedQuotas) at(i int) matchedQuota {
+	if i < len(m.inline) {
+		return m.inline[i]
+	}
+	return m.overflow[i-len(m.inline)]
+}
+
+// Limits are the limits that apply under Policy, each with the quota it is of: those of the cluster first, and of the
+// namespace's the first MaxLimitsPerEvent in the order of their quotas' names.
+func (g *Resolution) Limits() iter.Seq2[*Quota, *QuotaLimit] { return g.limits(g.Policy, false) }
+
+// AuditLimits are those that would apply if every rule in mode Audit were in mode Enforce.
+func (g *Resolution) AuditLimits() iter.Seq2[*Quota, *QuotaLimit] {
+	return g.limits(cmp.Or(g.AuditPolicy, g.Policy), true)
+}
+
+// HasQuotas reports whether any quota matches, or may.
+func (g *Resolution) HasQuotas() bool { return g.quotas.n > 0 }
+
+// Rule is the policy that governs or is audited, or the quota that matches, of a name; nil for none.
+func (g *Resolution) Rule(name string) *Rule {
+	for _, p := range []*Policy{g.Policy, g.AuditPolicy} {
+		if p != nil && p.Name == name {
+			return &p.Rule
+		}
+	}
+	for i := range g.quotas.n {
+		if q := g.quotas.at(i); q.Name == name {
+			return &q.Rule
+		}
+	}
+	return nil
+}
+
+// HasAuditQuotas reports whether a quota in mode Audit matches.
+func (g *Resolution) HasAuditQuotas() bool {
+	for i := range g.quotas.n {
+		if g.quotas.at(i).Mode == Audit {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *Resolution) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLimit] {
+	return func(yield func(*Quota, *QuotaLimit) bool) {
+		own := 0
+		for n := range g.quotas.n {
+			q := g.quotas.at(n)
+			if !q.applies(p, audited) {
+				continue
+			}
+			limits := q.Limits
+			if q.namespaced() { // a namespace's quotas come last
+				limits = limits[:min(len(limits), MaxLimitsPerEvent-own)]
+				own += len(limits)
+			}
+			for i := range limits {
+				if l := &limits[i]; (q.namespaced() || !g.overridden(n, l, audited)) && !yield(q.Quota, l) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// applies reports whether q, which matches, applies under p.
+func (q *Quota) applies(p *Policy, audited bool) bool {
+	return (q.Mode != Audit || audited) && (p.Action != Exempt || !q.namespaced() && p.namespaced())
+}
+
+// overridden reports whether one of the first n quotas, which are the cluster's, surely matches and has a limit of the same
+// name.
+func (g *Resolution) overridden(n int, l *QuotaLimit, audited bool) bool {
+	for i := range n {
+		before := g.quotas.at(i)
+		if before.certain && (before.Mode != Audit || audited) && before.hasLimit(l.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// EventType is that of an Event as rules see it. Events may have any or none: whatever is not Warning is Normal.
+func EventType(e *corev1.Event) string {
+	if e.Type == corev1.EventTypeWarning {
+		return e.Type
+	}
+	return corev1.EventTypeNormal
+}
+
+// release gives the turn back.
+func (q *evaluation) release() {
+	if q.acquired != nil {
+		<-q.acquired
+	}
+}

@@ -1,0 +1,283 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+)
+
+// DeferredDecision is a write that was decided without the register that it belongs to: while the store was
+// unavailable, by a bucket that was known to be empty, or in a step whose result is unknown.
+type DeferredDecision struct {
+	Write    store.Write
+	Limits   *store.Limits
+	Decision store.Decision
+	// DecidedAt is when it was decided, by the clock of the register: names count that counted then.
+	DecidedAt time.Time
+	// Others counts other writes that were refused like this one, each the first under its name, and
+	// Names are the latest of these names.
+	Others     int64
+	OtherNames []uint64
+}
+
+// Compact is o for a backlog: every text is clipped and a copy of its own, and of Limits there are only the numbers and
+// whether there are quotas.
+func (o *DeferredDecision) Compact() *DeferredDecision {
+	c := *o
+	w := clipTexts(o.Write)
+	for _, text := range []*string{
+		&w.Namespace, &w.Name, &w.Reason, &w.Text, &w.Source.Component, &w.Source.Host,
+		&w.InvolvedObject.APIVersion, &w.InvolvedObject.Kind, &w.InvolvedObject.Namespace, &w.InvolvedObject.Name, &w.InvolvedObject.UID, &c.Decision.MergedInto,
+		&w.Workload.APIVersion, &w.Workload.Kind, &w.Workload.Namespace, &w.Workload.Name, &w.Workload.UID,
+	} {
+		*text = strings.Clone(*text)
+	}
+	c.Decision.MergedInto = storedName(c.Decision.MergedInto)
+	c.Decision.MergedIntoID.UID = strings.Clone(store.Clip(c.Decision.MergedIntoID.UID, nameBytes))
+	if w.Update != nil {
+		u := *w.Update
+		u.UID = strings.Clone(store.Clip(u.UID, nameBytes))
+		w.Update = &u
+	}
+	c.Write = w
+	l := *o.Limits
+	l.SpamFilter = store.Bucket{Limit: l.SpamFilter.Limit, Key: l.SpamFilter.Key, Silent: l.SpamFilter.Silent, Combined: l.SpamFilter.Combined,
+		Name: store.Clip(l.SpamFilter.Name, ruleBytes), Policy: store.Clip(l.SpamFilter.Policy, ruleBytes), NoticeObject: clipObject(l.SpamFilter.NoticeObject)}
+	l.Quotas = make([]store.Bucket, min(len(l.Quotas), 1))
+	c.Limits = &l
+	if empty := c.Decision.RefusedBy; empty != nil {
+		c.Decision.RefusedBy = &store.Bucket{Key: empty.Key}
+	}
+	return &c
+}
+
+// Refused reports whether the register of o is to report its occurrences, as it was merged or refused by the spam filter.
+func (o *DeferredDecision) Refused() bool {
+	d := &o.Decision
+	return d.Verdict == store.Merge || d.Verdict == store.Drop && d.RefusedBy.Key == o.Limits.SpamFilter.Key
+}
+
+// Size estimates the memory of o after Compact, in bytes.
+func (o *DeferredDecision) Size() int64 {
+	w := &o.Write
+	n := deferredBytes + len(w.Namespace) + len(w.Name) + len(w.Reason) + len(w.Text) + len(w.Source.Component) + len(w.Source.Host) +
+		objectBytes(&w.InvolvedObject) + objectBytes(&w.Workload) + len(o.Decision.MergedInto) + len(o.OtherNames)*keyBytes + objectBytes(&o.Limits.SpamFilter.NoticeObject)
+	return int64(n)
+}
+
+// deferredBytes are those of an DeferredDecision without its texts: of it, its Write with an Update, its Limits with a quota, and its Decision.
+const deferredBytes = 1536
+
+// Join adds another write that was refused like that of o, and was the first under its name too.
+func (o *DeferredDecision) Join(other *DeferredDecision) {
+	o.Others += 1 + other.Others
+	o.OtherNames = append(append(o.OtherNames, nameKey(storedName(other.Write.Name))), other.OtherNames...)
+	o.OtherNames = o.OtherNames[max(0, len(o.OtherNames)-maxNames):]
+	o.Write.LastSeen, o.Write.Text = other.Write.LastSeen, other.Write.Text
+}
+
+// Apply applies a decision without deciding again. The notice of a quota is another register, to
+// which the caller reports its drops.
+func (g *Group) Apply(now time.Time, fresh store.Key, o *DeferredDecision) {
+	w, l := sanitize(now, o.Write), o.Limits
+	g.CorrectTimes(now)
+	g.extendLife(now, &w, l)
+	switch o.Decision.Verdict {
+	case store.Admit, store.Aggregate:
+		g.applyAdmitted(now, &w, l, o)
+	case store.Merge:
+		g.applyMerged(now, &w, l, o)
+	case store.Drop:
+		g.applyDropped(now, fresh, &w, l, o)
+	case store.Deny:
+	}
+	g.noteFirstWrite(&w)
+	g.shrinkToFit(now, fresh)
+}
+
+func (g *Group) applyAdmitted(now time.Time, w *store.Write, l *store.Limits, o *DeferredDecision) {
+	at := now.UnixMicro()
+	if w.Update != nil {
+		var r *TrackedEvent
+		if trackable(w.Name) {
+			r = g.trackUpdated(at, w, l)
+		}
+		if r != nil && r.acceptRetry(o.DecidedAt.UnixMicro(), w) {
+			return
+		}
+		if w.Update.ByRecorder && !o.Decision.Retry {
+			g.chargeSpamFilter(now, w, l)
+		}
+		if r != nil {
+			g.wroteByClient(at, o.DecidedAt.UnixMicro(), r, w)
+		}
+		return
+	}
+	g.chargeSpamFilter(now, w, l)
+	if !l.Merge {
+		return
+	}
+	g.recordMessage(at, w, l)
+	key, aggregate := w.ExactKey, o.Decision.Verdict == store.Aggregate
+	if aggregate {
+		key = w.SimilarKey
+	}
+	if r := g.byName(w.Name); r != nil && max(r.AdmittedAt, r.WrittenAt) > o.DecidedAt.UnixMicro() { // it was written since
+		r.touch(at, w, l)
+		return
+	}
+	g.trackAdmitted(o.DecidedAt.UnixMicro(), key, aggregate, w, l, o)
+}
+
+// chargeSpamFilter takes the token that was given elsewhere, if not out of a reserve.
+func (g *Group) chargeSpamFilter(now time.Time, w *store.Write, l *store.Limits) {
+	at, b := now.UnixMicro(), g.spamBucket(l.SpamFilter.Key)
+	level, grant := b.Take(l.SpamFilter.Limit, now)
+	if !grant.OK && (w.Update != nil || b.reserveLeft(at, w.Reason, l) == 0) {
+		level = b.ForceTake(l.SpamFilter.Limit, now)
+	}
+	b.BucketState = level
+	if w.Update == nil {
+		b.useReserve(at, w.Reason, l)
+	}
+	g.saveSpamBucket(b)
+}
+
+func (g *Group) applyMerged(now time.Time, w *store.Write, l *store.Limits, o *DeferredDecision) {
+	at := now.UnixMicro()
+	if w.Update != nil {
+		g.mergeUpdate(at, g.trackUpdated(at, w, l), w, l)
+		return
+	}
+	g.recordMessage(at, w, l)
+	if l.ChargeMerged {
+		b := g.spamBucket(l.SpamFilter.Key)
+		b.BucketState = b.ForceTake(l.SpamFilter.Limit, now)
+		g.saveSpamBucket(b)
+	}
+	r := g.byName(o.Decision.MergedInto)
+	if r == nil { // the register was lost since, or the Event was never stored
+		r = g.trackUnknown(o.Decision.MergedInto, w)
+		r.UID, r.CreateID, r.Partial = o.Decision.MergedIntoID.UID, o.Decision.MergedIntoID.CreateID, true
+	}
+	g.mergeInto(now, w, l, r, g.recordRefusals(at, w, l, o))
+}
+
+func (g *Group) applyDropped(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, o *DeferredDecision) {
+	at := now.UnixMicro()
+	switch {
+	case w.Update == nil:
+	case trackable(w.Name):
+		r := g.trackUpdated(at, w, l)
+		r.Own = max(r.Own, ownCount(w))
+		return
+	default:
+		g.rememberName(o.DecidedAt.UnixMicro(), nameKey(w.Name), w.Update.Stored.Count)
+	}
+	if o.Decision.RefusedBy.Key != l.SpamFilter.Key {
+		g.recordRefusal(at, o.DecidedAt.UnixMicro(), w, l, o)
+		return
+	}
+	g.recordMessage(at, w, l)
+	drops := NewDrops(now, *w, l, &l.SpamFilter, g.recordRefusals(at, w, l, o))
+	g.addDrops(now, fresh, &drops)
+}
+
+// recordRefusal notes that a write was refused, and returns how many occurrences it reports that were not
+// reported before it was decided; o is where that was if not here.
+func (g *Group) recordRefusal(now, decided int64, w *store.Write, l *store.Limits, o *DeferredDecision) int64 {
+	before, guessed := g.alreadyReported(decided, w, l, false, o)
+	n := w.Count - before
+	if r := g.byName(w.Name); r != nil { // an Event of that name was stored, or was to be
+		r.Own, r.AssumedReported = max(r.Own, w.Count), guessed
+		return n
+	}
+	key := nameKey(w.Name)
+	if g.refusedName(decided, key, l) == nil {
+		g.removeName(key)
+	}
+	g.rememberName(now, key, w.Count)
+	g.RefusedNames[len(g.RefusedNames)-1].AssumedReported = saturated(guessed)
+	return n
+}
+
+// retractAssumed takes back the guess that a quota has reported occurrences under a name, as far as a replica has refused
+// them itself, and returns how many occurrences that are.
+func (g *Group) retractAssumed(key uint64, stored *TrackedEvent, refused int64) (n int64) {
+	if stored != nil {
+		n = min(stored.AssumedReported, refused)
+		stored.AssumedReported -= n
+		return n
+	}
+	if i := slices.IndexFunc(g.RefusedNames, func(n RefusedName) bool { return n.Key == key }); i >= 0 {
+		n = min(int64(g.RefusedNames[i].AssumedReported), refused)
+		g.RefusedNames[i].AssumedReported -= saturated(n)
+	}
+	return n
+}
+
+// recordRefusals is refuse for all writes of o. It is no more than was decided: what was reported before may be forgotten, and
+// another replica may still have to report the rest.
+func (g *Group) recordRefusals(now int64, w *store.Write, l *store.Limits, o *DeferredDecision) int64 {
+	key := nameKey(w.Name)
+	n := g.retractAssumed(key, g.byName(w.Name), min(w.Count, o.Decision.Occurrences))
+	n += g.recordRefusal(now, o.DecidedAt.UnixMicro(), w, l, o) + g.recordOtherRefusals(now, o)
+	if rest := n - o.Decision.Occurrences; rest > 0 && o.Others == 0 {
+		g.assumeReported(key, g.byName(w.Name), rest)
+	}
+	return min(n, o.Decision.Occurrences)
+}
+
+// assumeReported notes that occurrences under a name were taken for reported, see disprove.
+func (g *Group) assumeReported(key uint64, stored *TrackedEvent, n int64) {
+	if stored != nil {
+		stored.AssumedReported += n
+		return
+	}
+	if i := slices.IndexFunc(g.RefusedNames, func(n RefusedName) bool { return n.Key == key }); i >= 0 {
+		g.RefusedNames[i].AssumedReported = saturated(int64(g.RefusedNames[i].AssumedReported) + n)
+	}
+}
+
+// recordOtherRefusals is refuse for the other writes of o, each of count 1.
+func (g *Group) recordOtherRefusals(now int64, o *DeferredDecision) int64 {
+	n := o.Others
+	if len(o.OtherNames) == 0 {
+		return n
+	}
+	stored := map[uint64]*TrackedEvent{}
+	for i := range g.Events {
+		if r := &g.Events[i]; r.Name != "" {
+			stored[nameKey(r.Name)] = r
+		}
+	}
+	for _, key := range o.OtherNames {
+		if r := stored[key]; r != nil { // by another replica, which did not know of the refusal
+			n -= min(r.Own, 1) - g.retractAssumed(key, r, 1)
+			r.Own = max(r.Own, 1)
+			continue
+		}
+		if kept := g.refusedName(o.DecidedAt.UnixMicro(), key, o.Limits); kept != nil {
+			n -= min(int64(kept.Count), 1) - g.retractAssumed(key, nil, 1)
+		} else {
+			g.removeName(key)
+		}
+		g.rememberName(now, key, 1)
+	}
+	return n
+}
+
+// rememberName keeps the highest count that was reported under a name elsewhere than in a stored Event of that name. Past
+// the bound the oldest name goes.
+func (g *Group) rememberName(now int64, key uint64, count int64) {
+	kept := g.removeName(key)
+	if len(g.RefusedNames) >= maxNames {
+		g.RefusedNames = slices.Delete(g.RefusedNames, 0, 1)
+	}
+	if n := len(g.RefusedNames); n == cap(g.RefusedNames) { // there are many of them, so they grow by less than append would have them
+		g.RefusedNames = append(make([]RefusedName, 0, n+n/8+2), g.RefusedNames...)
+	}
+	g.RefusedNames = append(g.RefusedNames, RefusedName{Key: key, Count: max(kept.Count, saturated(count)), At: seconds(now), NameTaken: kept.NameTaken})
+}

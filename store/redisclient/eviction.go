@@ -1,0 +1,69 @@
+package redisclient
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/redis/go-redis/v9"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// evictionCheckInterval is how often WatchEviction looks, and evictionCheckTimeout bounds each look.
+const evictionCheckInterval, evictionCheckTimeout = time.Minute, 10 * time.Second
+
+// WatchEviction logs to the logger of ctx when servers may lose what is pending, and when none can be asked: Redis cannot be
+// reached, or its user may not ask. It calls found every minute with the number of those that may, until ctx ends.
+func WatchEviction(ctx context.Context, c *Client, found func(servers float64)) {
+	log := logr.FromContextOrDiscard(ctx)
+	const unknown = "unknown"
+	last := ""
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		look, cancel := context.WithTimeout(ctx, evictionCheckTimeout)
+		defer cancel()
+		servers, err := evictingServers(look, c)
+		now := strings.Join(servers, ", ")
+		if err != nil {
+			now = unknown
+		} else {
+			found(float64(len(servers)))
+		}
+		switch {
+		case now == last, ctx.Err() != nil:
+		case now == unknown:
+			log.Error(err, "Redis does not say whether it evicts keys: it cannot be reached, or its user lacks +info")
+		case now != "":
+			log.Error(nil, "Redis may lose what is pending: set maxmemory-policy to noeviction", "servers", servers)
+		}
+		last = now
+	}, evictionCheckInterval)
+}
+
+// evictingServers names the servers that evict keys when their memory is full, and the maxmemory-policy of each.
+func evictingServers(ctx context.Context, c *Client) (found []string, err error) {
+	var mu sync.Mutex
+	look := func(ctx context.Context, server *redis.Client) error {
+		info := server.InfoMap(ctx, "memory")
+		if err := info.Err(); err != nil {
+			return fmt.Errorf("ask redis for its maxmemory-policy: %w", err)
+		}
+		if policy := info.Item("Memory", "maxmemory_policy"); policy != "" && policy != "noeviction" {
+			mu.Lock()
+			defer mu.Unlock()
+			found = append(found, server.Options().Addr+": "+policy)
+		}
+		return nil
+	}
+	switch c := c.UniversalClient.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(ctx, look)
+	case *redis.Client:
+		err = look(ctx, c)
+	}
+	slices.Sort(found)
+	return found, err
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/eventquota/eventquota/manifests"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// testEnv is what all scenarios run on: two control planes, equal but for the
+// EventRateLimit plugin, and the programs that serve webhooks.
+type testEnv struct {
+	cluster, rateLimited *cluster.Cluster
+	policies             client.Client      // of cluster
+	programs             map[program]string // paths
+	collector            *collector
+	stoppers             []func() error // what ends what was started for entrants
+}
+
+// newTestEnv starts the control planes, one with a configuration of the EventRateLimit plugin, and builds the webhook.
+func newTestEnv(ctx context.Context, limits string) (_ *testEnv, err error) {
+	b := &testEnv{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.stop())
+		}
+	}()
+	if b.cluster, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true}); err != nil {
+		return nil, err
+	}
+	b.rateLimited, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true, EventRateLimit: limits})
+	if err != nil {
+		return nil, err
+	}
+	if err := b.definePolicies(); err != nil {
+		return nil, err
+	}
+	if b.collector, err = newCollector(ctx); err != nil {
+		return nil, err
+	}
+	b.stoppers = append(b.stoppers, b.collector.stop)
+	webhook, err := replica.Build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	b.programs = map[program]string{realWebhook: webhook, plainWebhook: self}
+	return b, nil
+}
+
+// stop ends all that runs.
+func (b *testEnv) stop() error {
+	var errs []error
+	for _, stop := range slices.Backward(b.stoppers) {
+		errs = append(errs, stop())
+	}
+	for _, c := range []*cluster.Cluster{b.cluster, b.rateLimited} {
+		if c != nil {
+			errs = append(errs, c.Stop())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// entrant is a scenario that can be measured at any time: its policy is there, its webhook is called for
+// the Events of its namespace, and all bursts are used up.
+type entrant struct {
+	scenario
+
+	cluster *cluster.Cluster
+	replica *replica.Replica // nil without a webhook
+	load    *load
+	stop    func() error // of the webhook, which first settles what is pending
+}
+
+// webhookTime is the processor time that its webhook has used; 0 without one.
+func (e *entrant) webhookTime() (time.Duration, error) {
+	if e.replica == nil {
+		return 0, nil
+	}
+	return e.replica.ProcessorTime()
+}
+
+// newEntrant makes an entrant of a scenario, in a namespace of its own, which is named after name.
+func (b *testEnv) newEntrant(ctx context.Context, s scenario, name string) (_ *entrant, err error) {
+	e := &entrant{scenario: s, cluster: b.cluster, stop: func() error { return nil }}
+	if s.limited {
+		e.cluster = b.rateLimited
+	}
+	namespace := strings.ReplaceAll(name, "_", "-")
+	if err := createNamespace(ctx, e.cluster, namespace); err != nil {
+		return nil, err
+	}
+	if err := createQuota(ctx, b.policies, namespace, s.limit); err != nil {
+		return nil, err
+	}
+	if s.webhook != nil {
+		flags := append([]string{"--shutdown-delay=0s"}, s.webhook.flags...)
+		if s.sinkEnabled {
+			flags = append(flags, "--sink-otlp-endpoint="+b.collector.endpoint)
+		}
+		r, err := replica.Start(ctx, e.cluster, b.programs[s.webhook.program], flags...)
+		if err != nil {
+			return nil, err
+		}
+		e.replica, e.stop = r, sync.OnceValue(r.Stop)
+		b.stoppers = append(b.stoppers, e.stop)
+		if err := r.InstallFor(ctx, namespace); err != nil {
+			return nil, err
+		}
+	}
+	if e.load, err = newLoad(e.cluster.Config, namespace, s.event); err != nil {
+		return nil, err
+	}
+	b.stoppers = append(b.stoppers, func() error { e.load.close(); return nil })
+	if err := e.load.writeUntil(ctx, warmupEvents); err != nil {
+		return nil, fmt.Errorf("warm up: %w", err)
+	}
+	return e, nil
+}
+
+// definePolicies makes policies known to the API server.
+func (b *testEnv) definePolicies() error {
+	crds, err := manifests.CRDs()
+	if err != nil {
+		return err
+	}
+	if _, err := envtest.InstallCRDs(b.cluster.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+		return fmt.Errorf("install the CRDs: %w", err)
+	}
+	b.policies, err = newPolicies(b.cluster)
+	return err
+}
+
+// newPolicies makes a client of policies.
+func newPolicies(c *cluster.Cluster) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	policies, err := client.New(c.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of policies: %w", err)
+	}
+	return policies, nil
+}
+
+// createNamespace makes a namespace.
+func createNamespace(ctx context.Context, c *cluster.Cluster, name string) error {
+	clients, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := clients.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create a namespace: %w", err)
+	}
+	return nil
+}
+
+// createQuota makes a quota of a limit in a namespace, if there is one.
+func createQuota(ctx context.Context, policies client.Client, namespace string, limit *v1alpha1.Limit) error {
+	if limit == nil {
+		return nil
+	}
+	q := &v1alpha1.EventQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bench"}}
+	q.Spec.Limits = []v1alpha1.Limit{*limit}
+	if err := policies.Create(ctx, q); err != nil {
+		return fmt.Errorf("create a quota: %w", err)
+	}
+	return nil
+}

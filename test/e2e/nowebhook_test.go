@@ -1,0 +1,267 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/certs"
+	"github.com/eventquota/eventquota/test/cluster"
+)
+
+// TestAPIServerWorksWithoutWebhook holds I5 for what is shipped, where the webhook is
+// absent, hangs or serves a certificate of another CA: Events are stored, a call costs no
+// more than its timeout, and is made for Events alone. Then what was installed is taken
+// away, while the webhook hangs.
+func TestAPIServerWorksWithoutWebhook(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	o := clusterLogOptions()
+	o.Services = true
+	e := &noWebhookEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
+	var err error
+	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
+	e.must(err)
+	e.kubectl("", "apply", "--server-side", "-f", crdDir)
+	e.kubectl("", "wait", "--for=condition=Established", "--timeout=1m", "-f", crdDir)
+	e.kubectl("", "apply", "--server-side", "-k", shippedOverlay)
+	trusted := e.certificate()
+	e.trust(trusted)
+	namespace := e.namespace("absent")
+	_, err = e.client.CoreV1().Events(namespace).Create(t.Context(), coreEvent(namespace, "probed", "web", "back-off"), metav1.CreateOptions{})
+	e.must(err)
+	e.eventually("the API server calls the webhook", func() bool {
+		e.probe(namespace)
+		calls := e.calls()
+		return calls[cluster.MutatingWebhook].Total > 0 && calls[cluster.ValidatingWebhook].Total > 0
+	})
+
+	for _, tt := range []struct {
+		name     string
+		endpoint func(e *noWebhookEnv) *fakeEndpoint
+		hangs    bool
+	}{
+		{"there is no endpoint", (*noWebhookEnv).noEndpoint, false},
+		{"nobody listens at the endpoint", (*noWebhookEnv).refusingEndpoint, false},
+		{"the certificate is of another CA", func(e *noWebhookEnv) *fakeEndpoint { return e.hangingEndpoint(e.certificate()) }, false},
+		{"the endpoint takes connections and is silent", (*noWebhookEnv).silentEndpoint, true},
+		{"the endpoint takes reviews and does not answer", func(e *noWebhookEnv) *fakeEndpoint { return e.hangingEndpoint(trusted) }, true},
+	} {
+		s := tt.endpoint(e) // the last one serves on
+		e.route(s.addresses...)
+		t.Run(tt.name, func(t *testing.T) {
+			e := e.forSubtest(t)
+			if s.listens {
+				e.eventually("the API server calls the endpoint", func() bool {
+					e.probe(namespace)
+					return s.connections.Load() > 0
+				})
+			}
+			e.checkFailOpen(namespace, tt.hangs)
+		})
+	}
+	t.Run("what was installed is taken away while it hangs", func(t *testing.T) { e.forSubtest(t).checkUninstall(namespace) })
+}
+
+// checkUninstall takes away what was installed, as docs/operations.md says: first the API server is
+// told not to call any more, then everything goes. Nothing that is left may block a write.
+func (e *noWebhookEnv) checkUninstall(namespace string) {
+	e.Helper()
+	e.kubectl("", "apply", "-f", exampleDir+"/emergency-brake.yaml") // a policy, which goes along
+	for kind, name := range configurations() {
+		e.kubectl("", "delete", kind, name)
+	}
+	e.eventually("the API server does not call any more", func() bool {
+		before := e.calls()
+		e.probe(namespace)
+		after := e.calls()
+		return before[cluster.MutatingWebhook].Total == after[cluster.MutatingWebhook].Total &&
+			before[cluster.ValidatingWebhook].Total == after[cluster.ValidatingWebhook].Total
+	})
+	// No controller runs here that would empty the namespace, so kubectl does not wait for it.
+	e.kubectl("", "delete", "--ignore-not-found", "--wait=false", "-k", shippedOverlay)
+	e.eventually("all is gone but the namespace, which a controller would empty", func() bool {
+		left := e.kubectl("", "get", "--ignore-not-found", "-o", "name", "-k", shippedOverlay)
+		return strings.TrimSpace(left) == "namespace/"+cluster.ServiceNamespace
+	})
+	ending, err := e.client.CoreV1().Namespaces().Get(e.Context(), cluster.ServiceNamespace, metav1.GetOptions{})
+	e.must(err)
+	if ending.DeletionTimestamp == nil || len(ending.Finalizers) > 0 {
+		e.Errorf("the namespace is not on its way: deleted at %v, finalizers %q", ending.DeletionTimestamp, ending.Finalizers)
+	}
+	for _, group := range []string{"eventquota.io", "admissionregistration.k8s.io"} {
+		kinds := e.kubectl("", "api-resources", "--api-group="+group, "--no-headers", "-o", "name")
+		for kind := range strings.FieldsSeq(kinds) {
+			if left := e.kubectl("", "get", kind, "-A", "-o", "name"); strings.Contains(left, "eventquota") {
+				e.Errorf("%s is left", left)
+			}
+		}
+	}
+	before := e.calls()
+	_, err = e.client.CoreV1().Events(namespace).Create(e.Context(),
+		coreEvent(namespace, "afterwards", "web", "back-off"), metav1.CreateOptions{})
+	e.must(err)
+	if after := e.calls(); !maps.Equal(after, before) {
+		e.Errorf("webhooks were called %v times, want %v as before", after, before)
+	}
+}
+
+const (
+	shippedOverlay = "../../manifests/overlays/self-signed"
+	serviceName    = "eventquota"
+	// endpointPort is where a pod of the shipped Deployment serves the webhook.
+	endpointPort = 10250
+)
+
+// noWebhookEnv is a cluster with all that is shipped, but no replica.
+type noWebhookEnv struct {
+	*env
+	endpoints int
+	sliced    bool // the Service has its EndpointSlice
+}
+
+// forSubtest is e for a subtest.
+func (e *noWebhookEnv) forSubtest(t *testing.T) *noWebhookEnv {
+	t.Helper()
+	sub := *e
+	sub.env = e.env.forSubtest(t)
+	return &sub
+}
+
+// fakeEndpoint is at the endpoint of the webhook, in its place.
+type fakeEndpoint struct {
+	addresses   []string
+	listens     bool
+	connections atomic.Int64 // connections
+}
+
+// noEndpoint is no endpoint at all.
+func (e *noWebhookEnv) noEndpoint() *fakeEndpoint { return &fakeEndpoint{} }
+
+// refusingEndpoint is an endpoint whose process has ended.
+func (e *noWebhookEnv) refusingEndpoint() *fakeEndpoint {
+	e.endpoints++
+	return &fakeEndpoint{addresses: []string{fmt.Sprintf("10.77.1.%d", e.endpoints)}}
+}
+
+// listeningEndpoint is an endpoint that listens until the test ends.
+func (e *noWebhookEnv) listeningEndpoint() (*fakeEndpoint, net.Listener) {
+	e.Helper()
+	s := e.refusingEndpoint()
+	l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", s.addresses[0], endpointPort))
+	e.must(err)
+	e.Cleanup(func() { _ = l.Close() })
+	s.listens = true
+	return s, l
+}
+
+// silentEndpoint is an endpoint that accepts connections and says nothing.
+func (e *noWebhookEnv) silentEndpoint() *fakeEndpoint {
+	e.Helper()
+	s, l := e.listeningEndpoint()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return // the test has ended
+			}
+			s.connections.Add(1)
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(io.Discard, c) // until the API server gives it up
+			}()
+		}
+	}()
+	return s
+}
+
+// hangingEndpoint is an endpoint that serves with the certificate in dir, reads each review, and
+// does not answer.
+func (e *noWebhookEnv) hangingEndpoint(dir string) *fakeEndpoint {
+	e.Helper()
+	s, l := e.listeningEndpoint()
+	srv := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		ErrorLog:          log.New(io.Discard, "", 0),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				s.connections.Add(1)
+			}
+		},
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}),
+	}
+	e.Cleanup(func() { _ = srv.Close() })
+	go func() { _ = srv.ServeTLS(l, filepath.Join(dir, certs.CertFile), filepath.Join(dir, certs.KeyFile)) }()
+	return s
+}
+
+// certificate makes a CA and a serving certificate for the Service, and returns where.
+func (e *noWebhookEnv) certificate() (dir string) {
+	e.Helper()
+	dir = e.TempDir()
+	_, err := cluster.ServingCertificate(dir, serviceName+"."+cluster.ServiceNamespace+".svc")
+	e.must(err)
+	return dir
+}
+
+// trust writes the CA in dir into the webhook configurations, as who makes the certificate
+// does.
+func (e *noWebhookEnv) trust(dir string) {
+	e.Helper()
+	ca, err := os.ReadFile(filepath.Join(dir, certs.CAFile))
+	e.must(err)
+	for kind, name := range configurations() {
+		e.kubectl("", "patch", kind, name, "--patch", fmt.Sprintf(
+			`{"webhooks":[{"name":%q,"clientConfig":{"caBundle":%q}}]}`, name, base64.StdEncoding.EncodeToString(ca)))
+	}
+}
+
+// configurations are the kinds of the shipped webhook configurations, and their names.
+func configurations() map[string]string {
+	return map[string]string{
+		"mutatingwebhookconfiguration":   cluster.MutatingWebhook,
+		"validatingwebhookconfiguration": cluster.ValidatingWebhook,
+	}
+}
+
+// route makes the ready endpoints of the shipped Service be those at the addresses.
+func (e *noWebhookEnv) route(addresses ...string) {
+	e.Helper()
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: serviceName, Labels: map[string]string{discoveryv1.LabelServiceName: serviceName}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new("webhook"), Port: new(int32(endpointPort))}},
+	}
+	for _, address := range addresses {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
+		})
+	}
+	slices := e.client.DiscoveryV1().EndpointSlices(cluster.ServiceNamespace)
+	var err error
+	if e.sliced {
+		_, err = slices.Update(e.Context(), slice, metav1.UpdateOptions{})
+	} else {
+		_, err = slices.Create(e.Context(), slice, metav1.CreateOptions{})
+	}
+	e.must(err)
+	e.sliced = true
+}

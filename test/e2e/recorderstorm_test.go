@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/eventquota/eventquota/test/storm"
+)
+
+// TestStorm holds the invariants I1, I2 and I4 in one storm of real recorders
+// of both APIs and the real scheduler.
+func TestStorm(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	o := clusterLogOptions()
+	o.Scheduler = true
+	e := newEnv(t, o)
+	namespace := e.namespace("storm")
+	begun := time.Now()
+
+	calls := e.storm(namespace)
+	e.eventually("the scheduler has told of every pod twice", func() bool {
+		told := map[string]bool{}
+		events, err := e.client.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=FailedScheduling"})
+		e.must(err)
+		for i := range events.Items {
+			told[events.Items[i].InvolvedObject.Name] = true
+		}
+		return len(told) == pendingPods
+	})
+	// A flush interval passes, so that counts are settled while it runs too.
+	e.eventually("the settler has written counts", func() bool { return e.audit().MostWrites() > 1 })
+	e.checkExplain(namespace, "web-0")
+	e.must(e.client.CoreV1().Pods(namespace).DeleteCollection(t.Context(),
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}))
+	e.stopReplica()
+	audit := e.audit()
+	sent, told := audit.Occurrences(), e.reportedOccurrences("")
+	t.Logf("%d occurrences reached the API server, %d are told; the most writes of one Event: %d", sent, told, audit.MostWrites())
+	if told != sent {
+		t.Errorf("stored Events and notices tell of %d occurrences, want the %d that reached the API server", told, sent)
+	}
+	if sent < 3*eventsEach {
+		t.Errorf("only %d occurrences reached the API server: that is no storm", sent)
+	}
+	e.checkWriteInterval(begun)
+	if requests := e.stormRequests(); requests != calls {
+		t.Errorf("the recorders' %d calls became %d requests: somebody tries again", calls, requests)
+	}
+	e.checkNoneFailed()
+}
+
+// checkWriteInterval holds I2 for the time since something began. The replicas have stopped.
+func (e *env) checkWriteInterval(begun time.Time) {
+	e.Helper()
+	lasted := time.Since(begun)
+	// One more for what is settled early because a replica stops.
+	if most, bound := e.audit().MostWrites(), 2+int64(lasted/flushInterval); most > bound {
+		e.Errorf("an Event was written %d times in %s, want at most %d", most, lasted, bound)
+	}
+}
+
+const (
+	pendingPods = 20
+	eventsEach  = 120
+	stormUser   = "stormer"
+)
+
+// storm runs two storms side by side whose recorders share nothing, and makes
+// pods that no node can take. It returns how many calls the recorders made.
+func (e *env) storm(namespace string) (calls int64) {
+	e.Helper()
+	config, _, err := e.cluster.User(stormUser, "system:masters")
+	e.must(err)
+	var storms errgroup.Group
+	made := make([]int64, 2)
+	for i := range made {
+		storms.Go(func() (err error) {
+			made[i], err = storm.Storm{
+				Namespace: namespace, Pods: 3, Events: eventsEach,
+				Repeating: 2, Similar: 2, Series: 2, Reasons: 1,
+			}.Run(e.Context(), config)
+			return err
+		})
+	}
+	for i := range pendingPods {
+		_, err := e.client.CoreV1().Pods(namespace).Create(e.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pending-%d", i)},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "pause", Image: "pause"}}},
+		}, metav1.CreateOptions{})
+		e.must(err)
+	}
+	e.must(storms.Wait())
+	return made[0] + made[1]
+}
+
+// stormRequests is how many requests about Events the storm has made.
+func (e *env) stormRequests() (n int64) {
+	e.Helper()
+	for kind, made := range e.audit().Requests {
+		if kind.User == stormUser {
+			n += made
+		}
+	}
+	return n
+}

@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/admission/simulate/sample"
+	"github.com/eventquota/eventquota/test/storm"
+)
+
+// recording is what somebody records of a cluster, in one or several files.
+type recording struct {
+	description string
+	read        func(*testing.T, string) []entry
+	// files are texts by their names, or one without, as decisions do not name the only one.
+	files map[string]string
+}
+
+// sources are the files for simulate.
+func (r *recording) sources() (all []simulate.Source) {
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
+		all = append(all, simulate.NewSource(name, strings.NewReader(r.files[name])))
+	}
+	return all
+}
+
+// entries are those of each file, by its name.
+func (r *recording) entries(t *testing.T) map[string][]entry {
+	t.Helper()
+	all := map[string][]entry{}
+	for name, text := range r.files {
+		all[name] = r.read(t, text)
+	}
+	return all
+}
+
+// flavors are the values of the label by which rules select namespaces.
+func flavors() []string { return []string{"unmerged", "merged", "limited", "conditional"} }
+
+// samples are the beginnings of the samples that simulate makes. Each is there once for each flavor, in a namespace of its own.
+func samples(t *testing.T) (all []recording) {
+	t.Helper()
+	const lines = 400
+	namespaces := regexp.MustCompile(`"namespace":"([^"]*)"`)
+	for says, in := range map[string]io.ReadCloser{
+		"churn": sample.Churn(), "narrow": sample.Narrow(), "probes": sample.Probes(), "quiet": sample.Quiet(100),
+	} {
+		r := recording{description: "the sample " + says, read: auditEntries, files: map[string]string{}}
+		var text strings.Builder
+		for scanner, n := bufio.NewScanner(in), 0; n < lines && scanner.Scan(); n++ {
+			text.WriteString(scanner.Text() + "\n")
+		}
+		if err := in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, flavor := range flavors() {
+			r.files[flavor] = namespaces.ReplaceAllString(text.String(), `"namespace":"$1-`+flavor+`"`)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// recordCluster has recorders and others write Events, without a webhook, and returns what can be recorded of that.
+func (e *env) recordCluster() []recording {
+	e.Helper()
+	e.must(e.write(metav1.NamespaceDefault, corev1.EventTypeNormal, 0))
+	watch := e.watchEvents()
+	e.eventually("the watch has begun", func() bool { return strings.Contains(watch(), `"normal-0"`) })
+	var writers errgroup.Group
+	for _, flavor := range flavors() {
+		namespace := e.labelledNamespace("recorded-"+flavor, flavorLabel+"="+flavor)
+		writers.Go(func() error {
+			_, err := storm.Storm{
+				Namespace: namespace, Pods: 3, Events: 40, Repeating: 2, Similar: 2, Series: 2, Reasons: 1,
+			}.Run(e.Context(), e.config)
+			return err
+		})
+		writers.Go(func() error { return e.writeSeriesEvents(namespace) })
+		writers.Go(func() error { return e.writeManualEvents(namespace) })
+	}
+	e.must(writers.Wait())
+	e.must(e.write(metav1.NamespaceDefault, corev1.EventTypeNormal, 1))
+	e.eventually("the watch has all", func() bool { return strings.Contains(watch(), `"normal-1"`) && isComplete(watch()) })
+
+	log, err := os.ReadFile(e.cluster.AuditLog)
+	e.must(err)
+	list := e.kubectl("", "get", "events", "-A", "-o", "json")
+	only := func(text string) map[string]string { return map[string]string{"": text} }
+	return []recording{
+		{"an audit log", auditEntries, only(string(log))},
+		{"a watch", watchEntries, only(watch())},
+		{"a list of core/v1", listEntries, only(list)},
+		{"a list of events.k8s.io/v1", listEntries, only(e.kubectl("", "get", "--raw", "/apis/events.k8s.io/v1/events"))},
+		{"Events in lines", lineEntries, only(e.lines(list))},
+	}
+}
+
+// isComplete reports whether a text has whole values only: another process writes it.
+func isComplete(text string) bool {
+	for values := json.NewDecoder(strings.NewReader(text)); ; {
+		var value json.RawMessage
+		if err := values.Decode(&value); err != nil {
+			return errors.Is(err, io.EOF)
+		}
+	}
+}
+
+// lines are the items of a list, each in a line.
+func (e *env) lines(list string) string {
+	e.Helper()
+	var items struct{ Items []json.RawMessage }
+	e.must(json.Unmarshal([]byte(list), &items))
+	var text bytes.Buffer
+	for _, item := range items.Items {
+		e.must(json.Compact(&text, item))
+		text.WriteByte('\n')
+	}
+	return text.String()
+}
+
+// watchEvents watches Events with kubectl until the test ends, and returns what is known so far.
+func (e *env) watchEvents() (text func() string) {
+	e.Helper()
+	path, err := e.cluster.KubectlPath(e.Context())
+	e.must(err)
+	kubeconfig, err := e.cluster.Kubeconfig()
+	e.must(err)
+	file, err := os.Create(filepath.Join(e.TempDir(), "watch.json"))
+	e.must(err)
+	watch := exec.CommandContext(e.Context(), path, "--kubeconfig="+kubeconfig, "get", "events", "-A", "--watch", "--output-watch-events", "-o", "json")
+	watch.Stdout = file
+	e.must(watch.Start())
+	e.Cleanup(func() {
+		_ = watch.Wait() // it ends with the context
+		_ = file.Close()
+	})
+	return func() string {
+		e.Helper()
+		content, err := os.ReadFile(file.Name())
+		e.must(err)
+		return string(content)
+	}
+}
+
+// writeSeriesEvents writes series of events.k8s.io, of which some go on.
+func (e *env) writeSeriesEvents(namespace string) error {
+	events := e.client.EventsV1().Events(namespace)
+	for i := range 30 {
+		one := newEvent(namespace, fmt.Sprint("series-", i), fmt.Sprint("web-", i%4), fmt.Sprint("waits in line ", i%11))
+		if _, err := events.Create(e.Context(), one, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		for count := 2; count <= 2+i%3 && i%4 > 0; count++ {
+			patch := fmt.Sprintf(`{"series":{"count":%d,"lastObservedTime":%q}}`, count, metav1.NowMicro().UTC().Format(metav1.RFC3339Micro))
+			if _, err := events.Patch(e.Context(), one.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeManualEvents writes Events with labels and long messages, and changes and deletes some.
+func (e *env) writeManualEvents(namespace string) error {
+	events := e.client.CoreV1().Events(namespace)
+	for i := range 60 {
+		one := coreEvent(namespace, fmt.Sprint("hand-", i), fmt.Sprint("db-", i%5), fmt.Sprint("by hand ", i%7))
+		one.Type = [...]string{corev1.EventTypeNormal, corev1.EventTypeWarning}[i/2%2]
+		one.Reason = fmt.Sprint("Reason", i%9)
+		one.Source = corev1.EventSource{Component: fmt.Sprint("tool-", i%2)}
+		if i%3 > 0 {
+			one.Labels = map[string]string{"team": [...]string{"red", "blue"}[i%2]}
+		}
+		if i%6 == 1 && i%5 > 0 && i%7 > 0 {
+			one.GenerateName, one.Name = one.Name+"-", ""
+		}
+		if i%4 == 0 {
+			one.Message += strings.Repeat(" and so on", 100+i)
+		}
+		stored, err := events.Create(e.Context(), one, metav1.CreateOptions{})
+		if err == nil && i%5 == 0 {
+			stored.Annotations = map[string]string{"seen": "yes"}
+			_, err = events.Update(e.Context(), stored, metav1.UpdateOptions{})
+		}
+		if err == nil && i%7 == 0 {
+			err = events.Delete(e.Context(), one.Name, metav1.DeleteOptions{})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	redistest "github.com/eventquota/eventquota/test/redis"
+)
+
+const (
+	// webhookTimeout is how long the API server waits for the webhook, as shipped.
+	webhookTimeout = time.Second
+	// maxFailedCalls is how many calls of one replica may fail until it no longer asks Redis: five in a row,
+	// those that are under way then, and the settler's.
+	maxFailedCalls = 30
+)
+
+// TestRedisOutage holds I5 and the limits for two replicas whose Redis does not
+// answer, in one way after the other, and I1 for when it is back.
+func TestRedisOutage(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	r := newStandaloneRedis(t)
+	server, err := r.master(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := redistest.StartProxy(t, server.Addr())
+	slow := func(d time.Duration) func() error {
+		return func() error { way.Delay(d); return nil }
+	}
+	away := func(goes, back func() error) func(*faultEnv) *faultyStorm {
+		return func(e *faultEnv) *faultyStorm { return e.redisOutage(goes, back) }
+	}
+	e := newSetEnv(t, 2, "--redis-addresses="+way.Addr().String(), "--calls-per-connection=10").withRedis(r)
+	e.runFaults(
+		fault{"stopped", away(server.Stop, func() error { return server.Restart(t.Context()) })},
+		fault{"paused", away(server.Pause, server.Resume)},
+		// What a client gave up waiting for is carried out nevertheless.
+		fault{"slow", away(slow(2500*time.Millisecond), slow(0))},
+	)
+}
+
+// redisOutage has Redis go away and come back.
+func (e *faultEnv) redisOutage(goes, back func() error) *faultyStorm {
+	s := e.newStorm()
+	namespace := s.namespace
+	decided, reported := e.localDecisions()
+	e.leader()
+	nothing := func() {}
+	healthy := e.writeAll(namespace, "healthy", 100, nothing)
+	e.Logf("with Redis: %s", healthy)
+	if healthy.dropped == 0 {
+		e.Errorf("all %d Events of one source and object were stored: that is no limit", healthy.stored)
+	}
+
+	failed := e.metricOfEach(storeErrors)
+	e.must(goes())
+	e.checkBreakersOpen(namespace, failed)
+	alone := e.writeAll(namespace, "alone", 200, nothing)
+	e.Logf("without: %s", alone)
+	// A bucket is full at each replica that has not heard of it.
+	if most := len(e.set.Replicas) * healthy.stored; alone.stored > most || alone.stored < healthy.stored {
+		e.Errorf("%d Events of one source and object were stored, want %d by each of the replicas it went to, %d at most",
+			alone.stored, healthy.stored, most)
+	}
+	e.must(e.storm(namespace, 60))
+	e.checkNoneFailed()
+
+	e.must(back())
+	since := time.Now()
+	e.eventually("all replicas ask Redis again", func() bool { return slices.Max(e.metricOfEach(storeUnavailable)) == 0 })
+	e.Logf("all replicas ask Redis again %s after it is back", time.Since(since).Round(time.Millisecond))
+	e.waitIdle()
+	e.checkLocalDecisions(decided, reported)
+	e.checkNoneFailed()
+	return s
+}
+
+// checkBreakersOpen holds that each replica soon stops asking Redis. before is how many calls of each replica had failed while Redis
+// still answered. Slow calls in the background may open a breaker before the first Event is written, and before any of
+// them has ended and is counted as failed.
+func (e *faultEnv) checkBreakersOpen(namespace string, before []int64) {
+	e.Helper()
+	failed := make([]int64, len(e.set.Replicas))
+	opened := make([]bool, len(e.set.Replicas))
+	var pods int
+	// All calls of a connection reach one replica, so nobody knows how many it takes to reach each.
+	e.eventually("each replica stopped to ask Redis", func() bool {
+		pods++
+		opening := e.writeAll(namespace, fmt.Sprint("opening-", pods), 20, func() {
+			away, now := e.metricOfEach(storeUnavailable), e.metricOfEach(storeErrors)
+			for i := range failed {
+				if !opened[i] && away[i] == 1 {
+					opened[i], failed[i] = true, now[i]-before[i]
+				}
+			}
+		})
+		e.Logf("when Redis goes away: %s; calls of each replica that failed: %d", opening, failed)
+		return !slices.Contains(opened, false)
+	})
+	for i, n := range failed {
+		if n > maxFailedCalls {
+			e.Errorf("replica %d stopped asking Redis after %d failed calls, want %d at most", i, n, maxFailedCalls)
+		}
+	}
+}
+
+// writeResult is what became of Events that were written one after the other.
+type writeResult struct {
+	stored, merged, dropped int
+	waits                   []time.Duration // of the writer, for each Event
+}
+
+// writeAll writes n Events about a pod, each of a reason of its own, so that none
+// is merged and each costs a token. after is called after each.
+func (e *env) writeAll(namespace, pod string, n int, after func()) (w writeResult) {
+	e.Helper()
+	for i := range n {
+		event := coreEvent(namespace, fmt.Sprintf("%s-%d", pod, i), pod, "one of a kind")
+		event.Reason = fmt.Sprintf("Reason%d", i)
+		begun := time.Now()
+		_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
+		w.waits = append(w.waits, time.Since(begun))
+		switch {
+		case err == nil:
+			w.stored++
+		case apierrors.IsAlreadyExists(err):
+			w.merged++
+		case apierrors.IsTooManyRequests(err):
+			w.dropped++
+		default:
+			e.must(err)
+		}
+		after()
+	}
+	slices.Sort(w.waits)
+	return w
+}
+
+// quantile is the wait that a part of all is not longer than.
+func (w writeResult) quantile(p float64) time.Duration {
+	return w.waits[int(p*float64(len(w.waits)-1))]
+}
+
+// countLonger is how many waits are longer than d.
+func (w writeResult) countLonger(d time.Duration) int {
+	shorter, _ := slices.BinarySearch(w.waits, d)
+	return len(w.waits) - shorter
+}
+
+func (w writeResult) String() string {
+	ms := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
+	return fmt.Sprintf("%d stored, %d merged, %d dropped; waited %s (p50), %s (p99), %s (max); %d longer than 50ms",
+		w.stored, w.merged, w.dropped, ms(w.quantile(0.5)), ms(w.quantile(0.99)), ms(w.quantile(1)), w.countLonger(50*time.Millisecond))
+}

@@ -1,0 +1,217 @@
+package e2e
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/admission/settler"
+	"github.com/eventquota/eventquota/admission/simulate"
+	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
+)
+
+// TestReplayedRecordingsMatchSimulate holds I17 for each kind of recording: its writes, as simulate says they are, are
+// replayed at an API server, and the webhook decides each as simulate has. Neither has the clock of the other, so the
+// rules are such that only the order matters.
+func TestReplayedRecordingsMatchSimulate(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	e := newBareEnv(t)
+	recordings := e.recordCluster()
+	for _, r := range slices.Concat(recordings, samples(t), e.longEvents()) {
+		t.Run(r.description, func(t *testing.T) { e.forSubtest(t).compareWithSimulate(&r, orderedRules()) })
+	}
+}
+
+// newBareEnv starts a cluster that knows policies. No webhook is installed.
+func newBareEnv(t *testing.T) *env {
+	t.Helper()
+	o := clusterLogOptions()
+	o.EventTTL = 24 * time.Hour // no less than windows
+	e := &env{T: t, cluster: cluster.ForTest(t, o)}
+	var err error
+	e.config, _, err = e.cluster.User("writer", "system:masters")
+	e.must(err)
+	e.client, err = kubernetes.NewForConfig(e.config)
+	e.must(err)
+	return e
+}
+
+// compareWithSimulate simulates a recording under rules and replays it.
+func (e *env) compareWithSimulate(r *recording, rules []string) {
+	e.Helper()
+	entries := r.entries(e.T)
+	made := map[string]bool{}
+	for _, flavor := range flavors() {
+		for _, one := range entries[flavor] {
+			if !made[one.namespace] {
+				made[one.namespace] = true
+				e.ensureNamespace(one.namespace, flavor)
+			}
+		}
+	}
+	trace, err := simulate.Read(e.Context(), r.sources(), []string{replica.User})
+	e.must(err)
+	defer trace.Close()
+	if in := &trace.Input; in.Broken > 0 || len(in.Unknown) > 0 || in.Shifted > 0 {
+		e.Errorf("the recording is read as %+v, want all of it", in)
+	}
+	for _, bound := range trace.Input.Bounds() {
+		e.Run(cmp.Or(string(bound), "as many")+" writes", func(t *testing.T) { e.forSubtest(t).replayAndCompare(trace, bound, entries, rules) })
+	}
+}
+
+// replayAndCompare replays the writes of a trace at a webhook that knows of nothing before.
+func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entries map[string][]entry, rules []string) {
+	e.Helper()
+	end := e.startFresh(rules)
+	defer end()
+	known, err := policyfile.ReadCluster(e.Context(), e.config, "")
+	e.must(err)
+	if len(known.Invalid) > 0 {
+		e.Fatal(known.Invalid)
+	}
+	var decisions []simulate.Decision
+	result, err := trace.Run(e.Context(), simulate.Options{
+		Rules: simulate.Rules{Cluster: known.Cluster, Namespaces: known.KnownNamespaces()}, Bound: bound,
+		Decided: func(d simulate.Decision) { decisions = append(decisions, d) },
+	})
+	e.must(err)
+
+	before := e.decisionCounts()
+	replayed, different, outcomes := newReplay(e, entries, decisions), 0, map[admission.Outcome]int{}
+	want := map[decisionKey]int64{}
+	for i := range decisions {
+		d := &decisions[i]
+		answer := replayed.answer(d)
+		if says := expectedAnswer(d, answer); answer != says {
+			e.Errorf("decision %d, %s %s/%s of line %d: the webhook answers %q, simulate says %q", i, d.Verb, d.Namespace, d.Name, d.Line, answer, says)
+			if different++; different == 20 {
+				e.Fatal("and so on")
+			}
+		}
+		outcomes[d.Outcome]++
+		want[decisionKey{d.Namespace, cmp.Or(d.Rule, d.Policy), d.Outcome}]++
+		if d.Audited != nil {
+			want[decisionKey{"", inAudit, d.Audited.Outcome}]++
+		}
+	}
+	e.Logf("%d of %d decisions are alike: %v", len(decisions)-different, len(decisions), outcomes)
+	for _, o := range []admission.Outcome{admission.Admitted, admission.Dropped} { // nothing in a churn is alike
+		if outcomes[o] == 0 {
+			e.Errorf("no write has outcome %q: this compares little", o)
+		}
+	}
+	got := e.decisionCounts()
+	for by, n := range before {
+		if got[by] -= n; got[by] == 0 {
+			delete(got, by)
+		}
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		e.Errorf("what decided (-simulate +webhook):\n%s", diff)
+	}
+	e.stopReplica()
+	notices := int64(0)
+	for _, event := range e.stored("") {
+		if settler.IsNotice(&event) && event.Namespace != "probe" {
+			notices++
+		}
+	}
+	if notices != result.Notices {
+		e.Errorf("%d notices are stored, simulate says %d", notices, result.Notices)
+	}
+}
+
+// expectedAnswer is what simulate says of a write, as an answer has it: that to an UPDATE does not say that it is an aggregate.
+func expectedAnswer(d *simulate.Decision, answer string) string {
+	switch d.Outcome {
+	case admission.Aggregated:
+		if answer == admittedAnswer && d.Verb != "create" {
+			return admittedAnswer
+		}
+		return aggregatedAnswer
+	case admission.Admitted:
+		return admittedAnswer
+	case simulate.Failed:
+		return nameTakenAnswer
+	default:
+		message, _, _ := strings.Cut(d.Message, nextTokenText)
+		return message
+	}
+}
+
+// decisionKey is what decided Events of a namespace, and how.
+type decisionKey struct {
+	namespace, rule string
+	outcome         admission.Outcome
+}
+
+// inAudit stands for all rules in mode Audit, in all namespaces.
+const inAudit = "mode Audit"
+
+// decisionCounts is how many Events of each namespace the webhook has decided, by what decided.
+func (e *env) decisionCounts() map[decisionKey]int64 {
+	e.Helper()
+	all, families := map[decisionKey]int64{}, (&setEnv{env: e}).metrics(e.replica)
+	for metric, rule := range map[string]string{"eventquota_events_total": "", "eventquota_audited_decisions_total": inAudit} {
+		for _, m := range families[metric].GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			by := decisionKey{labels["event_namespace"], cmp.Or(rule, labels["policy"]), admission.Outcome(labels["outcome"])}
+			all[by] += int64(m.GetCounter().GetValue())
+		}
+	}
+	return all
+}
+
+// startFresh starts a webhook at an API server without Events, and waits until rules are in force.
+func (e *env) startFresh(rules []string) (end func()) {
+	e.Helper()
+	namespaces, err := e.client.CoreV1().Namespaces().List(e.Context(), metav1.ListOptions{})
+	e.must(err)
+	for _, n := range namespaces.Items {
+		e.must(e.client.CoreV1().Events(n.Name).DeleteCollection(e.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	}
+	e.replica, err = replica.Start(e.Context(), e.cluster, program())
+	e.must(err)
+	e.must(e.replica.Install(e.Context()))
+	for _, rule := range rules {
+		e.apply(rule)
+	}
+	e.ensureNamespace("probe", "")
+	e.waitPoliciesGovern("probe")
+	return func() {
+		if e.Failed() {
+			e.Logf("webhook's log:\n%s", e.replica.Log())
+		}
+		e.replica.Kill()
+		e.must(e.cluster.RemoveWebhooks(e.Context()))
+	}
+}
+
+// ensureNamespace makes a namespace, unless it is there.
+func (e *env) ensureNamespace(name, flavor string) {
+	e.Helper()
+	one := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if flavor != "" {
+		one.Labels = map[string]string{flavorLabel: flavor}
+	}
+	if _, err := e.client.CoreV1().Namespaces().Create(e.Context(), one, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		e.Fatal(err)
+	}
+}

@@ -1,0 +1,238 @@
+package interleave
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/store/engine"
+)
+
+// never is so long that no token comes back while a schedule runs.
+const never = 1000 * time.Hour
+
+// Mix is what may happen in schedules, and what must hold of them.
+type Mix struct {
+	Name, Says string
+	// Replicas decide about what Clients write, the first Recorders of which are recorders. Bursts lets an Event begin with a
+	// count above 1. Memory lets them share one store in memory, and one replica.
+	Replicas, Clients, Recorders int
+	Bursts, Memory               bool
+	// Pods, Reasons and Messages are how many of each there are, and Steps how long a schedule is.
+	Pods, Reasons, Messages, Steps int
+	// Spam is the burst of spam filters, 0 for none, and Quotas says which ones a client's writes pay.
+	Spam      int
+	Quotas    func(client int) []store.Bucket
+	Combined  bool // the notices of both
+	OnFailure store.FailureMode
+	Windows   time.Duration // of all kinds; default minutes
+
+	// Settlers work at the same time at most.
+	Settlers int
+	// Slow lets time pass while calls are under way. All others are faults.
+	Slow, Outages, LoseCommands, LoseAnswers, Stops, Crashes       bool
+	Failover, PartialLoss, SlotMoves, ClockJumps, Rejects, Refuses bool
+	Deletions, Junk, APIFails                                      bool
+	// Bounds are those of a namespace; default so large that nobody meets them.
+	Bounds store.Bounds
+	// Unmerged merges nothing, so that only quotas have state.
+	Unmerged bool
+	// Long is how long an outage may last. User is who reports; default kubelet.
+	Long time.Duration
+	User string
+}
+
+// limits are what governs writes.
+func (m *Mix) limits(rng *rand.Rand) store.Limits {
+	l := store.Limits{
+		Merge: true, SimilarThreshold: 2 + rng.IntN(3), KeepMessages: 2, Window: 5 * time.Minute, IdenticalWindow: 10 * time.Minute,
+		WriteInterval: 300 * time.Millisecond, MaxWriteInterval: 600 * time.Millisecond,
+	}
+	l.Merge = !m.Unmerged
+	if m.Windows != 0 {
+		l.Window, l.IdenticalWindow = m.Windows, m.Windows
+	}
+	if m.Spam > 0 {
+		l.SpamFilter = store.Bucket{
+			Limit: store.Limit{Burst: m.Spam, Every: never}, Key: store.KeyOf("spam filter"), Name: "the spam filter", Policy: "policy", LimitID: "the spam filter",
+			Combined: m.Combined,
+		}
+	}
+	return l
+}
+
+func (m *Mix) quotas(client int) []store.Bucket {
+	if m.Quotas == nil {
+		return nil
+	}
+	all := m.Quotas(client)
+	for i := range all {
+		all[i].Combined = m.Combined
+	}
+	return all
+}
+
+// anythingFails reports whether a count may be reported elsewhere than where it is in quiet times.
+func (m *Mix) anythingFails() bool {
+	return m.tokensMayBeLost() || m.countsMayBeLost() || m.Crashes || m.Rejects || m.Refuses || m.Deletions || m.APIFails || m.Recorders > 0
+}
+
+// tokensMayBeLost reports whether a token may be taken for nothing, or twice.
+func (m *Mix) tokensMayBeLost() bool {
+	return m.Slow || m.Outages || m.LoseAnswers || m.LoseCommands || m.Failover || m.PartialLoss || m.SlotMoves || m.ClockJumps || m.Stops ||
+		m.Bounds != store.Bounds{}
+}
+
+// countsMayBeLost reports whether occurrences may be missing in the end.
+func (m *Mix) countsMayBeLost() bool { return m.Failover || m.PartialLoss || m.Junk }
+
+func noticeKey(b *store.Bucket) store.Key { return engine.NoticeKey(b) }
+
+// quota is a bucket that writes share.
+func quota(name string, burst int) store.Bucket {
+	return store.Bucket{
+		Limit: store.Limit{Burst: burst, Every: never}, Key: store.KeyOf("quota", name), Name: name, Policy: "quotas",
+		NoticeObject: store.Object{APIVersion: "eventquota.io/v1alpha1", Kind: "EventQuota", Namespace: "default", Name: name},
+	}
+}
+
+// shared lets all clients pay one quota, and each second one a quota of its own too, which is empty.
+func shared(client int) []store.Bucket {
+	all := []store.Bucket{quota("the shared quota", 6)}
+	if client%2 == 0 {
+		all = append(all, quota(fmt.Sprint("the empty quota of client ", client), 1))
+	}
+	return all
+}
+
+// few bounds what a namespace has.
+func few() store.Bounds { return store.Bounds{Buckets: 2, Registers: 3} }
+
+// each lets a client pay a quota of its own, of which there are more than few.
+func each(client int) []store.Bucket {
+	b := quota(fmt.Sprint("the quota of client ", client), 4)
+	b.LimitID = "each"
+	return []store.Bucket{b}
+}
+
+func onFailure(f store.FailureMode) func(int) []store.Bucket {
+	return func(int) []store.Bucket {
+		b := quota("the quota", 4)
+		b.OnFailure = f
+		return []store.Bucket{b}
+	}
+}
+
+// Mixes are all there are.
+func Mixes() []Mix {
+	base := Mix{Replicas: 3, Clients: 4, Recorders: 2, Pods: 2, Reasons: 1, Messages: 2, Steps: 120, Spam: 3, Settlers: 1}
+	mix := func(name, says string, change func(*Mix)) Mix {
+		m := base
+		m.Name, m.Says = name, says
+		change(&m)
+		return m
+	}
+	return []Mix{
+		mix("quiet", "nothing goes wrong", func(m *Mix) { m.Bursts = true }),
+		mix("memory", "nothing goes wrong, in memory", func(m *Mix) { m.Memory, m.Replicas, m.Quotas = true, 1, shared }),
+		mix("quotas", "quotas that are empty refuse", func(m *Mix) {
+			m.Recorders, m.Pods, m.Messages, m.Spam, m.Quotas = 0, 4, 4, 0, shared
+		}),
+		mix("counting", "recorders count on what a quota or a spam filter refused", func(m *Mix) {
+			m.Recorders, m.Pods, m.Spam, m.Quotas = 4, 1, 1, shared
+		}),
+		mix("slow", "calls take longer than their callers wait", func(m *Mix) { m.Slow, m.Bursts, m.Pods, m.Recorders = true, true, 1, 3 }),
+		mix("lost", "commands and answers are lost", func(m *Mix) {
+			m.Slow, m.LoseCommands, m.LoseAnswers, m.Pods = true, true, true, 1
+		}),
+		mix("outages", "Redis cannot be reached from some replicas", func(m *Mix) {
+			m.Slow, m.Outages, m.Bursts, m.Pods, m.Recorders = true, true, true, 1, 3
+		}),
+		mix("stops", "replicas stop, also while Redis cannot be reached", func(m *Mix) {
+			m.Slow, m.Outages, m.Stops, m.Pods, m.Recorders = true, true, true, 1, 0
+		}),
+		mix("stops-lost", "replicas stop, and answers are lost", func(m *Mix) {
+			m.Slow, m.LoseAnswers, m.Stops, m.Pods, m.Recorders = true, true, true, 1, 0
+		}),
+		mix("settlers", "two settlers overlap, and some die", func(m *Mix) { m.Settlers, m.Crashes = 2, true }),
+		mix("claims", "two settlers claim what merges go into", func(m *Mix) {
+			m.Replicas, m.Clients, m.Recorders, m.Pods, m.Messages, m.Spam, m.Settlers = 2, 2, 0, 1, 1, 0, 2
+		}),
+		mix("failover", "Redis fails over to an older copy", func(m *Mix) {
+			m.Failover, m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages, m.Steps = true, 2, 2, 0, 1, 1, 30, 180
+		}),
+		mix("partial", "Redis loses a register or an index", func(m *Mix) {
+			m.PartialLoss, m.Slow, m.LoseAnswers, m.Crashes = true, true, true, true
+			m.Recorders, m.Pods, m.Messages, m.Spam, m.Settlers = 0, 1, 1, 0, 2
+		}),
+		mix("slots", "slots move", func(m *Mix) { m.Slow, m.SlotMoves, m.Pods, m.Long = true, true, 1, 8*time.Second }),
+		mix("clocks", "clocks jump", func(m *Mix) { m.ClockJumps = true }),
+		mix("deny", "Redis cannot be reached, and quotas deny", func(m *Mix) {
+			m.Slow, m.Outages, m.Quotas, m.OnFailure, m.Recorders = true, true, onFailure(store.DenyAll), store.DenyAll, 0
+		}),
+		mix("admit", "Redis cannot be reached, and quotas admit", func(m *Mix) {
+			m.Slow, m.Outages, m.Quotas, m.OnFailure, m.Recorders = true, true, onFailure(store.AdmitAll), store.AdmitAll, 0
+		}),
+		mix("local", "Redis cannot be reached, and replicas decide by what they know of quotas", func(m *Mix) {
+			m.Slow, m.Outages, m.LoseAnswers, m.Quotas, m.Recorders = true, true, true, shared, 0
+		}),
+		mix("rejects", "the API server rejects what settlers write, and others refuse Events", func(m *Mix) {
+			m.Rejects, m.Refuses, m.APIFails, m.Recorders = true, true, true, 1
+		}),
+		mix("expiry", "outages last longer than registers", func(m *Mix) {
+			m.Slow, m.LoseAnswers, m.Outages, m.Windows = true, true, true, 20*time.Second
+			m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages, m.Steps = 2, 2, 0, 0, 1, 1, 100
+		}),
+		mix("doubt", "answers are lost in outages of many minutes, and what they are about is settled and expires", func(m *Mix) {
+			m.Slow, m.LoseAnswers, m.Outages, m.Windows, m.Long = true, true, true, 20*time.Second, 4*time.Minute
+			m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages, m.Steps = 2, 2, 0, 0, 1, 1, 60
+		}),
+		mix("leaders", "two settlers overlap, some die, and a register is lost", func(m *Mix) {
+			m.PartialLoss, m.Crashes, m.Settlers, m.APIFails = true, true, 2, true
+			m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages = 2, 2, 0, 0, 1, 1
+		}),
+		mix("created", "one replica admits a CREATE and another its UPDATE, both in an outage", func(m *Mix) {
+			m.Slow, m.Outages, m.Bursts, m.Clients, m.Spam, m.Pods, m.Messages, m.Steps = true, true, true, 2, 0, 1, 1, 80
+		}),
+		mix("nodes", "those whose Events are told by their content only", func(m *Mix) {
+			m.User, m.Settlers, m.APIFails, m.Pods = "system:node:a", 2, true, 1
+		}),
+		mix("contended", "many replicas want one register at the same time", func(m *Mix) {
+			m.Replicas, m.Clients, m.Recorders, m.Spam, m.Pods, m.Messages, m.Steps = 4, 6, 0, 0, 1, 1, 200
+		}),
+		mix("unmerged", "nothing is merged, and quotas limit", func(m *Mix) {
+			m.Unmerged, m.Recorders, m.Spam, m.Quotas = true, 0, 0, shared
+		}),
+		mix("unmerged-lost", "nothing is merged, quotas limit, and answers are lost", func(m *Mix) {
+			m.Unmerged, m.Recorders, m.Spam, m.Quotas, m.Slow, m.LoseAnswers, m.LoseCommands = true, 0, 0, shared, true, true, true
+		}),
+		mix("places", "a namespace has more registers and buckets than it may", func(m *Mix) {
+			m.Pods, m.Recorders, m.Quotas, m.Bounds = 6, 1, each, few()
+		}),
+		mix("places-memory", "a namespace has more than it may, in memory", func(m *Mix) {
+			m.Memory, m.Replicas, m.Pods, m.Recorders, m.Quotas, m.Bounds = true, 1, 6, 1, each, few()
+		}),
+		mix("places-lost", "a namespace has more than it may, answers are lost, and Redis cannot be reached", func(m *Mix) {
+			m.Slow, m.LoseAnswers, m.LoseCommands, m.Outages = true, true, true, true
+			m.Pods, m.Recorders, m.Quotas, m.Bounds = 6, 0, each, few()
+		}),
+		mix("bounds", "notices and reasons are more than a register keeps", func(m *Mix) {
+			m.Windows, m.Spam, m.Reasons, m.Messages, m.Pods, m.Recorders = 3*time.Second, 1, 20, 20, 1, 0
+		}),
+		mix("combined", "each reason that is refused is reported under its own", func(m *Mix) {
+			m.Combined, m.Reasons, m.Pods, m.Messages, m.Recorders, m.Spam, m.Quotas = true, 5, 4, 4, 0, 2, shared
+		}),
+		mix("combined-memory", "each reason that is refused is reported under its own, in memory", func(m *Mix) {
+			m.Combined, m.Memory, m.Replicas, m.Reasons, m.Messages, m.Recorders, m.Spam, m.Quotas = true, true, 1, 5, 4, 0, 2, shared
+		}),
+		mix("combined-lost", "more reasons than a bucket reports are refused, answers are lost, and settlers overlap and die", func(m *Mix) {
+			m.Combined, m.Reasons, m.Messages, m.Recorders, m.Spam, m.Quotas = true, 24, 3, 1, 2, shared
+			m.Slow, m.LoseAnswers, m.LoseCommands, m.Outages, m.Crashes, m.Settlers = true, true, true, true, true, 2
+		}),
+		mix("combined-windows", "windows are short, and reasons come back in the next", func(m *Mix) {
+			m.Combined, m.Windows, m.Reasons, m.Pods, m.Messages, m.Recorders, m.Spam, m.Settlers = true, 3*time.Second, 20, 1, 20, 0, 1, 2
+		}),
+		mix("junk", "another program overwrites a register", func(m *Mix) { m.Junk, m.Recorders, m.Pods = true, 0, 3 }),
+	}
+}

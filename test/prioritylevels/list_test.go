@@ -1,0 +1,205 @@
+package prioritylevels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/eventquota/eventquota/test/bystander"
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/flood"
+	"github.com/eventquota/eventquota/test/manifests/shipped"
+)
+
+// listed is how many Events each LIST has, and readers how many clients list them at the same time.
+const listed, readers = 5000, 32
+
+// TestEventListsAreQueued holds that with the level for LISTs of Events, no more of them are carried out at a time than its
+// seats allow, that the others wait, and that no request of others fails. It prints how others are served with the level and without.
+func TestEventListsAreQueued(t *testing.T) {
+	const slice, slices = 3 * time.Second, 2
+	c := newCluster(t, cluster.Options{NoAudit: true})
+	err := c.Grant(t.Context(), "read-events", "system:authenticated",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	storeEvents(t, c, listed)
+	b, err := bystander.New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, _, err := c.User("system:serviceaccount:"+stormNamespace+":reader", "system:serviceaccounts", "system:serviceaccounts:"+stormNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := listLevel(t)
+	var calm, with, without samples
+	for range slices {
+		calm = append(calm, b.RunFor(t.Context(), slice))
+		served, most := whileListing(t, c, config, b, slice)
+		without = append(without, served)
+		if most.inLevel > 0 {
+			t.Fatalf("without the level, %d seats of it were in use", most.inLevel)
+		}
+		if err := shipped.Apply(t.Context(), c.Config, level); err != nil {
+			t.Fatal(err)
+		}
+		waitForLists(t, c, config, true)
+		served, most = whileListing(t, c, config, b, slice)
+		with = append(with, served)
+		if most.inLevel == 0 || most.inLevel > most.seats || most.queued == 0 {
+			t.Errorf("%d seats were in use of %d, and %d LISTs waited, want some to wait", most.inLevel, most.seats, most.queued)
+		}
+		if served.Failed > 0 {
+			t.Errorf("%d of %d requests of others failed: %v", served.Failed, served.Requests, served.Err)
+		}
+		remove(t, c, level)
+		waitForLists(t, c, config, false)
+	}
+	t.Logf("p99 of others: %s quiet, %s while %d clients list %d Events, %s with the level", calm.p99(), without.p99(), readers, listed, with.p99())
+}
+
+// storeEvents has n Events stored.
+func storeEvents(t *testing.T, c *cluster.Cluster, n int) {
+	t.Helper()
+	const writers = 20
+	plan := flood.Plan{Namespace: quietNamespace, Users: []flood.User{flood.ServiceAccount(quietNamespace, "writer")}, Writers: writers, Events: n / writers}
+	writing, err := plan.Start(t.Context(), c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := writing.Wait(); err != nil || result.Answers[201] != n {
+		t.Fatalf("%+v, %v; want %d Events stored", result, err, n)
+	}
+}
+
+// listLevel are the objects that the component adds.
+func listLevel(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := shipped.Objects("overlays/single-replica", "components/priority-level-events-list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GroupVersionKind().Group != flowcontrolv1.GroupName || o.GetName() != "events-list"
+	})
+}
+
+func remove(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured) {
+	t.Helper()
+	admin, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		path := "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations/"
+		if o.GetKind() == "FlowSchema" {
+			path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/"
+		}
+		if err := admin.RESTClient().Delete().AbsPath(path + o.GetName()).Do(t.Context()).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// waitForLists waits until the API server has LISTs of Events in the level, or has them there no more.
+func waitForLists(t *testing.T, c *cluster.Cluster, config *rest.Config, there bool) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dispatched := func(ctx context.Context) (int64, error) {
+		levels, err := c.PriorityLevels(ctx)
+		return levels["events-list"].Dispatched, err
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		before, err := dispatched(ctx)
+		if err != nil {
+			return false, err
+		}
+		if _, err := client.CoreV1().Events(quietNamespace).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return false, err
+		}
+		after, err := dispatched(ctx)
+		return after > before == there, err
+	})
+	if err != nil {
+		t.Fatalf("wait until LISTs of Events are in the level (%t): %v", there, err)
+	}
+}
+
+// maxSeen is the most that was seen of the level for LISTs.
+type maxSeen struct{ seats, inLevel, queued int64 }
+
+// whileListing is how the API server serves the bystander while readers list all Events, and the most that was seen of the level
+// meanwhile. It returns once a LIST of each has been answered.
+func whileListing(t *testing.T, c *cluster.Cluster, config *rest.Config, b *bystander.Bystander, d time.Duration) (bystander.Result, maxSeen) {
+	t.Helper()
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done atomic.Bool
+	var reading errgroup.Group
+	for range readers {
+		reading.Go(func() error {
+			for first := true; first || !done.Load(); first = false {
+				if err := list(t.Context(), client); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	var seen maxSeen
+	reading.Go(func() error {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for ; !done.Load(); <-tick.C {
+			levels, err := c.PriorityLevels(t.Context())
+			if err != nil {
+				return err
+			}
+			level := levels["events-list"]
+			seen.seats, seen.inLevel, seen.queued = max(seen.seats, level.Seats), max(seen.inLevel, level.SeatsInUse), max(seen.queued, level.Queued)
+		}
+		return nil
+	})
+	served := b.RunFor(t.Context(), d)
+	done.Store(true)
+	if err := reading.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return served, seen
+}
+
+// list reads all Events, as kubectl does but for its pages, and decodes none.
+func list(ctx context.Context, client kubernetes.Interface) error {
+	content, err := client.CoreV1().RESTClient().Get().Resource("events").Namespace(quietNamespace).SetHeader("Accept", "application/vnd.kubernetes.protobuf").Stream(ctx)
+	if err != nil {
+		return fmt.Errorf("list Events: %w", err)
+	}
+	n, err := io.Copy(io.Discard, content)
+	if err = errors.Join(err, content.Close()); err == nil && n < 100*listed {
+		err = fmt.Errorf("%d bytes of %d Events", n, listed)
+	}
+	return err
+}
