@@ -21,7 +21,7 @@ CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 
 # Modules whose dependencies stay out of ours and that have tests, those that take longest first, and every
 # module of the repository, of which only the first is what users build.
-TESTED := test/kwok test/sink test/alerts test/certmanager test/chart test/readme test/page .ci/image .ci/plugin .ci/prose
+TESTED := test/kwok test/sink test/alerts test/certmanager test/chart test/readme test/page .ci/image .ci/plugin .ci/prose .ci/site
 MODULES := . $(TESTED) .ci/tools test/controlplane
 
 # A cold machine first builds the Kubernetes control plane within a test. The linters vet.
@@ -79,6 +79,10 @@ image: ## Build the container image and a list of what is in it, as files in bin
 .PHONY: plugin
 plugin: ## Pack the kubectl plugin for every platform, and a manifest for krew, in bin/plugin
 	go -C .ci/plugin run . $(if $(filter v%,$(VERSION)),-version '$(VERSION)')
+
+.PHONY: site
+site: ## Render README.md, DESIGN.md and docs/ as a site with search in bin/site
+	go -C .ci/site tool hugo --quiet --noBuildLock --cleanDestinationDir --panicOnWarning --destination $(CURDIR)/bin/site
 
 ##@ Develop
 
