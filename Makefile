@@ -17,12 +17,13 @@ GOLANGCI_LINT := go tool -modfile=.ci/tools/go.mod golangci-lint
 CONTROLLER_GEN := go tool -modfile=.ci/tools/go.mod controller-gen
 MSGP := go tool -modfile=.ci/tools/go.mod msgp -io=false -tests=false
 DEADCODE := go tool -modfile=.ci/tools/go.mod deadcode
+FREEZE := go tool -modfile=.ci/pictures/go.mod freeze --config .ci/pictures/freeze.json
 CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 
 # Modules whose dependencies stay out of ours and that have tests, those that take longest first, and every
 # module of the repository, of which only the first is what users build.
 TESTED := test/kwok test/sink test/alerts test/certmanager test/chart test/readme test/page .ci/image .ci/plugin .ci/prose .ci/site
-MODULES := . $(TESTED) .ci/tools test/controlplane
+MODULES := . $(TESTED) .ci/tools .ci/pictures test/controlplane
 
 # A cold machine first builds the Kubernetes control plane within a test. The linters vet.
 GO_TEST := go test -timeout 60m -vet=off
@@ -83,6 +84,19 @@ plugin: ## Pack the kubectl plugin for every platform, and a manifest for krew, 
 .PHONY: site
 site: ## Render README.md, DESIGN.md and docs/ as a site with search in bin/site
 	go -C .ci/site tool hugo --quiet --noBuildLock --cleanDestinationDir --panicOnWarning --destination $(CURDIR)/bin/site
+
+# Of real runs: simulate of a sample, top and ui of the storms of their tests, and the demo.
+.PHONY: pictures
+pictures: build demo-built chromium tmux ## Make the pictures of docs/pictures from real runs
+	mkdir -p bin/pictures docs/pictures
+	cd manifests/components/recommended-1000-nodes && \
+		$(CURDIR)/bin/eventquota simulate --sample churn --policies pod-lives.yaml | sed '22,$$d' | fold -s -w 110 >$(CURDIR)/bin/pictures/simulate.ansi
+	go test -count=1 ./test/live -run TestScreenInTerminal -pictures $(CURDIR)/bin/pictures
+	go -C test/page test -count=1 . -run TestUIPage -pictures $(CURDIR)/bin/pictures
+	bin/demo >bin/pictures/demo
+	sed -n -e 's/ *$$//' -e '/^\$$ kubectl/,/^$$/p' -e '/^Events stored/,/^occurrences/p' -e '/^occurrences/q' bin/pictures/demo >bin/pictures/demo.ansi
+	for name in simulate top demo; do $(FREEZE) -o docs/pictures/$$name.svg bin/pictures/$$name.ansi || exit 1; done
+	cp bin/pictures/1280-light-namespaces.png docs/pictures/ui.png
 
 ##@ Develop
 

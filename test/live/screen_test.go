@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,8 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
+
+var pictures = flag.String("pictures", "", "directory to write what the terminal shows to, with its colors; empty for none")
 
 // terminal is a real one: a tmux of its own.
 type terminal struct {
@@ -80,6 +83,15 @@ func (term *terminal) waitForText(texts ...string) (screen string) {
 	return screen
 }
 
+// picture writes the screen as it is, with its colors, to NAME.ansi, if -pictures has a directory.
+func (term *terminal) picture(name string) {
+	term.t.Helper()
+	if *pictures == "" {
+		return
+	}
+	must(term.t, os.WriteFile(filepath.Join(*pictures, name+".ansi"), []byte(term.tmux("capture-pane", "-e", "-p")), 0o600))
+}
+
 // hostileNames are as bad as clients can write them; each begins with a letter that tells it.
 func hostileNames() []string {
 	return []string{
@@ -130,6 +142,7 @@ func TestScreenInTerminal(t *testing.T) {
 	command := fmt.Sprintf("HOME=%s %s top --by namespace --kubeconfig %s --endpoint %s", t.TempDir(), program(), kubeconfig, strings.TrimSuffix(webhook.MetricsURL, "/metrics"))
 	term := newTerminal(t, 80, 24, command)
 	t.Logf("namespaces at 80x24:\n%s", term.waitForText("all namespaces", "1 replica ", "> ", "storm", "quiet", "1 bucket of a quota refuses", "merged ", "dropped 1"))
+	term.picture("top")
 	term.press("Enter")
 	screen := term.waitForText("in storm", "noisy-operator", `"A\x1b[2J`, `"B\u202edne"`, "D"+strings.Repeat("d", 15), "C世界")
 	for line := range strings.SplitSeq(screen, "\n") {
