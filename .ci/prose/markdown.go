@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -10,6 +11,9 @@ import (
 	extensionast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
 )
+
+// question matches the text of a link that repeats a heading such as "What may be lost".
+var question = regexp.MustCompile(`(?i)^(what|who|how|when) `)
 
 // readMarkdown reads a page as GitHub does. Blocks of code and HTML have no prose.
 func readMarkdown(file string, content []byte) ([]passage, error) {
@@ -62,6 +66,12 @@ func addInline(p *passage, n ast.Node, content []byte, line func(int) int) {
 				last = p.lines[len(p.lines)-1]
 			}
 			p.add("Xx", last)
+		case *ast.Link:
+			from := len(p.text)
+			addInline(p, c, content, line)
+			if title := p.text[from:]; question.MatchString(title) {
+				p.text = p.text[:from] + placeholder(len(title))
+			}
 		case *ast.Image, *ast.RawHTML:
 		default:
 			addInline(p, c, content, line)

@@ -37,14 +37,14 @@ func found(l *linter, text string) []finding {
 }
 
 func TestPassages(t *testing.T) {
-	markdown := "# What is it\n\nA `what is` span, and\na [link](x.md).\n\n```sh\nwhat is\n```\n\n| what it is |\n|---|\n| a cell |\n\n- an item\n"
+	markdown := "# What is it\n\nA `what is` span, and\na [link](x.md) or [what is](x.md).\n\n```sh\nwhat is\n```\n\n| what it is |\n|---|\n| a cell |\n\n- an item\n"
 	comments := "// Package p is\n// one paragraph.\n//\n//\tcode\n//\n//   - an item\n//     of two lines\npackage p\n\n// Who may write.\nvar Who int //nolint:x // a reason\n"
 	for file, test := range map[string]struct {
 		content string
 		want    []string
 		lines   []int
 	}{
-		"page.md": {markdown, []string{"What is it", "A Xxxxxxx span, and a link.", "what it is", "a cell", "an item"}, []int{1, 3, 10, 12, 14}},
+		"page.md": {markdown, []string{"What is it", "A Xxxxxxx span, and a link or Xxxxxxx.", "what it is", "a cell", "an item"}, []int{1, 3, 10, 12, 14}},
 		"file.go": {comments, []string{"Package p is one paragraph. ", "an item of two lines ", "Xxx may write. "}, []int{1, 6, 10}},
 	} {
 		passages, err := read(file, []byte(test.content))
