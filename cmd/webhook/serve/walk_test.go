@@ -18,7 +18,7 @@ func TestCreateOnEachStore(t *testing.T) {
 	} {
 		s := startServer(t, newAPIServer(t), change)
 		s.ready(t)
-		record.Start("connections.Spread") // below it is all that a request passes
+		record.Start("connections.Recycle") // below it is all that a request passes
 		callWebhook(t, s.opts.Port, "mutate", "first", true)
 		steps[store] = record.Stop()
 		s.end(t)
