@@ -7,35 +7,34 @@ import (
 	"time"
 )
 
-// Bounds of what exists of one namespace in a store, by default.
+// The default bounds of a namespace in a store.
 const (
-	// MaxBuckets bounds the token buckets that a namespace has beside those whose number the rules bound: what its Events
-	// make of limits that are keyed by more than namespace and type. A bucket exists until it is full again.
+	// MaxBuckets bounds the token buckets of limits that are keyed by more than namespace and type, as clients choose how many
+	// these are. A bucket exists until it is full again.
 	MaxBuckets = 4096
-	// MaxRegisters bounds its registers, each of which is of one source, object and user, or has a notice.
+	// MaxRegisters bounds the registers. A register has the state of one source, object and user, or a notice.
 	MaxRegisters = 16384
-	// MaxNodes is the largest cluster that Kubernetes supports. In ClusterNamespace and SystemNamespace there may be ExtraPerNode more
-	// buckets, and registers, for each of so many nodes.
+	// MaxNodes is the largest number of nodes that Kubernetes supports. For each of them, ClusterNamespace and SystemNamespace
+	// may have ExtraPerNode more buckets, and as many more registers.
 	MaxNodes     = 5000
 	ExtraPerNode = 4
-	// ClusterNamespace has Events about nodes, and SystemNamespace those about pods on each node.
+	// ClusterNamespace has the Events about nodes, and SystemNamespace has pods on each node.
 	ClusterNamespace = "default"
 	SystemNamespace  = "kube-system"
 )
 
-// Bounds are the bounds of a store. The zero value is those by default.
+// Bounds are the bounds of a store. The zero value means the defaults.
 type Bounds struct {
-	// Buckets and Registers are for each namespace, and Cluster is how many more of each ClusterNamespace and SystemNamespace may
-	// have.
+	// Buckets and Registers are for each namespace. ClusterNamespace and SystemNamespace may have SystemExtra more of each.
 	Buckets, Registers, SystemExtra int
 }
 
-// MaxBuckets is how many buckets a namespace may have.
+// MaxBuckets returns how many buckets a namespace may have.
 func (b Bounds) MaxBuckets(namespace string) int {
 	return b.withDefaults().Buckets + b.extra(namespace)
 }
 
-// MaxRegisters is how many registers a namespace may have.
+// MaxRegisters returns how many registers a namespace may have.
 func (b Bounds) MaxRegisters(namespace string) int {
 	return b.withDefaults().Registers + b.extra(namespace)
 }
@@ -54,11 +53,11 @@ func (b Bounds) extra(namespace string) int {
 	return b.withDefaults().SystemExtra
 }
 
-// OverflowSuffix is what the name of an overflow bucket has after that of its limit. No limit's name ends so.
+// OverflowSuffix follows the name of the limit in the name of its overflow bucket. No name of a limit ends like this.
 const OverflowSuffix = " (overflow)"
 
-// Overflow is the bucket that all those of a limit share in a namespace that has as many as it may. It is not counted, and
-// a notice about what it refuses is about the namespace.
+// Overflow returns the overflow bucket of b's limit, which all further buckets of the limit share once the namespace has
+// MaxBuckets. It does not count as a bucket itself. Notices about its drops are about the namespace.
 func (b *Bucket) Overflow(namespace string) Bucket {
 	o := *b
 	o.Key, o.LimitID = KeyOf("overflow", b.LimitID, namespace), ""
@@ -67,8 +66,8 @@ func (b *Bucket) Overflow(namespace string) Bucket {
 	return o
 }
 
-// UseOverflow puts overflow buckets in the place of quotas of which fits says that there is no place for them, into a copy. It returns
-// the first of these quotas; nil for none.
+// UseOverflow replaces each quota that does not fit by its overflow bucket, in a copy of l.Quotas. It returns the first
+// quota that did not fit, or nil.
 func (l *Limits) UseOverflow(namespace string, fits func(*Bucket) bool) (first *Bucket) {
 	for i := range l.Quotas {
 		b := &l.Quotas[i]
@@ -84,8 +83,8 @@ func (l *Limits) UseOverflow(namespace string, fits func(*Bucket) bool) (first *
 	return first
 }
 
-// SetUntracked makes l the limits of a write whose register has no place: nothing is merged, and the spam filter is the bucket
-// that all such writes of its policy share in the namespace.
+// SetUntracked changes l for a write that cannot have a register: nothing is merged, and all such writes of a policy share
+// one spam filter in the namespace.
 func (l *Limits) SetUntracked(w *Write) {
 	quotas := make([]Bucket, 0, 1+len(l.Quotas))
 	if !l.SpamFilter.Key.IsZero() && (w.Update == nil || w.Update.ByRecorder) {
@@ -94,19 +93,18 @@ func (l *Limits) SetUntracked(w *Write) {
 	l.Quotas, l.SpamFilter, l.Merge = append(quotas, l.Quotas...), Bucket{}, false
 }
 
-// BoundedSet are what exists of each namespace, up to a bound, and until when. What has ended frees its place. It is for one
-// goroutine at a time.
+// BoundedSet is a set of keys that expire, with a limit for each namespace. It is not safe for concurrent use.
 type BoundedSet struct {
 	limit      func(namespace string) int
 	namespaces map[string]*boundedNamespace
 }
 
-// NewBoundedSet makes BoundedSet of which a namespace has as many as of says.
-func NewBoundedSet(of func(namespace string) int) *BoundedSet {
-	return &BoundedSet{limit: of, namespaces: map[string]*boundedNamespace{}}
+// NewBoundedSet returns an empty set that can hold limit keys of a namespace.
+func NewBoundedSet(limit func(namespace string) int) *BoundedSet {
+	return &BoundedSet{limit: limit, namespaces: map[string]*boundedNamespace{}}
 }
 
-// CanHold reports whether a key has a place at now, or can have one.
+// CanHold reports whether a key is in the set at now, or can be added.
 func (p *BoundedSet) CanHold(now time.Time, namespace string, key Key) bool {
 	in := p.namespaces[namespace]
 	if in == nil {
@@ -116,7 +114,7 @@ func (p *BoundedSet) CanHold(now time.Time, namespace string, key Key) bool {
 	return in.members[key] != nil || len(in.expiries) < p.limit(namespace)
 }
 
-// Put says until when what a key names exists. It is for the caller to ask whether there is a place.
+// Put adds a key or changes its expiry. The caller checks CanHold first.
 func (p *BoundedSet) Put(namespace string, key Key, until time.Time) {
 	in := p.namespaces[namespace]
 	if in == nil {
@@ -131,7 +129,7 @@ func (p *BoundedSet) Put(namespace string, key Key, until time.Time) {
 	in.expiries.set(one, until)
 }
 
-// Remove frees the place of a key, if it has one.
+// Remove removes a key, if it is in the set.
 func (p *BoundedSet) Remove(namespace string, key Key) {
 	in := p.namespaces[namespace]
 	if in == nil {
@@ -146,23 +144,23 @@ func (p *BoundedSet) Remove(namespace string, key Key) {
 	}
 }
 
-// boundedNamespace are those of one namespace.
+// boundedNamespace has the keys of one namespace.
 type boundedNamespace struct {
 	members  map[Key]*expiring
 	expiries expiryHeap
 }
 
-// expiring is one thing that exists until a time.
+// expiring is a key with the time of its expiry.
 type expiring struct {
 	key       Key
 	expiresAt int64 // in microseconds of Unix time
-	index     int   // in its ends, from 1; 0 for not there
+	index     int   // in its heap, from 1; 0 if it is not in one
 }
 
-// expiryHeap is a heap of places: what ends first comes first.
+// expiryHeap is a heap of keys. The one that expires first comes first.
 type expiryHeap []*expiring
 
-// set says until when one exists.
+// set sets the expiry of one, and adds it if necessary.
 func (e *expiryHeap) set(one *expiring, until time.Time) {
 	one.expiresAt = until.UnixMicro()
 	if one.index == 0 {
@@ -177,7 +175,7 @@ func (e *expiryHeap) remove(one *expiring) {
 	}
 }
 
-// popExpired removes what has ended at now, and calls ended for each.
+// popExpired removes the keys that have expired at now, and calls ended for each.
 func (e *expiryHeap) popExpired(now time.Time, ended func(*expiring)) {
 	for len(*e) > 0 && (*e)[0].expiresAt <= now.UnixMicro() {
 		first := (*e)[0]

@@ -1,7 +1,7 @@
-// Package store is the contract of what Event writes share: which Events are stored, what was merged into them, how
-// full each token bucket is, and what is still to be written to the API server. It knows neither policies nor
-// admission reviews; its callers translate. The rules of a step are in store/engine, and store/memory and store/redis
-// keep their state. No method sleeps.
+// Package store defines the state that Event writes share: the stored Events, the occurrences merged into them, the
+// token buckets, and the writes to the API server that are pending. It knows neither policies nor admission reviews;
+// its callers translate. Package store/engine decides, and store/memory and store/redis keep the state. No method
+// sleeps.
 package store
 
 import (
@@ -20,23 +20,23 @@ import (
 	"unicode/utf8"
 )
 
-// ErrFull says that the pending writes of a namespace, which the error names, use all the memory that it
-// may have in a store. The caller decides without the store.
+// ErrFull reports that the pending writes of a namespace, which the error names, use all the memory that the
+// namespace may have in a store. The caller decides without the store.
 var ErrFull = errors.New("store is full of pending writes")
 
-// ErrUnconfirmed comes with a decision that stands, although the shared store has not confirmed it in time.
+// ErrUnconfirmed accompanies a valid decision that the shared store did not confirm in time.
 var ErrUnconfirmed = errors.New("shared store has not confirmed a decision in time")
 
-// ErrBusy says that this process was too busy to serve a call in time. It says nothing about the shared store.
+// ErrBusy reports that this process was too busy to serve a call in time. The shared store may be healthy.
 var ErrBusy = errors.New("no turn in time")
 
 // Store decides Event writes, each in one atomic step of its group. It is safe for concurrent use. Stores count in
-// whole microseconds: times are truncated, durations rounded up; less than 0 is 0, and 142 years are the most.
+// whole microseconds: times are truncated and durations rounded up, from 0 to 142 years.
 type Store interface {
 	Decide(ctx context.Context, now time.Time, w Write, l Limits) (Decision, error)
 }
 
-// Verdict is what becomes of an Event write.
+// Verdict is the decision about an Event write.
 type Verdict int
 
 // The verdicts.
@@ -45,12 +45,12 @@ const (
 	Aggregate                // lets a CREATE through as the aggregate of similar Events
 	Merge                    // refuses the write; a stored Event reports its occurrences
 	Drop                     // refuses the write; a notice reports its occurrences
-	// Deny refuses the write and keeps nothing of it: the shared store is unavailable and
-	// Bucket.OnFailure of Decision.RefusedBy says so.
+	// Deny refuses the write without a trace: the shared store is unavailable, and Bucket.OnFailure of
+	// Decision.RefusedBy is DenyAll.
 	Deny
 )
 
-// String is the verdict as metrics and logs show it.
+// String returns the verdict as metrics and logs show it.
 func (v Verdict) String() string {
 	return [...]string{Admit: "admit", Aggregate: "aggregate", Merge: "merge", Drop: "drop", Deny: "deny"}[v]
 }
@@ -61,44 +61,44 @@ func (v Verdict) Admits() bool { return v == Admit || v == Aggregate }
 // Decision is the answer to one write.
 type Decision struct {
 	Verdict Verdict
-	// MergedInto is the name of the stored Event that takes the occurrences, in the namespace of the
-	// write, and Total how many it has then, from 1. Set for Merge.
+	// MergedInto is the name of the stored Event that counts the occurrences, in the namespace of the
+	// write, and Total is its new count, from 1. Both are set for Merge.
 	MergedInto string
 	Total      int64
-	// MergedIntoID is the identity of that Event, as far as it is known.
+	// MergedIntoID is the identity of that Event, as far as it is known. Set for Merge.
 	MergedIntoID Identity
-	// RefusedBy is the bucket that had no token: the spam filter's, else the first such of Limits.Quotas, or any that is
-	// known to be empty. Next is when it will have one; zero for never. Set for Drop and, without Next, for Deny.
+	// RefusedBy is the bucket that had no token: the spam filter, else the first empty one of Limits.Quotas, or any that is
+	// known to be empty. NextToken is the time of its next token; zero for never. Drop sets both, and Deny only RefusedBy.
 	RefusedBy   *Bucket
 	NextToken   time.Time
-	Occurrences int64 // new ones that the write reports, where it was refused or is to be stored
-	Retry       bool  // an UPDATE that was admitted is asked about again: it takes no tokens
+	Occurrences int64 // new occurrences that the write reports, if it is refused or stored
+	Retry       bool  // the API server asks again about an UPDATE that was admitted: it takes no tokens
 	FromCache   bool  // the shared store was not asked
-	// Overflowed is the first of Limits.Quotas that would be one bucket more than its namespace may have: its overflow bucket
-	// has decided instead. Unrecorded says that there is no place for the write's register.
+	// Overflowed is the first of Limits.Quotas that would exceed the number of buckets of its namespace: its overflow
+	// bucket has decided instead. Untracked reports that the namespace has no register left for the write.
 	Overflowed *Bucket
 	Untracked  bool
-	// Order is higher for each step of a store than for those before: the time now in microseconds of Unix
-	// time, or as little more as that takes. It begins anew when a clock that was ahead is put right. 0 where a store
-	// does not know.
+	// Order increases with each step of a store. It is the current time in microseconds of Unix time, or the
+	// previous value plus one if that is later. It starts again after a clock that was ahead has been corrected. It is 0
+	// if the store does not know.
 	Order int64
 }
 
-// Key names a piece of state. It is half a SHA-256 over parts that each carry their length: no two lists of
-// parts share a key, none grows with its input, and no client can search for a collision in useful time.
+// Key names a piece of state. It is half a SHA-256 over parts, each of which is prefixed by its length: different lists
+// of parts have different keys, a key never grows with its input, and no client can find a collision in useful time.
 // The zero Key names nothing.
 type Key [16]byte
 
 // IsZero reports whether k names nothing.
 func (k Key) IsZero() bool { return k == Key{} }
 
-// String is k in hexadecimal, 32 characters, safe in names and logs.
+// String returns k as 32 hexadecimal characters, which are safe in names and logs.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
 // MarshalText implements encoding.TextMarshaler as String does.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads what String writes.
+// UnmarshalText parses the output of String.
 func (k *Key) UnmarshalText(text []byte) error {
 	decoded, err := hex.DecodeString(string(text))
 	if err != nil || len(decoded) != len(k) {
@@ -108,7 +108,7 @@ func (k *Key) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Clip is s, cut to n bytes at most, between two runes where it is UTF-8. What is cut does not keep s alive.
+// Clip returns s, cut to at most n bytes. It cuts valid UTF-8 between runes. A shortened result does not keep s in memory.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -120,20 +120,20 @@ func Clip(s string, n int) string {
 	return strings.Clone(s[:end])
 }
 
-// StepIDs names the steps of a process. It may be used concurrently. Make it with NewStepIDs.
+// StepIDs generates unique names for the steps of a process. It is safe for concurrent use. Make it with NewStepIDs.
 type StepIDs struct {
 	Process [8]byte // a random id of the process
 	number  atomic.Uint64
 }
 
-// NewStepIDs begins with step 1.
+// NewStepIDs returns StepIDs with a random process id, whose first step is 1.
 func NewStepIDs() *StepIDs {
 	s := &StepIDs{}
 	_, _ = rand.Read(s.Process[:]) // never fails
 	return s
 }
 
-// Next is Writer and the next number: a name that no other step of any process has.
+// Next returns a name that no other step of any process has: Process and the next number.
 func (s *StepIDs) Next() Key {
 	var k Key
 	copy(k[:], s.Process[:])
@@ -141,14 +141,14 @@ func (s *StepIDs) Next() Key {
 	return k
 }
 
-// Hasher builds Keys part by part and can be used again after Sum. The zero value is ready. It is for one
-// goroutine at a time.
+// Hasher builds Keys part by part. It can be reused after Sum, and its zero value is ready to use. It is not safe for
+// concurrent use.
 type Hasher struct{ buf []byte }
 
 // hasherBytes fits the parts of most Events.
 const hasherBytes = 512
 
-// Add appends one part. It returns h, so that calls chain.
+// Add appends parts. It returns h, so that calls can be chained.
 func (h *Hasher) Add(parts ...string) *Hasher {
 	if h.buf == nil {
 		h.buf = make([]byte, 0, hasherBytes)
@@ -163,28 +163,28 @@ func (h *Hasher) Add(parts ...string) *Hasher {
 // AddKey appends another Key as a part.
 func (h *Hasher) AddKey(k Key) *Hasher { return h.Add(string(k[:])) }
 
-// Sum is the Key of the parts added since the last Sum.
+// Sum returns the Key of the parts added since the last Sum.
 func (h *Hasher) Sum() Key {
 	sum := sha256.Sum256(h.buf)
 	h.buf = h.buf[:0]
 	return Key(sum[:len(Key{})])
 }
 
-// KeyOf is the Key of parts.
+// KeyOf returns the Key of parts.
 func KeyOf(parts ...string) Key {
 	var h Hasher
 	return h.Add(parts...).Sum()
 }
 
-// FairLRU keeps values by Key within a bound that namespaces share. It evicts the entry used longest ago of the
-// namespace that holds most, so a namespace loses nothing to another that holds less. A pinned entry is not
-// evicted. Each operation takes time in the logarithm of the number of namespaces. It is for one goroutine at a time.
+// FairLRU is a cache of values by Key whose capacity namespaces share. It evicts the least recently used entry of the
+// largest namespace, so no namespace loses an entry to a larger one. Pinned entries are not evicted. Each
+// operation takes time in the logarithm of the number of namespaces. It is not safe for concurrent use.
 type FairLRU[V any] struct {
 	capacity, size, pinned int64
 	entries                map[Key]*Entry[V]
 	namespaces             map[string]*namespaceLRU[V]
 	bySize                 largestFirst[V]
-	// OnRemove, if set, is called for each entry that is removed or evicted, and must not use the FairLRU.
+	// OnRemove, if set, is called for each entry that is removed or evicted. It must not use the FairLRU.
 	OnRemove func(namespace string, key Key)
 }
 
@@ -196,35 +196,35 @@ type Entry[V any] struct {
 	owner  *namespaceLRU[V]
 	size   int64
 	pinned bool
-	ring   ring.Ring // of the entries of its namespace that are not pinned
-	expiry expiring  // among ends of its holder, where Ends was called
+	ring   ring.Ring // links the unpinned entries of its namespace
+	expiry expiring  // is in the expiries of its owner after SetExpiry
 }
 
-// namespaceLRU is a namespace that has entries.
+// namespaceLRU has the entries of one namespace.
 type namespaceLRU[V any] struct {
 	namespace    string
-	index        int // in the order
+	index        int // in bySize
 	entries      int
 	size, pinned int64
-	ring         ring.Ring // its value is nil; the entry used longest ago comes next
+	ring         ring.Ring // its value is nil, and the least recently used entry follows it
 	expiries     expiryHeap
 }
 
-// oldest is the entry used longest ago of those that are not pinned, or nil.
+// oldest returns the least recently used entry that is not pinned, or nil.
 func (h *namespaceLRU[V]) oldest() *Entry[V] {
 	e, _ := h.ring.Next().Value.(*Entry[V])
 	return e
 }
 
-// NewFairLRU makes an empty FairLRU that holds at most most, in the unit in which its entries have sizes.
-func NewFairLRU[V any](most int64) *FairLRU[V] {
-	return &FairLRU[V]{capacity: most, entries: map[Key]*Entry[V]{}, namespaces: map[string]*namespaceLRU[V]{}}
+// NewFairLRU returns an empty FairLRU. Its capacity has the unit of the sizes that Update gets.
+func NewFairLRU[V any](capacity int64) *FairLRU[V] {
+	return &FairLRU[V]{capacity: capacity, entries: map[Key]*Entry[V]{}, namespaces: map[string]*namespaceLRU[V]{}}
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (t *FairLRU[V]) Len() int { return len(t.entries) }
 
-// LenOf is the number of entries of a namespace.
+// LenOf returns the number of entries of a namespace.
 func (t *FairLRU[V]) LenOf(namespace string) int {
 	if h := t.namespaces[namespace]; h != nil {
 		return h.entries
@@ -232,23 +232,23 @@ func (t *FairLRU[V]) LenOf(namespace string) int {
 	return 0
 }
 
-// Size is the sum of their sizes.
+// Size returns the sum of the sizes of all entries.
 func (t *FairLRU[V]) Size() int64 { return t.size }
 
-// Shrink evicts until there is space for more, or nothing is left to evict.
+// Shrink evicts entries until there is space for more, or nothing is left to evict.
 func (t *FairLRU[V]) Shrink(more int64) {
 	for evicted := true; evicted; {
 		evicted = t.Evict(more) != nil
 	}
 }
 
-// All are all entries. The map is not to be changed.
+// All returns all entries. The caller must not change the map.
 func (t *FairLRU[V]) All() map[Key]*Entry[V] { return t.entries }
 
-// Get is the entry of a key, or nil. That does not use it.
+// Get returns the entry of a key, or nil. It does not mark the entry as used.
 func (t *FairLRU[V]) Get(key Key) *Entry[V] { return t.entries[key] }
 
-// Add makes the entry of a key that has none. It is pinned and has no size until Set.
+// Add adds an entry for a key that has none. The entry is pinned and has size 0 until Update.
 func (t *FairLRU[V]) Add(key Key, namespace string, value V) *Entry[V] {
 	h := t.namespaces[namespace]
 	if h == nil {
@@ -280,10 +280,10 @@ func (t *FairLRU[V]) Update(e *Entry[V], size int64, pinned bool) {
 	heap.Fix(&t.bySize, h.index)
 }
 
-// SetExpiry says until when an entry counts as one that exists.
+// SetExpiry sets until when Live counts an entry.
 func (t *FairLRU[V]) SetExpiry(e *Entry[V], until time.Time) { e.owner.expiries.set(&e.expiry, until) }
 
-// Live is how many entries of a namespace exist at now, of those of which Ends says until when.
+// Live returns the number of entries of a namespace that have an expiry after now.
 func (t *FairLRU[V]) Live(now time.Time, namespace string) int {
 	h := t.namespaces[namespace]
 	if h == nil {
@@ -310,7 +310,8 @@ func (t *FairLRU[V]) Remove(e *Entry[V]) {
 	}
 }
 
-// Evict removes an entry and returns it, if that is needed to hold more; nil if it is not, or if all is pinned.
+// Evict removes and returns one entry if there is no space for more. It returns nil if there is, or if all entries are
+// pinned.
 func (t *FairLRU[V]) Evict(more int64) *Entry[V] {
 	if t.size+more <= t.capacity || len(t.bySize) == 0 {
 		return nil
@@ -322,8 +323,8 @@ func (t *FairLRU[V]) Evict(more int64) *Entry[V] {
 	return e
 }
 
-// CanPin reports whether a namespace may pin more: no more than is pinned of no namespace at all. So one alone can pin
-// half of what a FairLRU may hold, and there is always a part left for the next.
+// CanPin reports whether a namespace may pin more: its pinned size may not exceed the size that no namespace has pinned.
+// So one namespace alone can pin half of the capacity, and some is always left for the next one.
 func (t *FairLRU[V]) CanPin(namespace string, more int64) bool {
 	if h := t.namespaces[namespace]; h != nil {
 		more += h.pinned
@@ -331,7 +332,7 @@ func (t *FairLRU[V]) CanPin(namespace string, more int64) bool {
 	return more <= t.capacity-t.pinned
 }
 
-// largestFirst is a heap of namespaces: that which holds most, and of which something can be evicted, comes first.
+// largestFirst is a heap of namespaces. The largest one that has an entry to evict comes first.
 type largestFirst[V any] []*namespaceLRU[V]
 
 func (b largestFirst[V]) Len() int { return len(b) }

@@ -4,75 +4,75 @@ import "time"
 
 // Write is one Event write.
 type Write struct {
-	// GroupKey names the Event's user, namespace, source and object: all state but quotas is its. Object names
-	// the same without the user, to recognize a stored Event by.
+	// GroupKey names the Event's user, namespace, source and object: all state but quotas belongs to this group.
+	// ObjectKey names the same without the user, to recognize a stored Event.
 	GroupKey, ObjectKey Key
-	// ExactKey names Events that repeat each other, Similar those that differ in their message only,
-	// and Message the message. Exact and Similar do not depend on the user.
+	// ExactKey names Events that repeat each other, SimilarKey those that differ only in their message,
+	// and MessageKey the message. ExactKey and SimilarKey do not depend on the user.
 	ExactKey, SimilarKey, MessageKey Key
 	Namespace, Name                  string
-	// Identity is what a stored Event has that no other CREATE's has; the zero value if only its content can tell.
+	// Identity tells the stored Event from those of other CREATEs; the zero value if only its content can.
 	Identity
-	// Count is the number of occurrences that the write reports, from 1, of all that the writer has
-	// seen under this name. Series says that the Event keeps it in series.count.
+	// Count is the number of occurrences that the writer has seen under this name so far, from 1. Series reports that the
+	// Event keeps it in series.count.
 	Count  int64
 	Series bool
-	// FirstSeen and At are when the first and the newest occurrence happened, by the writer's clock;
-	// zero where it does not say.
+	// FirstSeen and LastSeen are the times of the first and the newest occurrence, by the writer's clock;
+	// zero if it does not say.
 	FirstSeen, LastSeen time.Time
-	// Text is the message, within its size limit and without the prefix of an aggregate; Combined
-	// says that it had that prefix.
+	// Text is the message, within its size limit and without the prefix of a combined Event; Combined
+	// reports that it had that prefix.
 	Text     string
 	Combined bool
-	// Reason, Warning, About and Source are what a notice about the write would say.
+	// Reason, Warning, InvolvedObject and Source are for a notice about the write.
 	Reason         string
 	Warning        bool
 	InvolvedObject Object
 	Source         Source
-	// Workload is what About belongs to, in the namespace of the write; the zero value where that is not known.
+	// Workload owns InvolvedObject, in the namespace of the write; the zero value if that is not known.
 	Workload Object
 
 	Update *Update // nil for a CREATE
 }
 
-// Identity says which CREATE a stored Event comes from. A name and a content are no identity: anyone may create an Event
-// that says what another's says, under its name. The API server then refuses one of the two, and tells nobody which.
+// Identity tells which CREATE a stored Event comes from. Its name and content are not enough: anyone may create an Event
+// with the name and content of another. The API server then refuses one of the two, and the webhook does not learn which.
 type Identity struct {
-	// UID is the uid of the Event, once it is known.
+	// UID is the UID of the Event, once it is known.
 	UID string
-	// CreateID is noted on the Event by its CREATE; 0 for one that notes none.
+	// CreateID is the id that the webhook noted on the Event when it was created; 0 for none.
 	CreateID uint64
 }
 
-// Update is what an UPDATE adds to a Write.
+// Update has the parts of a Write that only an UPDATE has.
 type Update struct {
-	// ByRecorder says that the write moves nothing but what a recorder moves when an Event
-	// repeats. Any other UPDATE is never merged; it pays the quotas.
+	// ByRecorder reports that the write changes only the fields that a recorder changes when an Event
+	// repeats. Any other UPDATE is never merged, and takes tokens from the quotas.
 	ByRecorder bool
-	// RevertsMessage says that a recorder's UPDATE would put back a message that was cut or combined
-	// when the Event was stored: only its count is wanted, so it is always merged.
+	// RevertsMessage reports that a recorder's UPDATE would restore a message that was cut or combined
+	// when the Event was stored. Only its count matters, so it is always merged.
 	RevertsMessage bool
-	// UID is that of the stored Event, and Stored what it says.
+	// UID is the UID of the stored Event, and Stored is its count.
 	UID    string
 	Stored Stored
-	// ContentKey names the write's content. The API server asks for admission of one write again after
-	// a conflict in storage; the repeat has the same key.
+	// ContentKey names the write's content. After a conflict in storage, the API server asks for admission of the
+	// same write again; the repeat has the same key.
 	ContentKey Key
 }
 
-// Stored is what a stored Event says of its count.
+// Stored is the count of a stored Event.
 type Stored struct {
-	// Count is its count, from 1; 0 where the Event was not looked at.
+	// Count is its count, from 1; 0 if the Event was not read.
 	Count int64
-	// Merged is how much of Count came under other names, by the annotation that was written with
-	// it. Overwritten says that a recorder has overwritten the count since with its own, and Foreign
-	// that another store has written the annotation: one that this one takes the place of.
+	// Merged is the part of Count that came under other names, by the annotation that was written with
+	// it. Overwritten reports that a recorder has overwritten the count since then. ByOtherStore reports that another
+	// store, which this one has replaced, wrote the annotation.
 	Merged                    int64
 	Overwritten, ByOtherStore bool
 }
 
-// Split are how many occurrences came under the Event's own name and under others. Anyone may have
-// written what the Event says, so merged is at most about a thousand billion, either way.
+// Split returns how many occurrences came under the Event's own name and under others. Anyone may have
+// written the Event, so merged is limited to 2^40 in both directions.
 func (s Stored) Split() (own, merged int64) {
 	const most = 1 << 40
 	merged = min(max(s.Merged, -most), most)
@@ -82,12 +82,12 @@ func (s Stored) Split() (own, merged int64) {
 	return s.Count - merged, merged
 }
 
-// Merged is how many of Total came under other names; negative when some that came under the
+// Merged returns how many of Total came under other names. It is negative if occurrences under the
 // Event's own name are reported elsewhere.
 func (o *Occurrences) Merged() int64 { return o.Total - o.Own }
 
-// Adopt takes in what the stored Event says, where that is more. What this store did not write comes
-// to what it has merged itself. No Event has less than one occurrence.
+// Adopt raises the counts to those of the stored Event. Counts that this store did not write are added to
+// those that it has merged itself. The result is at least one occurrence.
 func (o *Occurrences) Adopt(s Stored) {
 	if s.Count == 0 {
 		return
@@ -97,10 +97,10 @@ func (o *Occurrences) Adopt(s Stored) {
 	switch {
 	case o.Partial:
 		merged += noted
-	case s.ByOtherStore && (o.Annotated == 0 || noted > o.Annotated): // or else this store has written since
+	case s.ByOtherStore && (o.Annotated == 0 || noted > o.Annotated): // otherwise this store has written since
 		merged += noted - o.Annotated
 	case s.ByOtherStore:
-	case noted == 0: // it is not noted on an Event, so it says nothing
+	case noted == 0: // the Event has no annotation, so it says nothing
 	case own+noted <= o.Total: // nothing new
 	case noted < 0 && own <= o.Own: // more is reported elsewhere by now
 	case merged == 0:
@@ -115,8 +115,8 @@ func (o *Occurrences) Adopt(s Stored) {
 	o.Total = max(1, o.Own+merged)
 }
 
-// NoticeNamespace is where a notice about o is stored. The API server takes an Event about an object
-// of the cluster in no other namespace than default.
+// NoticeNamespace returns the namespace of a notice about o. The API server accepts an Event about a cluster-scoped
+// object only in the namespace default.
 func (o Object) NoticeNamespace() string {
 	if o.Namespace == "" {
 		return "default"
@@ -124,7 +124,7 @@ func (o Object) NoticeNamespace() string {
 	return o.Namespace
 }
 
-// String is o as notices list it: "Kind/name", with its namespace before it where it has one.
+// String returns o as notices list it: "Kind/name" or "namespace/Kind/name".
 func (o Object) String() string {
 	if o.Namespace == "" {
 		return o.Kind + "/" + o.Name
@@ -135,7 +135,7 @@ func (o Object) String() string {
 // IsZero reports whether o names nothing.
 func (o Object) IsZero() bool { return o == Object{} }
 
-// Describe is o as messages call it: "Kind namespace/name".
+// Describe returns o as messages name it: "Kind namespace/name" or "Kind name".
 func (o Object) Describe() string {
 	if o.Namespace == "" {
 		return o.Kind + " " + o.Name
@@ -144,70 +144,70 @@ func (o Object) Describe() string {
 }
 
 // Limit is the size and the refill rate of a token bucket. A bucket starts full and holds at most
-// Burst tokens; one comes back after each Every.
+// Burst tokens; one token refills in each Every.
 type Limit struct {
-	Burst   int           // 0 or less gives no token, ever
+	Burst   int           // 0 or less never gives a token
 	Every   time.Duration // 0 or less means that tokens never run out
-	Reserve int           // tokens that a write must leave for writes that may use them all, 0 to Burst
+	Reserve int           // tokens that only writes with access to the reserve may take, 0 to Burst
 }
 
 // Bucket is a token bucket that a write must get a token from.
 type Bucket struct {
 	Limit
-	// Key names the bucket's state; Name and Policy are the names of the bucket, for example "spam filter", and
-	// of its rule in answers and notices.
+	// Key names the bucket's state. Name is the name of the bucket, for example "spam filter", and Policy that
+	// of its policy or quota, in answers and notices.
 	Key          Key
 	Name, Policy string
-	// LimitID names the limit that the bucket is of, where clients choose how many it has; then they are counted by
-	// namespace, see MaxBuckets. It is empty where the rules bound their number, but for spam filters, which always have it.
+	// LimitID names the bucket's limit if clients choose how many buckets it has; they are counted by namespace, see
+	// MaxBuckets. It is empty if policies and quotas bound their number. Spam filters always have it.
 	LimitID string
-	// NoticeObject is what a notice about this bucket's drops is about. Silent says that there is none.
+	// NoticeObject is the involved object of a notice about this bucket's drops. Silent turns such notices off.
 	NoticeObject Object
 	Silent       bool
-	// Combined says that drops are reported by reason and type, each by an Event of its own, as far as there are places.
+	// Combined reports drops by reason and type, each in a notice of its own, up to the limit of such notices.
 	Combined bool
-	// OnFailure is what the bucket does while the shared store is unavailable.
+	// OnFailure applies while the shared store is unavailable.
 	OnFailure FailureMode
 }
 
-// Limits are the settings that govern one write.
+// Limits are the settings for one write.
 type Limits struct {
-	// Merge says that repeats and similar Events are merged. Without it a CREATE only pays.
+	// Merge turns on merging of identical and similar Events. Without it, a CREATE only takes tokens.
 	Merge bool
-	// SimilarThreshold is how many distinct messages of similar Events it takes until they are combined
-	// into an aggregate, from 1. KeepMessages is how many of them that keeps.
+	// SimilarThreshold is the number of distinct messages, from 1, at which similar Events are combined into one.
+	// KeepMessages is how many messages the combined Event keeps.
 	SimilarThreshold, KeepMessages int
-	// Window is how long similar Events stay similar after the last one, and how long one notice
-	// and one reserve last.
+	// Window is how long Events are similar to the last one before them, and how long a notice
+	// and a reserve last.
 	Window time.Duration
-	// IdenticalWindow is how long after its last occurrence a stored Event takes repeats, and how long
+	// IdenticalWindow is how long after its last occurrence repeats are merged into a stored Event, and how long
 	// the names of refused Events are kept.
 	IdenticalWindow time.Duration
-	// WriteInterval is the least time between two writes of a stored Event or notice. It doubles
+	// WriteInterval is the minimum time between two writes of a stored Event or notice. It doubles
 	// with each write, up to MaxWriteInterval.
 	WriteInterval, MaxWriteInterval time.Duration
-	// SpamFilter is a bucket of the write's source and object; the zero value is none.
+	// SpamFilter is the bucket of the write's source and object; the zero value is none.
 	SpamFilter Bucket
-	// ReservePerReason is how many Events of a reason, the first ones of the write's group in each
-	// Window, are admitted even when a spam filter is empty.
+	// ReservePerReason is how many Events of each reason pass an empty spam filter: the first ones of the write's
+	// group in each Window.
 	ReservePerReason int
 	// ChargeMerged makes a merged CREATE take a token from the spam filter too.
 	ChargeMerged bool
-	// Quotas are buckets that many groups share. Their keys differ.
+	// Quotas are buckets that groups share. Each has a different key.
 	Quotas []Bucket
 }
 
-// FailureMode is what a bucket does while the shared store is unavailable.
+// FailureMode is the behaviour of a bucket while the shared store is unavailable.
 type FailureMode int
 
 // The choices.
 const (
-	Local    FailureMode = iota // gives tokens by the state of this replica
+	Local    FailureMode = iota // gives tokens according to the state of this replica
 	AdmitAll                    // gives every write a token, without counting it
 	DenyAll                     // refuses every write, with the verdict Deny
 )
 
-// String is the setting as metrics and logs show it.
+// String returns the setting as metrics and logs show it.
 func (f FailureMode) String() string {
 	return [...]string{Local: "local", AdmitAll: "admit", DenyAll: "deny"}[f]
 }
