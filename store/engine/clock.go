@@ -2,16 +2,16 @@ package engine
 
 import "time"
 
-// MaxSkew is how far ahead of now a time of the state may be. Clocks that differ by more have jumped.
+// MaxSkew is how far in the future a time of the state may be. If it is further, a clock has jumped.
 const MaxSkew = 10 * time.Second
 
 const maxSkew = int64(MaxSkew / time.Microsecond)
 
-// CorrectTimes puts right what a clock has left in g that was ahead and is not any more: a moment in the past is now at the
-// latest, and what is due waits for no longer from now than it did from the last step. So a clock that was a day ahead
-// delays nothing by a day, neither a write nor the end of a window. Times up to MaxSkew ahead of now are as they are, as
-// clocks of replicas differ. Each step begins with it; a store that sees its clock go back does it to what is pending.
-// Levels of quotas are corrected where they are read.
+// CorrectTimes corrects times in g from a clock that was ahead. Past times become now if they are later, and a due write waits
+// no longer from now than it waited from the last step. So a clock that was a day ahead
+// delays neither a write nor the end of a window by a day. Times up to MaxSkew ahead of now stay, as
+// the clocks of replicas differ. Each step begins with CorrectTimes, and a store whose clock goes back calls it for pending groups.
+// Buckets of quotas are corrected when they are read.
 func (g *Group) CorrectTimes(now time.Time) {
 	c := correction{now: now.UnixMicro()}
 	isRight := g.correctedAt != 0 && g.correctedAt <= c.now
@@ -48,10 +48,10 @@ func (g *Group) CorrectTimes(now time.Time) {
 	}
 }
 
-// correction corrects times, and keeps by how much the latest of them was ahead.
+// correction corrects times, and records by how much the latest of them was ahead.
 type correction struct{ now, ahead int64 }
 
-// fixPast corrects a time in the past, and reports whether that changed it.
+// fixPast corrects a past time, and reports whether it changed.
 func (c *correction) fixPast(at *int64) bool {
 	if *at-c.now <= maxSkew {
 		return false
@@ -61,14 +61,14 @@ func (c *correction) fixPast(at *int64) bool {
 	return true
 }
 
-// fixEnd corrects when a window ends that has begun by then.
+// fixEnd corrects the end of a window that has begun.
 func (c *correction) fixEnd(until *int64) {
 	if *until-c.now > maxSkew {
 		*until = max(c.now, *until-c.ahead)
 	}
 }
 
-// fixDue corrects when something is due that waits since the latest of some moments, and for so long at most.
+// fixDue corrects a due time, which is at most longest after the latest of since.
 func (c *correction) fixDue(due *int64, longest int64, since ...*int64) {
 	last := int64(0)
 	for _, at := range since {
@@ -79,7 +79,7 @@ func (c *correction) fixDue(due *int64, longest int64, since ...*int64) {
 		return
 	}
 	if last-c.now <= maxSkew {
-		last = *due - longest // by a clock that was right, or else it was not due for longer
+		last = *due - longest // by a correct clock, otherwise it would not be due so late
 	}
 	if wait := min(max(*due-last, 0), longest); *due-c.now > wait+maxSkew {
 		*due = c.now + wait
@@ -88,7 +88,7 @@ func (c *correction) fixDue(due *int64, longest int64, since ...*int64) {
 
 func (r *TrackedEvent) correct(c *correction) {
 	c.fixDue(&r.Due, max(r.Interval, r.MaxInterval, retryMax, r.Window), &r.ReceivedAt, &r.WrittenAt, &r.FailingSince)
-	if r.LastSeen-c.now > micros(maxFuture) { // by the writer's clock, which may be ahead by this
+	if r.LastSeen-c.now > micros(maxFuture) { // the writer's clock may be ahead by this
 		r.LastSeen = c.now
 	}
 }
@@ -98,7 +98,7 @@ func (n *Notice) correct(c *correction) {
 	c.fixPast(&n.First)
 }
 
-// expired reports whether a reserve has ended, whose window may have begun by a clock that was ahead.
+// expired reports whether the window of a reserve has ended. It may have begun by a clock that was ahead.
 func (r *Reserve) expired(now, window int64) bool {
 	return now >= r.Until || r.Until-now > window+maxSkew
 }

@@ -1,11 +1,11 @@
-// Package rules has every rule of a step, once: the decision on an Event write, token buckets,
+// Package engine decides Event writes, and has all rules for that: token buckets, merging,
 // notices, and the schedule of writes to the API server. It is plain state with pure methods,
-// without I/O, clocks, locks or goroutines: time is an argument, and a step may run again on a copy.
+// without I/O, clocks, locks or goroutines. Time is an argument, and a step may run again on a copy.
 //
-// Two kinds of state exist. A Group is a register: all of one user's Events from one source about
-// one object, or the notice of one quota. A BucketState is the level of one token bucket.
+// There are two kinds of state. A Group is the content of a register: all of one user's Events from one source about
+// one object, or the notice of one quota. A BucketState is the state of one token bucket.
 //
-// Snapshot is kept in whole microseconds of Unix time. A time of 0 is none.
+// Times are whole microseconds of Unix time; 0 means none.
 package engine
 
 import (
@@ -16,12 +16,11 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Decide decides a write and notes what comes of it. grants are the answers of l.Quotas, one each, whose
-// tokens the caller takes where the write is admitted and has not Paid. fresh is unique to this step.
+// Decide decides a write and updates g. grants are the answers of l.Quotas, in their order; the caller takes their
+// tokens if the write is admitted and is no Retry. fresh is unique to this step.
 //
-// A CREATE that a quota refuses may change nothing, and does not if nothing is known of its object; then changed is
-// false and g need not be kept. The
-// notice of a quota is another register, to which the caller reports the drop.
+// If a quota refuses a CREATE, changed may be false, and then g need not be stored. It is false if nothing is known of the
+// object. The notice of a quota is in another register, to which the caller reports the drop.
 func (g *Group) Decide(now time.Time, fresh store.Key, w store.Write, l *store.Limits, grants []TakeResult) (d store.Decision, changed bool) {
 	w = sanitize(now, w)
 	g.CorrectTimes(now)
@@ -41,24 +40,24 @@ func (g *Group) Decide(now time.Time, fresh store.Key, w store.Write, l *store.L
 	return d, changed
 }
 
-// extendLife notes the namespace and object of g, and how long its state matters.
+// extendLife sets the namespace and object of g, and extends how long it is kept.
 func (g *Group) extendLife(now time.Time, w *store.Write, l *store.Limits) {
 	_, capacity := Cost(l.SpamFilter.Limit)
 	g.Namespace, g.Object = w.Namespace, w.ObjectKey
 	g.KeepUntil = max(g.KeepUntil, now.UnixMicro()+max(micros(l.Window), micros(l.IdenticalWindow), capacity))
 }
 
-// noteFirstWrite notes that g keeps something of w.
+// noteFirstWrite records the time of the first write that g keeps state of.
 func (g *Group) noteFirstWrite(w *store.Write) {
 	if g.FirstWrite == 0 {
 		g.FirstWrite = w.LastSeen.UnixMicro()
 	}
 }
 
-// setContext keeps what a notice about g needs to know. Only a group with refused or pending writes needs it.
+// setContext sets the object and source for a notice about g. Only a group with refused or pending writes needs them.
 func (g *Group) setContext(w *store.Write) { g.InvolvedObject, g.Source = w.InvolvedObject, w.Source }
 
-// create decides a CREATE: a repeat is merged, another Event is stored if every bucket agrees.
+// create decides a CREATE: a repeat is merged, and another Event is stored if every bucket has a token.
 func (g *Group) create(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, grants []TakeResult) (store.Decision, bool) {
 	at := now.UnixMicro()
 	key, aggregate := w.ExactKey, false
@@ -84,10 +83,10 @@ func (g *Group) create(now time.Time, fresh store.Key, w *store.Write, l *store.
 	return d, true
 }
 
-// mergeTarget is the stored Event that takes the occurrences of w, or nil when w is to be stored itself.
+// mergeTarget returns the stored Event into which w is merged, or nil if w is to be stored itself.
 func (g *Group) mergeTarget(now int64, key store.Key, w *store.Write, l *store.Limits) *TrackedEvent {
 	if g.byName(w.Name) != nil {
-		return nil // a client creates again only what the API server no longer has
+		return nil // a client creates an Event again only if the API server no longer has it
 	}
 	if r := g.byKey(key); r != nil && r.Name != "" && now-r.ReceivedAt <= micros(l.IdenticalWindow) {
 		return r
@@ -125,8 +124,8 @@ func (g *Group) mergeInto(now time.Time, w *store.Write, l *store.Limits, r *Tra
 	return store.Decision{Verdict: store.Merge, MergedInto: r.Name, MergedIntoID: r.identity(), Total: r.Total, Occurrences: n}
 }
 
-// drop refuses a write for which a bucket has no token. What the group's own spam filter refuses, its
-// notice reports; what a quota refuses, the quota's.
+// drop refuses a write for which a bucket has no token. The group's notice reports drops by its own spam filter, and the
+// quota's notice those by a quota.
 func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, empty *store.Bucket, next time.Time) (store.Decision, bool) {
 	at := now.UnixMicro()
 	d := store.Decision{Verdict: store.Drop, RefusedBy: empty, NextToken: next}
@@ -146,11 +145,11 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 	return d, true
 }
 
-// correlate finds which stored Event w belongs to and whether that is an aggregate. It changes nothing; observe does.
+// correlate returns the key of the stored Event that w belongs to, and whether it is a combined Event. It changes nothing.
 //
-// client-go keeps MaxEvents-1 messages once it aggregates and forgets an arbitrary one for each new
-// one. Here the newest is not taken in, which is one of the choices that client-go has, and the one
-// under which the Events stored before the aggregate go on counting their own repeats.
+// Once client-go combines Events, it keeps SimilarThreshold-1 messages and forgets an arbitrary one for each new
+// one. Here the newest is forgotten. client-go may choose the same, and under this choice the Events that were stored before
+// the combined one continue to count their own repeats.
 func (g *Group) correlate(now int64, w *store.Write, l *store.Limits) (key store.Key, aggregate bool) {
 	known := g.recentMessages(now, w.SimilarKey, l)
 	if len(known) < l.SimilarThreshold && slices.Contains(known, short(w.MessageKey)) || len(known)+1 < l.SimilarThreshold {
@@ -159,7 +158,7 @@ func (g *Group) correlate(now int64, w *store.Write, l *store.Limits) (key store
 	return w.SimilarKey, true
 }
 
-// recentMessages are the distinct messages of similar Events within the window.
+// recentMessages returns the distinct messages of similar Events within the window.
 func (g *Group) recentMessages(now int64, similar store.Key, l *store.Limits) []uint64 {
 	key := short(similar)
 	i := slices.IndexFunc(g.Similar, func(s SimilarEvents) bool { return s.Key == key })
@@ -169,7 +168,7 @@ func (g *Group) recentMessages(now int64, similar store.Key, l *store.Limits) []
 	return g.Similar[i].Messages
 }
 
-// recordMessage takes in the message of w. At the bound of kinds it takes the place of the one that came longest ago.
+// recordMessage records the message of w. At maxSimilar kinds, it replaces the least recent kind.
 func (g *Group) recordMessage(now int64, w *store.Write, l *store.Limits) {
 	known := g.recentMessages(now, w.SimilarKey, l)
 	if !slices.Contains(known, short(w.MessageKey)) && len(known)+1 < l.SimilarThreshold {
@@ -182,9 +181,8 @@ func (g *Group) recordMessage(now int64, w *store.Write, l *store.Limits) {
 	}
 }
 
-// trackAdmitted notes that w is about to be stored, as far as admission can know. What is pending for an
-// Event that was not found is carried over to it. It returns how many occurrences w reports that were not reported before;
-// o is where it was decided if not here.
+// trackAdmitted tracks w, which the API server will probably store. Pending occurrences of an Event that was not found
+// move to it. It returns how many occurrences w reports for the first time. o is set if w was decided elsewhere.
 func (g *Group) trackAdmitted(now int64, key store.Key, aggregate bool, w *store.Write, l *store.Limits, o *DeferredDecision) int64 {
 	if n := g.refusedName(now, nameKey(w.Name), l); n != nil && n.NameTaken {
 		return 0 // the API server has another Event of that name
@@ -205,7 +203,7 @@ func (g *Group) trackAdmitted(now int64, key store.Key, aggregate bool, w *store
 	}
 	g.removeName(nameKey(w.Name))
 	r.AssumedReported = guessed
-	r.ID = g.newID() // what becomes of a write that was claimed before says nothing about this Event
+	r.ID = g.newID() // the outcome of a write that was claimed before is not about this Event
 	if g.byKey(key) == nil {
 		r.Key = key
 	}
@@ -213,7 +211,7 @@ func (g *Group) trackAdmitted(now int64, key store.Key, aggregate bool, w *store
 	r.Name, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", w.Series, displayReason(w.Reason), w.Warning
 	r.Aggregate = aggregate || w.Combined
 	r.Own, r.Annotated = max(before, w.Count), 0
-	r.Total = max(1, r.Total+max(0, w.Count-before)) // no Event says that it never happened
+	r.Total = max(1, r.Total+max(0, w.Count-before)) // an Event has happened at least once
 	r.touch(now, w, l)
 	if r.Aggregate {
 		r.countMessage(w.Text, max(w.Count-before, 1), l.KeepMessages)
@@ -228,8 +226,8 @@ func (g *Group) trackAdmitted(now int64, key store.Key, aggregate bool, w *store
 	return max(0, w.Count-before)
 }
 
-// reuseOrphan is the record that an Event of a key takes over: of one that was not found. A stored Event
-// that takes no more repeats keeps what is pending and gives up its key.
+// reuseOrphan returns the tracked Event of a key that was not found, so that the next Event takes its place. A stored Event
+// that has expired keeps its pending writes and gives up its key.
 func (g *Group) reuseOrphan(key store.Key) *TrackedEvent {
 	r := g.byKey(key)
 	if r == nil || r.Name == "" {
@@ -239,15 +237,15 @@ func (g *Group) reuseOrphan(key store.Key) *TrackedEvent {
 	return nil
 }
 
-// touch notes one more write about the Event that r stands for.
+// touch records one more write of the tracked Event.
 func (r *TrackedEvent) touch(now int64, w *store.Write, l *store.Limits) {
 	r.ReceivedAt, r.Window = now, micros(l.Window)
 	r.configure(l.WriteInterval, l.MaxWriteInterval)
 	r.LastSeen = max(r.LastSeen, w.LastSeen.UnixMicro())
 }
 
-// raiseCount notes the absolute count of a write under r's own name, and returns how many occurrences it
-// reports that were not reported before.
+// raiseCount raises the count under r's own name to that of a write, and returns how many occurrences are reported for the
+// first time.
 func (r *TrackedEvent) raiseCount(count int64) int64 {
 	n := max(0, count-r.Own)
 	r.Own += n
@@ -255,7 +253,7 @@ func (r *TrackedEvent) raiseCount(count int64) int64 {
 	return n
 }
 
-// countMessage adds n to the count of a message of an aggregate. It keeps a copy, as the text may be part of a longer one.
+// countMessage adds n to the count of a message of a combined Event. It keeps a copy, as the text may be part of a longer one.
 func (r *TrackedEvent) countMessage(text string, n int64, keep int) {
 	heard := store.Tally{Name: strings.Clone(text), Count: n}
 	if i := slices.IndexFunc(r.Messages, func(m store.Tally) bool { return m.Name == text }); i >= 0 {
@@ -267,21 +265,21 @@ func (r *TrackedEvent) countMessage(text string, n int64, keep int) {
 	r.Messages = slices.Delete(r.Messages, min(max(keep, 0), len(r.Messages)), len(r.Messages))
 }
 
-// Bounds of texts that become state, in bytes: /mutate sees what the API server has not checked yet, and core/v1 bounds
-// neither reasons nor messages, nor the names of Events. What is only shown is cut to them; what is compared is not.
+// Bounds of texts in the state, in bytes. /mutate gets Events that the API server has not validated yet, and core/v1 bounds
+// neither reasons nor messages nor the names of Events. Texts that are only shown are cut; texts that are compared are not.
 const (
 	nameBytes           = 253 // of objects and sources
-	ruleBytes           = 512 // of buckets and rules: more than a kind, a namespace and a name have
+	ruleBytes           = 512 // of buckets, policies and quotas: longer than a kind, a namespace and a name together
 	reasonBytes         = 128
 	comparedReasonBytes = 256
 	messageBytes        = 1024
 	// eventNameBytes is the longest name of an Event that is kept. Old recorders make names of up to 270 bytes, and the
-	// policy of sizes that is installed with eventquota takes 1,024.
+	// size policy that is installed with eventquota allows 1,024.
 	eventNameBytes = 1024
 )
 
-// storedName is the name of an Event as state has it: whole. A name above the bound is a slash and its hash. No Event can be
-// stored under that, so none becomes a record into which others are merged; all else is decided and counted as usual.
+// storedName returns the name of an Event in the state: the whole name, or, above the bound, a slash and its hash. No Event can have
+// such a name, so it is never tracked for merging; apart from that, it is decided and counted as usual.
 func storedName(name string) string {
 	if len(name) <= eventNameBytes {
 		return name
@@ -289,14 +287,14 @@ func storedName(name string) string {
 	return "/" + store.KeyOf(name).String()
 }
 
-// trackable reports whether the settler could write an Event of a name that storedName has made.
+// trackable reports whether the settler can write an Event with a name from storedName.
 func trackable(name string) bool { return !strings.HasPrefix(name, "/") }
 
-// maxFuture is how far in the future an occurrence may be; one beyond that counts as now.
+// maxFuture is how far in the future an occurrence may be. A later one counts as now.
 const maxFuture = 10 * time.Minute
 
-// sanitize is w as it may become state: every text within its bound, every time one that a clock may show. Of a reason,
-// which reserves compare, displayReason is what is kept.
+// sanitize returns w with every text within its bound, and every time plausible. Reserves compare reasons, so long ones are
+// replaced by storedReason.
 func sanitize(now time.Time, w store.Write) store.Write {
 	w = clipTexts(w)
 	w.LastSeen, w.FirstSeen = clampTime(now, w.LastSeen), clampTime(now, w.FirstSeen)
@@ -307,7 +305,7 @@ func sanitize(now time.Time, w store.Write) store.Write {
 	return w
 }
 
-// clipTexts is w with every text within its bound.
+// clipTexts returns w with every text within its bound.
 func clipTexts(w store.Write) store.Write {
 	w.Namespace, w.Name = store.Clip(w.Namespace, nameBytes), storedName(w.Name)
 	w.Reason, w.Text = storedReason(w.Reason), store.Clip(w.Text, messageBytes)
@@ -316,7 +314,7 @@ func clipTexts(w store.Write) store.Write {
 	return w
 }
 
-// storedReason is a reason as state has it: whole, or its beginning and a hash of all of it.
+// storedReason returns a reason in the state: the whole reason, or its beginning and a hash of the whole.
 func storedReason(reason string) string {
 	if len(reason) <= comparedReasonBytes {
 		return reason
@@ -332,7 +330,7 @@ func clipObject(o store.Object) store.Object {
 	return o
 }
 
-// clampTime is t, or now if t is too far in the future, and 1970 at the earliest.
+// clampTime returns t, but now if t is too far in the future, and 1970 if t is earlier.
 func clampTime(now, t time.Time) time.Time {
 	switch {
 	case t.IsZero():

@@ -8,22 +8,22 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// DeferredDecision is a write that was decided without the register that it belongs to: while the store was
+// DeferredDecision is a write that was decided without its register: while the store was
 // unavailable, by a bucket that was known to be empty, or in a step whose result is unknown.
 type DeferredDecision struct {
 	Write    store.Write
 	Limits   *store.Limits
 	Decision store.Decision
-	// DecidedAt is when it was decided, by the clock of the register: names count that counted then.
+	// DecidedAt is the time of the decision, by the clock of the register. Refused names that were valid then are used.
 	DecidedAt time.Time
-	// Others counts other writes that were refused like this one, each the first under its name, and
+	// Others counts further writes that were refused like this one, each the first under its name, and
 	// Names are the latest of these names.
 	Others     int64
 	OtherNames []uint64
 }
 
-// Compact is o for a backlog: every text is clipped and a copy of its own, and of Limits there are only the numbers and
-// whether there are quotas.
+// Compact returns o for a backlog. Texts are clipped and copied, and Limits has only the numbers and whether there are
+// quotas.
 func (o *DeferredDecision) Compact() *DeferredDecision {
 	c := *o
 	w := clipTexts(o.Write)
@@ -53,7 +53,7 @@ func (o *DeferredDecision) Compact() *DeferredDecision {
 	return &c
 }
 
-// Refused reports whether the register of o is to report its occurrences, as it was merged or refused by the spam filter.
+// Refused reports whether o was merged, or refused by the spam filter, so that its register reports the occurrences.
 func (o *DeferredDecision) Refused() bool {
 	d := &o.Decision
 	return d.Verdict == store.Merge || d.Verdict == store.Drop && d.RefusedBy.Key == o.Limits.SpamFilter.Key
@@ -67,10 +67,10 @@ func (o *DeferredDecision) Size() int64 {
 	return int64(n)
 }
 
-// deferredBytes are those of an DeferredDecision without its texts: of it, its Write with an Update, its Limits with a quota, and its Decision.
+// deferredBytes is the size of a DeferredDecision without texts, with its Write and Update, Limits with one quota, and Decision.
 const deferredBytes = 1536
 
-// Join adds another write that was refused like that of o, and was the first under its name too.
+// Join adds another write that was refused like o, and was the first under its name too.
 func (o *DeferredDecision) Join(other *DeferredDecision) {
 	o.Others += 1 + other.Others
 	o.OtherNames = append(append(o.OtherNames, nameKey(storedName(other.Write.Name))), other.OtherNames...)
@@ -78,8 +78,8 @@ func (o *DeferredDecision) Join(other *DeferredDecision) {
 	o.Write.LastSeen, o.Write.Text = other.Write.LastSeen, other.Write.Text
 }
 
-// Apply applies a decision without deciding again. The notice of a quota is another register, to
-// which the caller reports its drops.
+// Apply applies a decision without deciding again. The notice of a quota is in another register, to
+// which the caller reports the quota's drops.
 func (g *Group) Apply(now time.Time, fresh store.Key, o *DeferredDecision) {
 	w, l := sanitize(now, o.Write), o.Limits
 	g.CorrectTimes(now)
@@ -131,7 +131,7 @@ func (g *Group) applyAdmitted(now time.Time, w *store.Write, l *store.Limits, o 
 	g.trackAdmitted(o.DecidedAt.UnixMicro(), key, aggregate, w, l, o)
 }
 
-// chargeSpamFilter takes the token that was given elsewhere, if not out of a reserve.
+// chargeSpamFilter takes the token that was given elsewhere, unless that came from a reserve.
 func (g *Group) chargeSpamFilter(now time.Time, w *store.Write, l *store.Limits) {
 	at, b := now.UnixMicro(), g.spamBucket(l.SpamFilter.Key)
 	level, grant := b.Take(l.SpamFilter.Limit, now)
@@ -158,7 +158,7 @@ func (g *Group) applyMerged(now time.Time, w *store.Write, l *store.Limits, o *D
 		g.saveSpamBucket(b)
 	}
 	r := g.byName(o.Decision.MergedInto)
-	if r == nil { // the register was lost since, or the Event was never stored
+	if r == nil { // the register has been lost, or the Event was never stored
 		r = g.trackUnknown(o.Decision.MergedInto, w)
 		r.UID, r.CreateID, r.Partial = o.Decision.MergedIntoID.UID, o.Decision.MergedIntoID.CreateID, true
 	}
@@ -185,12 +185,12 @@ func (g *Group) applyDropped(now time.Time, fresh store.Key, w *store.Write, l *
 	g.addDrops(now, fresh, &drops)
 }
 
-// recordRefusal notes that a write was refused, and returns how many occurrences it reports that were not
-// reported before it was decided; o is where that was if not here.
+// recordRefusal records the refusal of a write, and returns how many occurrences it reports for the
+// first time. o is set if it was decided elsewhere.
 func (g *Group) recordRefusal(now, decided int64, w *store.Write, l *store.Limits, o *DeferredDecision) int64 {
 	before, guessed := g.alreadyReported(decided, w, l, false, o)
 	n := w.Count - before
-	if r := g.byName(w.Name); r != nil { // an Event of that name was stored, or was to be
+	if r := g.byName(w.Name); r != nil { // an Event of that name was admitted
 		r.Own, r.AssumedReported = max(r.Own, w.Count), guessed
 		return n
 	}
@@ -203,8 +203,8 @@ func (g *Group) recordRefusal(now, decided int64, w *store.Write, l *store.Limit
 	return n
 }
 
-// retractAssumed takes back the guess that a quota has reported occurrences under a name, as far as a replica has refused
-// them itself, and returns how many occurrences that are.
+// retractAssumed corrects the assumption that a quota has reported occurrences under a name, as a replica has refused
+// them itself. It returns how many of these occurrences there are.
 func (g *Group) retractAssumed(key uint64, stored *TrackedEvent, refused int64) (n int64) {
 	if stored != nil {
 		n = min(stored.AssumedReported, refused)
@@ -218,8 +218,8 @@ func (g *Group) retractAssumed(key uint64, stored *TrackedEvent, refused int64) 
 	return n
 }
 
-// recordRefusals is refuse for all writes of o. It is no more than was decided: what was reported before may be forgotten, and
-// another replica may still have to report the rest.
+// recordRefusals records the refusals of all writes of o. It returns at most the number that was decided, since earlier reports may
+// have been forgotten, and another replica may still report the rest.
 func (g *Group) recordRefusals(now int64, w *store.Write, l *store.Limits, o *DeferredDecision) int64 {
 	key := nameKey(w.Name)
 	n := g.retractAssumed(key, g.byName(w.Name), min(w.Count, o.Decision.Occurrences))
@@ -230,7 +230,7 @@ func (g *Group) recordRefusals(now int64, w *store.Write, l *store.Limits, o *De
 	return min(n, o.Decision.Occurrences)
 }
 
-// assumeReported notes that occurrences under a name were taken for reported, see disprove.
+// assumeReported records that occurrences under a name are assumed to be reported, see retractAssumed.
 func (g *Group) assumeReported(key uint64, stored *TrackedEvent, n int64) {
 	if stored != nil {
 		stored.AssumedReported += n
@@ -241,7 +241,7 @@ func (g *Group) assumeReported(key uint64, stored *TrackedEvent, n int64) {
 	}
 }
 
-// recordOtherRefusals is refuse for the other writes of o, each of count 1.
+// recordOtherRefusals records the refusals of the further writes of o, each with count 1.
 func (g *Group) recordOtherRefusals(now int64, o *DeferredDecision) int64 {
 	n := o.Others
 	if len(o.OtherNames) == 0 {
@@ -269,14 +269,14 @@ func (g *Group) recordOtherRefusals(now int64, o *DeferredDecision) int64 {
 	return n
 }
 
-// rememberName keeps the highest count that was reported under a name elsewhere than in a stored Event of that name. Past
-// the bound the oldest name goes.
+// rememberName keeps the highest count under a refused name. Above maxNames, the oldest
+// name is forgotten.
 func (g *Group) rememberName(now int64, key uint64, count int64) {
 	kept := g.removeName(key)
 	if len(g.RefusedNames) >= maxNames {
 		g.RefusedNames = slices.Delete(g.RefusedNames, 0, 1)
 	}
-	if n := len(g.RefusedNames); n == cap(g.RefusedNames) { // there are many of them, so they grow by less than append would have them
+	if n := len(g.RefusedNames); n == cap(g.RefusedNames) { // groups have many names, so they grow by less than append would
 		g.RefusedNames = append(make([]RefusedName, 0, n+n/8+2), g.RefusedNames...)
 	}
 	g.RefusedNames = append(g.RefusedNames, RefusedName{Key: key, Count: max(kept.Count, saturated(count)), At: seconds(now), NameTaken: kept.NameTaken})

@@ -12,21 +12,21 @@ import (
 
 const (
 	hashBytes = 8
-	// exactBytes is less than registers, so that the length says which of the two it is.
+	// exactBytes is less than registers, so that the length tells the two forms apart.
 	exactBytes = 63 * hashBytes
 	// registers is two to the power of indexBits.
 	registers, indexBits = 512, 9
-	// maxRank is the highest value of a register, which is one more than the bits of a hash beside the index.
+	// maxRank is the highest value of a register: one more than the number of hash bits besides the index.
 	maxRank = 64 - indexBits + 1
 )
 
-// newDistinct is the hash of an object.
+// newDistinct returns a Distinct of one object.
 func newDistinct(o *store.Object) Distinct {
 	key := store.KeyOf(o.Kind, o.Namespace, o.Name, o.UID)
 	return Distinct(bytes.Clone(key[:hashBytes]))
 }
 
-// Merge adds what o has counted.
+// Merge adds the things that o has counted.
 func (d *Distinct) Merge(o Distinct) {
 	if len(o) != registers {
 		for hash := range slices.Chunk(o, hashBytes) {
@@ -66,7 +66,7 @@ func (d *Distinct) add(hash []byte) {
 	}
 }
 
-// toRegisters goes over from hashes to registers.
+// toRegisters changes the form from hashes to registers.
 func (d *Distinct) toRegisters() {
 	hashes := *d
 	*d = make(Distinct, registers)
@@ -81,7 +81,7 @@ func (d *Distinct) setRank(hash uint64) {
 	(*d)[i] = max((*d)[i], rank)
 }
 
-// Count is how many there are, and whether that is exact.
+// Count returns the number of distinct things, and whether it is exact.
 func (d *Distinct) Count() (n int64, exact bool) {
 	if len(*d) != registers {
 		return int64(len(*d) / hashBytes), true
@@ -96,13 +96,13 @@ func (d *Distinct) Count() (n int64, exact bool) {
 	}
 	z += registers * sigma(of[0]/registers)
 	estimate := math.Round(registers * registers / (2 * math.Ln2 * z))
-	if estimate >= math.MaxInt64 { // hashes that somebody has searched for
+	if estimate >= math.MaxInt64 { // a client has searched for such hashes
 		return math.MaxInt64, false
 	}
 	return int64(estimate), false
 }
 
-// sigma and tau are those of Ertl's estimator, which needs no corrections for small or large numbers. Not all registers are 0.
+// sigma and tau belong to Ertl's estimator, which needs no corrections for small or large numbers. At least one register is not 0.
 func sigma(x float64) float64 {
 	z, power, y := x, x, 1.0
 	for before := -1.0; z != before; y *= 2 {

@@ -8,8 +8,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// NewDrops are n occurrences that a bucket refused, of a write like w or of several; none for less than 1, and where no notice
-// reports them. One write adds MaxOccurrences at most.
+// NewDrops returns n occurrences that a bucket refused, of one or several writes like w. They are empty if n is less than 1 or if
+// the bucket has no notices. One write adds at most MaxOccurrences.
 func NewDrops(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n int64) Drops {
 	if n <= 0 || b.Silent {
 		return Drops{}
@@ -33,7 +33,7 @@ func NewDrops(now time.Time, w store.Write, l *store.Limits, b *store.Bucket, n 
 	return d
 }
 
-// combinedReason is the reason under which a bucket reports a write that it refuses; empty for EventsDropped.
+// combinedReason returns the reason under which a bucket reports a refused write; empty for EventsDropped.
 func combinedReason(w *store.Write, b *store.Bucket) string {
 	if !b.Combined || w.Reason == store.ReasonDropped {
 		return ""
@@ -41,7 +41,7 @@ func combinedReason(w *store.Write, b *store.Bucket) string {
 	return displayReason(w.Reason)
 }
 
-// Merge adds other drops of the same bucket, whose settings it takes over.
+// Merge adds other drops of the same bucket, and takes over their settings.
 func (d *Drops) Merge(o *Drops) {
 	if d.mergeSinkLoss(o) {
 		return
@@ -71,7 +71,7 @@ func (d *Drops) Merge(o *Drops) {
 	d.DistinctWorkloads.Merge(o.DistinctWorkloads)
 }
 
-// listLimits is how many things and objects d lists at most. There may be many combined notices, so they list less.
+// listLimits returns how many entries and objects the lists of d may have. There may be many combined notices, so theirs are shorter.
 func (d *Drops) listLimits() (tallies, objects int) {
 	if d.Reason != "" {
 		return combinedTallies, combinedObjects
@@ -79,7 +79,7 @@ func (d *Drops) listLimits() (tallies, objects int) {
 	return maxTallies, maxObjects
 }
 
-// clone is an independent copy.
+// clone returns an independent copy.
 func (d *Drops) clone() Drops {
 	c := *d
 	for _, list := range []*[]TopItem{&c.Reasons, &c.Sources, &c.Objects, &c.Workloads} {
@@ -89,19 +89,19 @@ func (d *Drops) clone() Drops {
 	return c
 }
 
-// withoutReason is d for the notice of all reasons.
+// withoutReason returns d for the notice of all reasons.
 func (d *Drops) withoutReason() *Drops {
 	r := *d
 	r.Reason = ""
 	return &r
 }
 
-// sameNotice reports whether one notice reports both.
+// sameNotice reports whether the same notice reports both.
 func (d *Drops) sameNotice(o *Drops) bool {
 	return d.Bucket == o.Bucket && d.Policy == o.Policy && d.Reason == o.Reason && (d.Reason == "" || d.Warnings == o.Warnings)
 }
 
-// DropList are drops for the notices of one register, each for another one, within a bound.
+// DropList has the drops for the notices of one register, one entry for each notice. Its length is bounded.
 type DropList []Drops
 
 // Merge adds drops.
@@ -120,15 +120,15 @@ func (l *DropList) Merge(o *Drops) {
 	}
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (l DropList) Clone() DropList { return cloneEach(l, func(d *Drops) { *d = d.clone() }) }
 
-// IsCounted reports whether any of them is.
+// IsCounted reports whether any of the drops is counted, see Drops.IsCounted.
 func (l DropList) IsCounted() bool {
 	return slices.ContainsFunc(l, func(d Drops) bool { return d.IsCounted() })
 }
 
-// Size is the sum of their sizes.
+// Size returns the sum of the sizes of all drops.
 func (l DropList) Size() (n int64) {
 	for i := range l {
 		n += l[i].Size()
@@ -136,7 +136,7 @@ func (l DropList) Size() (n int64) {
 	return n
 }
 
-// Size estimates the memory of d, in bytes; 0 for none.
+// Size estimates the memory of d, in bytes; 0 if it is empty.
 func (d *Drops) Size() int64 {
 	if d.IsEmpty() {
 		return 0
@@ -144,19 +144,19 @@ func (d *Drops) Size() int64 {
 	return int64(noticeBytes + d.textBytes())
 }
 
-// textBytes are the bytes of all that has no fixed size.
+// textBytes returns the size of everything in d that has no fixed size.
 func (d *Drops) textBytes() int {
 	return objectBytes(&d.InvolvedObject) + len(d.Bucket) + len(d.Policy) + len(d.Reason) + objectBytes(&d.Workload) +
 		topItemsBytes(d.Reasons) + topItemsBytes(d.Sources) + topItemsBytes(d.Objects) + topItemsBytes(d.Workloads) + len(d.DistinctObjects) + len(d.DistinctWorkloads)
 }
 
-// newNoticeName is unique, and the same for every settler.
+// newNoticeName returns the name of a notice. It is unique, and the same for every settler.
 func newNoticeName(fresh store.Key, id uint64) string {
 	return "eventquota-" + new(store.Hasher).AddKey(fresh).Add(strconv.FormatUint(id, 10)).Sum().String()
 }
 
-// Overflow makes d those of the overflow bucket of the limit, and names the register of its notice. It reports whether
-// there is one: not where the rules bound the number of notices.
+// Overflow changes d to drops of the limit's overflow bucket, and returns the register of its notice. It returns false if the
+// limit has no overflow bucket, because policies and quotas bound the number of its buckets.
 func (d *Drops) Overflow() (register store.Key, ok bool) {
 	if d.limitID == "" {
 		return register, false
@@ -166,8 +166,8 @@ func (d *Drops) Overflow() (register store.Key, ok bool) {
 	return NoticeKey(&b), true
 }
 
-// IsCounted reports whether the register of a notice with d is refused where its namespace has as many as it may.
+// IsCounted reports whether the register of the notice counts against the limit of its namespace.
 func (d *Drops) IsCounted() bool { return d.limitID != "" }
 
-// NoticeKey names the register that has the notice of a quota.
+// NoticeKey returns the key of the register that has the notice of a quota.
 func NoticeKey(b *store.Bucket) store.Key { return new(store.Hasher).Add("notice").AddKey(b.Key).Sum() }

@@ -8,40 +8,40 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// msgp makes the methods that encode what is kept: see Append.
+// msgp generates the methods that encode the state, see Append.
 //
 //msgp:clearomitted
 //msgp:limit arrays:1024 maps:64
 //msgp:replace store.Key with:[16]byte
 
-// Group is a register: all that is known of one user's Events from one source about one object, with the notices of what was
-// refused of them. The register of a quota has its Notices only. Its methods keep nothing of their arguments but strings. It
-// is for one goroutine at a time.
+// Group is the content of a register: the state of one user's Events from one source about one object, with the notices about
+// their drops. The register of a quota has only Notices. Methods keep nothing of their arguments but strings. A Group is
+// not safe for concurrent use.
 type Group struct {
 	Namespace    string          `msg:"1,omitempty"`
-	Object       store.Key       `msg:"2,omitzero"` // Write.Object
+	Object       store.Key       `msg:"2,omitzero"` // store.Write.ObjectKey
 	NextID       uint64          `msg:"3,omitempty"`
 	Events       []TrackedEvent  `msg:"4,omitempty"`
 	Similar      []SimilarEvents `msg:"5,omitempty"`
 	Buckets      []SpamBucket    `msg:"6,omitempty"`
 	RefusedNames []RefusedName   `msg:"7,omitempty"` // oldest first
 	Notices      Notices         `msg:"8,omitempty"`
-	// KeepUntil is when nothing here matters any more, unless something is pending.
+	// KeepUntil is when the group expires, unless a write is pending.
 	KeepUntil int64 `msg:"9,omitempty"`
-	// InvolvedObject and Source are what a notice needs to know of a group of which something was refused.
+	// InvolvedObject and Source are for notices about a group that has refused writes.
 	InvolvedObject store.Object `msg:"10"`
 	Source         store.Source `msg:"11"`
-	// LastSteps are the last steps of processes that share the register, but for the one that took the last step of all.
+	// LastSteps are the last steps of the processes that share the register, except the process of the very last step.
 	LastSteps []LastStep `msg:"12,omitempty"`
-	// FirstWrite is when the first write happened of which anything is kept here, by its writer's clock; 0 before that. What
-	// quotas refuse before leaves nothing here.
+	// FirstWrite is the time of the first write that left any state here, by its writer's clock; 0 before that. Earlier
+	// refusals by quotas leave no state.
 	FirstWrite int64 `msg:"13,omitempty"`
-	// OriginNamespace is the namespace of the Events that have made a notice's register, if that is not Namespace.
+	// OriginNamespace is the namespace of the Events that caused a notice's register, if it is not Namespace.
 	OriginNamespace string `msg:"14,omitempty"`
-	// CountedUntil is until when a store keeps the place of the register among those of the namespace, in seconds; see store/redis.
+	// CountedUntil is until when a store counts the register for its namespace, in seconds; see store/redis.
 	CountedUntil int64 `msg:"15,omitempty"`
 
-	// correctedAt is the time of the last step of this process: where that is not later than the next one, nothing is ahead.
+	// correctedAt is the time of the last step of this process. If the next step is not earlier, no time is ahead.
 	correctedAt int64 `msg:"-"`
 }
 
@@ -51,13 +51,13 @@ type LastStep struct {
 	At   int64     `msg:"2"`
 }
 
-// TrackedEvent is what is known of one stored Event. Written is the count in the API server's copy; the rest of Total is pending.
+// TrackedEvent is the state of one stored Event. Written is the count in the API server; the rest of Total is pending.
 type TrackedEvent struct {
 	ID  uint64    `msg:"1"`
-	Key store.Key `msg:"2,omitzero"` // Write.Exact or Write.Similar; zero for one found by name only
-	// Name is empty while the API server has no such Event and none took its place.
+	Key store.Key `msg:"2,omitzero"` // store.Write.ExactKey or SimilarKey; zero if it is found by name only
+	// Name is empty if the API server has no such Event and no other has taken its place.
 	Name string `msg:"3,omitempty"`
-	// UID and Version (the resourceVersion) are those last seen; Version is empty before the Event was read. Without a UID,
+	// UID and Version (the resourceVersion) are the latest known ones; Version is empty before the Event was read. Without a UID,
 	// CreateID tells the Event from others of its name; 0 if its content does.
 	UID      string `msg:"4,omitempty"`
 	Version  string `msg:"5,omitempty"`
@@ -71,47 +71,47 @@ type TrackedEvent struct {
 	store.Occurrences `msg:"10"`
 	Written           int64 `msg:"13,omitempty"`
 
-	ReceivedAt int64     `msg:"15,omitempty"` // when the last occurrence came
-	Window     int64     `msg:"16,omitempty"` // Limits.Window of that
-	LastSeen   int64     `msg:"17,omitempty"` // when the newest occurrence happened, by the writer's clock
-	ContentKey store.Key `msg:"18,omitzero"`  // content of the last UPDATE that was admitted
+	ReceivedAt int64     `msg:"15,omitempty"` // when the webhook received the last occurrence
+	Window     int64     `msg:"16,omitempty"` // store.Limits.Window of the last occurrence
+	LastSeen   int64     `msg:"17,omitempty"` // time of the newest occurrence, by the writer's clock
+	ContentKey store.Key `msg:"18,omitzero"`  // content of the last admitted UPDATE
 
-	// AdmittedAt is when the last write of a client that was admitted was, which says what Written is.
+	// AdmittedAt is the time of the last admitted write of a client, which set Written.
 	AdmittedAt int64 `msg:"24,omitempty"`
-	// Retries is how often Same was admitted again without a token.
+	// Retries is how often the UPDATE of ContentKey was admitted again without a token.
 	Retries int `msg:"25,omitempty"`
-	// AssumedReported is how many of Own were taken for reported by a quota, see RefusedName.
+	// AssumedReported is how many of Own are assumed to be reported by a quota, see RefusedName.
 	AssumedReported int64 `msg:"23,omitempty"`
 
-	Text     string        `msg:"19,omitempty"` // newest message, of an aggregate only
-	Messages []store.Tally `msg:"20,omitempty"` // newest distinct messages, of an aggregate only
+	Text     string        `msg:"19,omitempty"` // newest message, only of a combined Event
+	Messages []store.Tally `msg:"20,omitempty"` // newest distinct messages, only of a combined Event
 
 	Schedule `msg:"21,omitempty"`
 }
 
-// RefusedName is the highest count that came under a name which was refused. A name is not kept that a quota refused at its
-// first occurrence, or whatever its count in a register that has nothing else: that costs the store nothing.
+// RefusedName has the highest count under a refused name. Names that a quota refused at their first occurrence are not kept,
+// nor names that would be alone in the register: these refusals cost the store nothing.
 type RefusedName struct {
 	Key   uint64 `msg:"1"`
 	Count uint32 `msg:"2,omitempty"`
-	// AssumedReported is how many of Count were taken for reported by a quota, which leaves no trace. A replica that reports
-	// these later has refused them itself.
+	// AssumedReported is how many of Count are assumed to be reported by a quota, which leaves no trace. If a replica reports
+	// these later, it has refused them itself.
 	AssumedReported uint32 `msg:"5,omitempty"`
 	At              uint32 `msg:"3"` // in seconds of Unix time
-	// NameTaken says that the API server has another Event of that name.
+	// NameTaken reports that the API server has another Event of that name.
 	NameTaken bool `msg:"4,omitempty"`
 }
 
-// SimilarEvents counts the distinct messages of Events that are alike but for their message, as
-// client-go's EventAggregator does.
+// SimilarEvents has the distinct messages of Events that differ only in their message, as
+// client-go's EventAggregator has.
 type SimilarEvents struct {
 	Key      uint64   `msg:"1"`
 	Last     int64    `msg:"2"`
-	Messages []uint64 `msg:"3,omitempty"` // at most Limits.MaxEvents-1
+	Messages []uint64 `msg:"3,omitempty"` // at most store.Limits.SimilarThreshold-1
 }
 
 // SpamBucket is a token bucket of a source and object, with the reserves that let a rare reason
-// through when it is empty.
+// pass when it is empty.
 type SpamBucket struct {
 	Key         uint64 `msg:"1"`
 	BucketState `msg:"2,omitempty"`
@@ -125,31 +125,31 @@ type Reserve struct {
 	Until  int64  `msg:"3"`
 }
 
-// BucketState is how much of a token bucket is used: the time in which what is used comes back, and when that was true,
-// both in microseconds. The zero value is a full bucket. What has come back since is subtracted when it is read.
+// BucketState is how much of a token bucket is used, as the time in which that refills, and the time At of this state,
+// both in microseconds. The zero value is a full bucket. The refill since At is subtracted when the state is read.
 type BucketState struct {
 	Used int64 `msg:"1,omitempty"`
 	At   int64 `msg:"2,omitempty"`
 }
 
-// Schedule is when a stored Event or a notice is next written. The wait between two writes doubles
+// Schedule decides when a stored Event or a notice is written next. The wait between two writes doubles
 // with each, from Interval up to Max, and halves for each Max that passes without one. So in a time
 // T there are at most 2 + log2(Max/Interval) + T/Max writes, the CREATE included.
 type Schedule struct {
-	Due          int64  `msg:"1,omitempty"` // 0 when nothing is pending
-	WrittenAt    int64  `msg:"2,omitempty"` // when it was last written; 0 for never
+	Due          int64  `msg:"1,omitempty"` // 0 if nothing is pending
+	WrittenAt    int64  `msg:"2,omitempty"` // time of the last write; 0 for none
 	Doublings    int    `msg:"3,omitempty"`
 	Interval     int64  `msg:"4,omitempty"`
 	MaxInterval  int64  `msg:"5,omitempty"`
-	Changes      uint64 `msg:"6,omitempty"` // counts what changed and what was written
-	FailingSince int64  `msg:"7,omitempty"` // since when writes fail; 0 when they do not
+	Changes      uint64 `msg:"6,omitempty"` // counts changes and writes
+	FailingSince int64  `msg:"7,omitempty"` // time of the first of the failures in a row; 0 for none
 }
 
-// Notices are those of one register, oldest first: of the spam filters of a group's Events, or of one quota. A group of which
-// only notices are kept is the register of a quota.
+// Notices are the notices of one register, oldest first: those of the spam filters of a group's Events, or those of one quota.
+// A group that has only notices is the register of a quota.
 type Notices []Notice
 
-// Notice is the Event that reports what one bucket refused in one window.
+// Notice is the state of an Event that reports the drops of one bucket in one window.
 type Notice struct {
 	ID       uint64 `msg:"1"`
 	Name     string `msg:"2"`
@@ -157,13 +157,13 @@ type Notice struct {
 	Version  string `msg:"8,omitempty"`
 	OpenedAt int64  `msg:"9"`
 	Written  int64  `msg:"14,omitempty"`
-	// OriginHash is the namespace of the Event that opened it, in short.
+	// OriginHash is a hash of the namespace of the Event that opened the notice.
 	OriginHash uint64 `msg:"26,omitempty"`
 	Drops      `msg:"3"`
 	Schedule   `msg:"19,omitempty"`
 }
 
-// Drops are refused occurrences that one notice is to report. The zero value is none. Any number of
+// Drops are refused occurrences for one notice. The zero value has none. Any number of
 // drops of one bucket take no more space than the notice.
 type Drops struct {
 	InvolvedObject store.Object `msg:"4"`
@@ -177,12 +177,12 @@ type Drops struct {
 	Reasons        []TopItem    `msg:"16,omitempty"`
 	Sources        []TopItem    `msg:"17,omitempty"`
 	Objects        []TopItem    `msg:"18,omitempty"` // newest first
-	// Reason is that of all of them, and then all are Warnings or none; empty where that need not be so.
+	// Reason is set for a combined notice: all drops have this reason, and are either all Warnings or all Normal.
 	Reason string `msg:"20,omitempty"`
-	// Workloads are counted like Reasons, where they are known, and Workload is one of them.
+	// Workloads are counted like Reasons, if they are known, and Workload is one of them.
 	Workloads []TopItem    `msg:"21,omitempty"`
 	Workload  store.Object `msg:"22,omitzero"`
-	// DistinctObjects are the objects, Belonging their workloads, and Others says that they are not all Pods.
+	// DistinctObjects counts the objects. The next fields count their workloads, and report whether any object is no Pod.
 	DistinctObjects   Distinct `msg:"23,omitempty"`
 	DistinctWorkloads Distinct `msg:"24,omitempty"`
 	OtherKinds        bool     `msg:"25,omitempty"`
@@ -190,37 +190,37 @@ type Drops struct {
 	NotInSink int64 `msg:"26,omitempty"`
 
 	writeInterval, maxWriteInterval time.Duration // for the Schedule of the notice
-	// namespace is the namespace of the Events, and of is Bucket.Of.
+	// namespace is the namespace of the Events, and limitID is store.Bucket.LimitID.
 	namespace, limitID string
 }
 
-// TopItem is one of the things that a notice lists.
+// TopItem is an entry of a list in a notice.
 //
-// The lists are bounded, and shared out by namespace, as busiest.Counter does: when one is full, a new thing takes the place of the
-// lightest, of the namespaces that have more places than its own; if there are none, of its own; if that has none, of all. It
-// takes over the weight too (Space-Saving; Metwally, Agrawal, El Abbadi 2005), so of k places in which a namespace competes with
-// itself, anything that makes more than a k-th of its weight is always among them. So a namespace that invents things
-// displaces its own, and no claim takes all places.
+// The lists are bounded, and namespaces share them fairly, as in busiest.Counter. In a full list, a new entry replaces the
+// lightest one of the namespaces that have more entries than its own namespace; if there are none, the lightest one of its own
+// namespace; and if that has none, the lightest of all. It takes over the weight (Space-Saving; Metwally, Agrawal, El Abbadi
+// 2005). So if a namespace competes with itself for k entries, anything with more than a k-th of its weight is always listed.
+// A namespace that invents names displaces its own entries, and no claimed count takes all of them.
 type TopItem struct {
 	Name string `msg:"1,omitempty"`
-	// Count is how many occurrences were counted under it since it was listed.
+	// Count is the number of occurrences since the entry was listed.
 	Count  int64 `msg:"2,omitempty"`
 	Weight int64 `msg:"3,omitempty"`
-	// NamespaceHash is the namespace of the Events, in short.
+	// NamespaceHash is a hash of the namespace of the Events.
 	NamespaceHash uint64 `msg:"4,omitempty"`
 }
 
-// Distinct counts distinct things in at most 512 bytes. Up to 63 it is exact: their hashes, in order. Beyond it is a HyperLogLog
-// (Flajolet, Fusy, Gandouet, Meunier 2007) of 512 registers, whose estimate, by Ertl (2017), has a standard error of 4.6 %. It
-// depends only on what was counted, in whatever order, how often and where: Merge of two replicas' is what one would have.
+// Distinct counts distinct things in at most 512 bytes. Up to 63 it has their sorted hashes, and is exact. Above, it is a HyperLogLog
+// (Flajolet, Fusy, Gandouet, Meunier 2007) of 512 registers, and its estimate, by Ertl (2017), has a standard error of 4.6 %.
+// The order, repetition and place of counting make no difference: merging the counts of two replicas gives the count of one.
 type Distinct []byte
 
-// formatVersion is the first byte of an encoded Group. A value of another format is a newer replica's and
+// formatVersion is the first byte of an encoded Group. A value of another format comes from a newer replica and
 // must not be overwritten.
 const formatVersion = 1
 
-// ErrUnknownFormat says that a value was not written by this format.
-var ErrUnknownFormat = errors.New("register of a format that this version does not know")
+// ErrUnknownFormat reports that a value has another format.
+var ErrUnknownFormat = errors.New("register has a format that this version does not know")
 
 // MaxGroupBytes is the largest Size of a Group, which bounds the work of a step.
 const MaxGroupBytes = 64 << 10
@@ -229,12 +229,12 @@ const MaxGroupBytes = 64 << 10
 func (g *Group) Append(b []byte) []byte {
 	b, err := g.MarshalMsg(append(b, formatVersion))
 	if err != nil {
-		panic(err) // of types that no Group has
+		panic(err) // only for types that a Group does not have
 	}
 	return b
 }
 
-// Unmarshal decodes what Append has encoded. The error is ErrUnknownFormat for what a newer version may have written.
+// Unmarshal decodes a group that Append has encoded. The error is ErrUnknownFormat if a newer version may have written b.
 func Unmarshal(b []byte) (*Group, error) {
 	switch {
 	case len(b) == 0 || b[0] != formatVersion:

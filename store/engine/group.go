@@ -11,14 +11,15 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// CountedNamespace is the namespace among whose registers g is: that of the Events that have made it.
+// CountedNamespace returns the namespace whose limit of registers g counts against: that of the Events that caused it.
 func (g *Group) CountedNamespace() string { return cmp.Or(g.OriginNamespace, g.Namespace) }
 
-// noticeTurn begins the turns of the registers that have notices only. No namespace's name has it.
+// noticeTurn begins the turns of registers that have only notices. No name of a namespace contains it.
 const noticeTurn = "/"
 
-// Turn is whose turn it is when g is written: that of the namespace of the Events that have made it. Notices of quotas have turns
-// apart from the counts of stored Events, wherever they are written, so that those of one namespace delay no other's, nor its own counts.
+// Turn names the turn in which g is written: that of the namespace of the Events that caused it. Notices of quotas have turns
+// apart from the counts of stored Events, in whichever namespace they are written. So the notices that one namespace causes delay
+// neither those of another nor its own counts.
 func (g *Group) Turn() string {
 	if g.Object.IsZero() {
 		return noticeTurn + g.CountedNamespace()
@@ -26,24 +27,24 @@ func (g *Group) Turn() string {
 	return g.Namespace
 }
 
-// Snapshot is a copy of a part of what a store holds.
+// Snapshot is a copy of a part of the state of a store.
 type Snapshot struct {
 	At      time.Time // by the clock of the store
 	Groups  map[store.Key]*Group
 	Buckets map[store.Key]BucketState // of quotas
 }
 
-// Bounds of what one group may hold beside its stored Events.
+// The bounds of a group, besides those of its stored Events.
 const (
 	maxSimilar  = 64  // kinds of similar Events
 	maxBuckets  = 16  // spam buckets
-	maxReserves = 16  // reasons with a reserve, of a spam bucket
-	maxNames    = 256 // names that were refused
-	maxNotices  = 8   // notices that are in their window or pending, beside combined ones
+	maxReserves = 16  // reasons with a reserve in a spam bucket
+	maxNames    = 256 // refused names
+	maxNotices  = 8   // notices in their window or pending, without combined ones
 	maxTallies  = 16  // reasons, sources and workloads in a notice
 	maxObjects  = 10  // objects in a notice
-	maxReasons  = 16  // combined notices of a bucket in a window, each for a reason and type
-	maxCombined = 24  // combined notices that are in their window or pending
+	maxReasons  = 16  // combined notices of a bucket in a window, one for each reason and type
+	maxCombined = 24  // combined notices in their window or pending
 
 	combinedTallies = 4 // sources and workloads in a combined notice
 	combinedObjects = 3 // objects in a combined notice
@@ -52,7 +53,7 @@ const (
 // Expired reports whether g can be deleted at now.
 func (g *Group) Expired(now time.Time) bool { return now.UnixMicro() > g.KeepUntil && g.Due().IsZero() }
 
-// ExpiresAt is when g can be deleted; in the year 2255 while something is pending.
+// ExpiresAt returns when g can be deleted. It is in the year 2255 while a write is pending.
 func (g *Group) ExpiresAt() time.Time {
 	if !g.Due().IsZero() {
 		return DueBy(time.Time{}, maxDuration)
@@ -60,7 +61,7 @@ func (g *Group) ExpiresAt() time.Time {
 	return time.UnixMicro(g.KeepUntil + 1)
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy of g.
 func (g *Group) Clone() *Group {
 	c := *g
 	c.Events = cloneEach(g.Events, func(r *TrackedEvent) { r.Messages = slices.Clone(r.Messages) })
@@ -70,7 +71,7 @@ func (g *Group) Clone() *Group {
 	return &c
 }
 
-// cloneEach is a copy of which deepen copies what an element points to.
+// cloneEach returns a copy of all. deepen copies what an element refers to.
 func cloneEach[T any](all []T, deepen func(*T)) []T {
 	all = slices.Clone(all)
 	for i := range all {
@@ -79,7 +80,7 @@ func cloneEach[T any](all []T, deepen func(*T)) []T {
 	return all
 }
 
-// byKey finds the stored Event that Events of a key go into.
+// byKey finds the stored Event into which Events of a key are merged.
 func (g *Group) byKey(key store.Key) *TrackedEvent {
 	return g.findEvent(func(r *TrackedEvent) bool { return r.Key == key && !key.IsZero() })
 }
@@ -93,7 +94,7 @@ func (r *TrackedEvent) identity() store.Identity {
 	return store.Identity{UID: r.UID, CreateID: r.CreateID}
 }
 
-// countKnown reports whether it is known how many occurrences were reported under r's own name.
+// countKnown reports whether the number of occurrences under r's own name is known.
 func (r *TrackedEvent) countKnown() bool { return !r.Partial || r.Own != 0 }
 
 func (g *Group) byID(id uint64) *TrackedEvent {
@@ -114,22 +115,22 @@ func (g *Group) newID() uint64 {
 	return g.NextID
 }
 
-// addEvent makes a record without a name. Pointers to other records are void after it.
+// addEvent adds a tracked Event without a name. It invalidates pointers to others.
 func (g *Group) addEvent(key store.Key) *TrackedEvent {
 	g.Events = append(g.Events, TrackedEvent{ID: g.newID(), Key: key})
 	return &g.Events[len(g.Events)-1]
 }
 
-// alreadyReported is how many of a write's occurrences were reported before under its name, and how many of these that is a
-// guess of.
+// alreadyReported returns how many of a write's occurrences were reported before under its name, and how many of these are a
+// guess.
 //
-// A name that is not known may be one that a quota refused: at its first occurrence only if the register had been there
-// by then, and each time if it had not. So a recorder that counts by one is counted exactly; of one that skips counts
-// while nothing is known of its object, what it skips is lost. Where the first occurrence was longer ago than names are
-// kept, all but the newest were reported, if refused writes count on under that name; an Event that is stored goes on as
-// its recorder counts.
+// An unknown name may have been refused by a quota. If the register existed at its first occurrence, only that occurrence was
+// refused; otherwise every occurrence was. So a recorder that counts up by one is counted exactly. If a recorder skips counts
+// while nothing is known of its object, the skipped ones are lost. If the first occurrence is older than names are kept, and the
+// refused writes continue under that name, all but the newest occurrence were reported. A stored Event continues with the
+// count of its recorder.
 //
-// Where o was decided elsewhere, its decision is the guess, whatever the register has become by now: so the order in which
+// If o was decided elsewhere, its guess is kept, whatever the register is now. So the order in which
 // decisions are reported changes no count.
 func (g *Group) alreadyReported(now int64, w *store.Write, l *store.Limits, stored bool, o *DeferredDecision) (n, guessed int64) {
 	if r := g.byName(w.Name); r != nil && r.countKnown() {
@@ -157,17 +158,17 @@ func (g *Group) alreadyReported(now int64, w *store.Write, l *store.Limits, stor
 	return w.Count - 1, 0
 }
 
-// nameKey is a short key of a name or reason, by all of it.
+// nameKey returns a short key of a whole name or reason.
 func nameKey(name string) uint64 {
-	var text [320]byte // nearly all fit, which costs no allocation; a larger one lets the stack of each goroutine grow
+	var text [320]byte // nearly all fit without an allocation; a larger array would grow the stack of each goroutine
 	sum := sha256.Sum256(append(text[:0], name...))
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// short is half a key: enough to distinguish what one group holds.
+// short returns half a key, which is enough within a group.
 func short(key store.Key) uint64 { return binary.BigEndian.Uint64(key[:8]) }
 
-// refusedName finds what is known of a name that was refused, and still counts.
+// refusedName finds a refused name that has not expired.
 func (g *Group) refusedName(now int64, key uint64, l *store.Limits) *RefusedName {
 	for i := range g.RefusedNames {
 		if n := &g.RefusedNames[i]; n.Key == key && int64(seconds(now))-int64(n.At) <= micros(l.IdenticalWindow)/second {
@@ -179,13 +180,13 @@ func (g *Group) refusedName(now int64, key uint64, l *store.Limits) *RefusedName
 
 const second = int64(time.Second / time.Microsecond)
 
-// seconds are those of a time in microseconds, of the years 1970 to 2106: earlier is 1970, and later is 2106.
+// seconds converts a time from microseconds, clamped to the years 1970 to 2106.
 func seconds(at int64) uint32 { return saturated(at / second) }
 
-// saturated is n, or the nearest number that fits.
+// saturated returns n, or the nearest number that fits.
 func saturated(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
 
-// removeName takes a name out of the refused ones and returns what was known of it.
+// removeName removes and returns a refused name.
 func (g *Group) removeName(key uint64) RefusedName {
 	i := slices.IndexFunc(g.RefusedNames, func(n RefusedName) bool { return n.Key == key })
 	if i < 0 {
@@ -196,7 +197,7 @@ func (g *Group) removeName(key uint64) RefusedName {
 	return n
 }
 
-// Bytes of the parts of a Group without their texts: in memory with the runtime's overhead, which is more than encoded.
+// Sizes of the parts of a Group without their texts, in memory and with the runtime's overhead. Encoded, they are smaller.
 const (
 	groupBytes, recordBytes, noticeBytes = 480, 488, 480
 	similarBytes, bucketBytes            = 88, 64
@@ -204,7 +205,7 @@ const (
 	tallyBytes, topItemBytes, keyBytes   = 32, 48, 9
 )
 
-// Size estimates the memory of g, in bytes. No encoded g is larger.
+// Size estimates the memory of g, in bytes. The encoded group is never larger.
 func (g *Group) Size() int64 {
 	n := groupBytes + len(g.Namespace) + len(g.OriginNamespace) + objectBytes(&g.InvolvedObject) + len(g.Source.Component) + len(g.Source.Host)
 	n += (len(g.RefusedNames) + len(g.LastSteps)) * refusedNameBytes
@@ -240,9 +241,9 @@ func (g *Group) shrinkToFit(now time.Time, fresh store.Key) {
 	}
 }
 
-// dropLeastUseful makes g smaller by what is missed least: kept messages, settled Events, kinds of similar Events,
-// each of what was used longest ago; then Events, whose counts the notice reports from then on; then
-// what notices say beside their count, and refused names. It reports whether there was anything.
+// dropLeastUseful makes g smaller by its least useful part, and reports whether there was one. First go kept messages, Events
+// without a pending write and kinds of similar Events, each the least recently used one; then other Events, whose counts
+// move to the notice; then the details of notices, and refused names.
 func (g *Group) dropLeastUseful(now time.Time, fresh store.Key) bool {
 	if i := oldest(g.Events, func(r *TrackedEvent) (int64, bool) { return r.ReceivedAt, len(r.Messages) > 0 }); i >= 0 {
 		g.Events[i].Messages = nil
@@ -263,7 +264,7 @@ func (g *Group) dropLeastUseful(now time.Time, fresh store.Key) bool {
 	return len(g.RefusedNames) > 0
 }
 
-// oldest is the place of the one with the earliest time of those that count; -1 for none.
+// oldest returns the index of the element with the earliest time, of those that count, or -1.
 func oldest[T any](all []T, of func(*T) (at int64, counts bool)) int {
 	found, first := -1, int64(0)
 	for i := range all {
@@ -274,7 +275,7 @@ func oldest[T any](all []T, of func(*T) (at int64, counts bool)) int {
 	return found
 }
 
-// forgetOldest removes the one with the earliest time of those that count, and reports whether there was any.
+// forgetOldest removes the element with the earliest time, of those that count, and reports whether there was one.
 func forgetOldest[T any](all *[]T, of func(*T) (at int64, counts bool)) bool {
 	i := oldest(*all, of)
 	if i >= 0 {

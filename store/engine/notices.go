@@ -7,7 +7,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// AddDrops adds drops to the notice whose window holds now, or to a new one. fresh is unique to this step.
+// AddDrops adds drops to the notice whose window includes now, or to a new one. fresh is unique to this step.
 func (g *Group) AddDrops(now time.Time, fresh store.Key, d *Drops) {
 	g.CorrectTimes(now)
 	g.addDrops(now, fresh, d)
@@ -20,7 +20,7 @@ func (g *Group) addDrops(now time.Time, fresh store.Key, d *Drops) {
 		return
 	}
 	at := now.UnixMicro()
-	if g.Namespace == "" { // nobody else's drops change later what it is counted for
+	if g.Namespace == "" { // later drops of other namespaces do not change what g is counted for
 		if g.Namespace = d.InvolvedObject.NoticeNamespace(); d.namespace != g.Namespace {
 			g.OriginNamespace = d.namespace
 		}
@@ -29,7 +29,7 @@ func (g *Group) addDrops(now time.Time, fresh store.Key, d *Drops) {
 	g.Notices.add(at, fresh, g.newID, d)
 }
 
-// add adds drops to the notice that reports them, or opens one, with the id that newID gives.
+// add adds drops to the notice that reports them, or opens one with an id from newID.
 func (ns *Notices) add(now int64, fresh store.Key, newID func() uint64, d *Drops) {
 	n := ns.openFor(now, d)
 	if n == nil && d.Reason != "" && !ns.hasSlot(now, d) {
@@ -49,10 +49,10 @@ func (ns *Notices) add(now int64, fresh store.Key, newID func() uint64, d *Drops
 	n.markChanged(now)
 }
 
-// isOpen reports whether a notice takes more.
+// isOpen reports whether drops can be added to a notice.
 func (n *Notice) isOpen(now int64) bool { return now-n.OpenedAt < n.Window }
 
-// openFor finds the notice that reports drops; nil if there is none.
+// openFor finds the open notice for drops, or nil.
 func (ns *Notices) openFor(now int64, d *Drops) *Notice {
 	if i := slices.IndexFunc(*ns, func(n Notice) bool { return n.isOpen(now) && n.sameNotice(d) }); i >= 0 {
 		return &(*ns)[i]
@@ -60,13 +60,13 @@ func (ns *Notices) openFor(now int64, d *Drops) *Notice {
 	return nil
 }
 
-// removeFinished forgets notices that are over and settled.
+// removeFinished removes notices whose window has ended and that are not pending.
 func (ns *Notices) removeFinished(now int64) {
 	*ns = slices.DeleteFunc(*ns, func(n Notice) bool { return n.Due == 0 && !n.isOpen(now) })
 }
 
-// hasSlot reports whether there is a place for one more combined notice, for drops. In a bucket of several namespaces, one may
-// have no more of them than are left to others.
+// hasSlot reports whether a further combined notice may be opened for drops. In a bucket of several namespaces, one namespace may
+// not have more notices than are left for the others.
 func (ns *Notices) hasSlot(now int64, d *Drops) bool {
 	ns.removeFinished(now)
 	combined, open, own, from := 0, 0, 0, nameKey(d.namespace)
@@ -86,8 +86,8 @@ func (ns *Notices) hasSlot(now int64, d *Drops) bool {
 	return combined < maxCombined && open < maxReasons && (d.InvolvedObject.Namespace != "" || own < maxReasons-open)
 }
 
-// reuse finds another notice for drops, where nobody settles and there are too many: the newest goes on. It is nil if one is
-// to be opened.
+// reuse returns the newest notice if no settler writes them and there are too many. It returns nil if a notice is to be
+// opened.
 func (ns *Notices) reuse(now int64, d *Drops) *Notice {
 	ns.removeFinished(now)
 	plain, found := 0, -1
@@ -107,7 +107,7 @@ func (ns *Notices) reuse(now int64, d *Drops) *Notice {
 	return &(*ns)[found]
 }
 
-// claim appends what is due by then.
+// claim appends the writes that are due by then.
 func (ns Notices) claim(group store.Key, by int64, writes []store.PendingWrite) []store.PendingWrite {
 	for i := range ns {
 		if n := &ns[i]; n.Due != 0 && n.Due <= by {
@@ -117,26 +117,26 @@ func (ns Notices) claim(group store.Key, by int64, writes []store.PendingWrite) 
 	return writes
 }
 
-// complete notes the outcome of a write. A notice that is not known any more is ignored.
+// complete records the outcome of a write. It ignores a notice that no longer exists.
 func (ns Notices) complete(now int64, fresh store.Key, p *store.PendingWrite, o store.Outcome) {
 	if i := slices.IndexFunc(ns, func(n Notice) bool { return n.ID == p.Ref.ID && n.Name == p.Name }); i >= 0 {
 		ns[i].complete(now, fresh, p, o)
 	}
 }
 
-// discard notes that nothing is pending.
+// discard clears pending writes.
 func (ns Notices) discard() {
 	for i := range ns {
 		ns[i].Due = 0
 	}
 }
 
-// clone is an independent copy.
+// clone returns an independent copy.
 func (ns Notices) clone() Notices {
 	return cloneEach(ns, func(n *Notice) { n.Drops = n.clone() })
 }
 
-// shorten leaves out what one notice says beside its count, and reports whether there was anything.
+// shorten removes the details of one notice, except its count, and reports whether there were any.
 func (ns Notices) shorten() bool {
 	for i := range ns {
 		if n := &ns[i]; len(n.Objects) > 0 || len(n.Reasons) > 1 || len(n.Sources) > 1 || len(n.Workloads) > 1 {
@@ -147,7 +147,7 @@ func (ns Notices) shorten() bool {
 	return false
 }
 
-// size is an estimate of the memory of all, in bytes.
+// size estimates the memory of all notices, in bytes.
 func (ns Notices) size() (bytes int) {
 	for i := range ns {
 		n := &ns[i]

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// maxDuration is the most that a duration or the refill of a bucket counts: 142 years. Moments
-	// before 2^52 microseconds of Unix time, the year 2112, and what is longest after them stay
-	// whole numbers below 2^53, which a script of Redis can keep without rounding.
+	// maxDuration is the maximum of a duration and of the refill time of a bucket: 142 years. Times
+	// before the year 2112 are below 2^52 microseconds of Unix time. Their sum with maxDuration stays
+	// below 2^53, so a script of Redis can represent it without rounding.
 	maxDuration = 1 << 52 * time.Microsecond
 )
 
-// micros is d in whole microseconds, rounded up.
+// micros returns d in whole microseconds, rounded up.
 func micros(d time.Duration) int64 {
 	d = min(max(d, 0), maxDuration)
 	return int64((d + time.Microsecond - 1) / time.Microsecond)
@@ -29,7 +29,7 @@ func timeOf(at int64) time.Time {
 	return time.UnixMicro(at).UTC()
 }
 
-// Cost is the use of one token and of a whole bucket, in microseconds.
+// Cost returns the refill time of one token and of a whole bucket, in microseconds.
 func Cost(l store.Limit) (one, capacity int64) {
 	one = micros(l.Every)
 	if one == 0 || l.Burst <= 0 {
@@ -41,7 +41,7 @@ func Cost(l store.Limit) (one, capacity int64) {
 	return one, int64(l.Burst) * one
 }
 
-// refilled is the level at a time. Of one that is more than MaxSkew ahead, nothing comes back for that time, and nothing is lost.
+// refilled returns the state at now. If the state is more than MaxSkew ahead of now, nothing refills until then, and nothing is lost.
 func (v BucketState) refilled(now int64) BucketState {
 	if v.At >= now && v.At-now <= maxSkew {
 		return v
@@ -49,14 +49,14 @@ func (v BucketState) refilled(now int64) BucketState {
 	return BucketState{Used: max(0, v.Used-max(0, now-v.At)), At: now}
 }
 
-// TakeResult is the answer of a token bucket.
+// TakeResult tells whether a token bucket had a token.
 type TakeResult struct {
 	OK bool
-	// NextToken is when there is a token; zero when OK, and when there never is one.
+	// NextToken is the time of the next token; zero if OK, and if there will never be one.
 	NextToken time.Time
 }
 
-// Take takes a token, if there is one, and returns the level after that.
+// Take takes a token, if there is one, and returns the new state.
 func (v BucketState) Take(l store.Limit, now time.Time) (BucketState, TakeResult) {
 	one, capacity := Cost(l)
 	switch {
@@ -73,7 +73,7 @@ func (v BucketState) Take(l store.Limit, now time.Time) (BucketState, TakeResult
 	return v, TakeResult{OK: true}
 }
 
-// ForceTake takes a token even if there is none, to count one that was given elsewhere.
+// ForceTake takes a token even if there is none, to count one that another replica has given.
 func (v BucketState) ForceTake(l store.Limit, now time.Time) BucketState {
 	one, capacity := Cost(l)
 	if one == 0 || capacity == 0 {
@@ -84,10 +84,10 @@ func (v BucketState) ForceTake(l store.Limit, now time.Time) BucketState {
 	return v
 }
 
-// FullAt is when a bucket is full, if nothing is taken any more.
+// FullAt returns when a bucket is full if no more tokens are taken.
 func (v BucketState) FullAt() time.Time { return time.UnixMicro(v.At + v.Used) }
 
-// Tokens is how many tokens there are.
+// Tokens returns the number of tokens at now.
 func (v BucketState) Tokens(l store.Limit, now time.Time) int {
 	one, capacity := Cost(l)
 	if one == 0 {
@@ -96,7 +96,7 @@ func (v BucketState) Tokens(l store.Limit, now time.Time) int {
 	return int(max(0, capacity-v.refilled(now.UnixMicro()).Used) / one)
 }
 
-// NextToken is when there is one token more than at now; zero when the bucket is full, and when it never has any.
+// NextToken returns when there is one token more than at now; zero if the bucket is full, and if it never has any.
 func (v BucketState) NextToken(l store.Limit, now time.Time) time.Time {
 	one, capacity := Cost(l)
 	v = v.refilled(now.UnixMicro())
@@ -107,7 +107,7 @@ func (v BucketState) NextToken(l store.Limit, now time.Time) time.Time {
 	return timeOf(v.At + v.Used - capacity + (tokens+1)*one)
 }
 
-// spamBucket finds the spam bucket of a key; one that is not known is full.
+// spamBucket returns the spam bucket of a key. An unknown bucket is full.
 func (g *Group) spamBucket(key store.Key) SpamBucket {
 	if i := slices.IndexFunc(g.Buckets, func(b SpamBucket) bool { return b.Key == short(key) }); i >= 0 {
 		return g.Buckets[i]
@@ -115,8 +115,8 @@ func (g *Group) spamBucket(key store.Key) SpamBucket {
 	return SpamBucket{Key: short(key)}
 }
 
-// saveSpamBucket stores a spam bucket and reports whether there is anything to store: not of one that is full, and of which no
-// reserve is used. At the bound it replaces the one that is full first, which loses least.
+// saveSpamBucket stores a spam bucket, unless it is full and no reserve is used, and reports whether it did. At maxBuckets it
+// replaces the bucket that will be full first, which loses least.
 func (g *Group) saveSpamBucket(b SpamBucket) bool {
 	if b.Key == 0 || b.Used == 0 && len(b.Reserves) == 0 {
 		return false
@@ -129,7 +129,7 @@ func (g *Group) saveSpamBucket(b SpamBucket) bool {
 	return true
 }
 
-// reserveLeft is how much of a reason's reserve is left.
+// reserveLeft returns how much of a reason's reserve is left.
 func (b *SpamBucket) reserveLeft(now int64, reason string, l *store.Limits) int {
 	key := nameKey(reason)
 	free := len(b.Reserves) < maxReserves
@@ -141,7 +141,7 @@ func (b *SpamBucket) reserveLeft(now int64, reason string, l *store.Limits) int 
 		free = free || over
 	}
 	if !free {
-		return 0 // other reasons hold all the places
+		return 0 // other reasons have all reserves
 	}
 	return l.ReservePerReason
 }
@@ -161,18 +161,18 @@ func (b *SpamBucket) useReserve(now int64, reason string, l *store.Limits) {
 	b.Reserves[i].Used++
 }
 
-// SpamState is the level of a spam bucket of g. One that is not known is full.
+// SpamState returns the state of a spam bucket of g. An unknown bucket is full.
 func (g *Group) SpamState(key store.Key) BucketState { return g.spamBucket(key).BucketState }
 
-// bucketCheck is the answer of the buckets of a write. The group keeps after, if they all agree.
+// bucketCheck is the answer of all buckets of a write. The group stores spamAfter if they all have a token.
 type bucketCheck struct {
-	refusedBy *store.Bucket // the first that has no token; nil when all agree
+	refusedBy *store.Bucket // the first bucket that has no token, or nil
 	nextToken time.Time
-	spamAfter SpamBucket // the group's spam bucket once the token is taken
+	spamAfter SpamBucket // the group's spam bucket after the token is taken
 }
 
 // checkBuckets asks every bucket of a write without taking tokens. An empty spam filter lets a CREATE
-// through while its reason has a reserve; Events that found a token count against it too.
+// pass while its reason has a reserve. Events that got a token count against the reserve too.
 func (g *Group) checkBuckets(now time.Time, w *store.Write, l *store.Limits, grants []TakeResult) bucketCheck {
 	at := now.UnixMicro()
 	p := bucketCheck{spamAfter: g.spamBucket(l.SpamFilter.Key)}
@@ -195,18 +195,18 @@ func (g *Group) checkBuckets(now time.Time, w *store.Write, l *store.Limits, gra
 }
 
 const (
-	// retryMin and retryMax bound the time after which a write that was given back is tried again.
+	// retryMin and retryMax bound the time until a failed write is tried again.
 	retryMin = int64(30 * time.Second / time.Microsecond)
 	retryMax = int64(10 * time.Minute / time.Microsecond)
 )
 
-// configure takes over the settings of the newest write.
+// configure sets the intervals to those of the newest write.
 func (s *Schedule) configure(interval, most time.Duration) {
 	s.Interval = micros(interval)
 	s.MaxInterval = max(s.Interval, micros(most))
 }
 
-// doublings is how often the wait is doubled at now.
+// doublings returns how often the wait is doubled at now.
 func (s *Schedule) doublings(now int64) int {
 	if s.MaxInterval <= 0 {
 		return 0
@@ -214,7 +214,7 @@ func (s *Schedule) doublings(now int64) int {
 	return max(0, s.Doublings-int(min(max(0, now-s.WrittenAt)/s.MaxInterval, int64(s.Doublings))))
 }
 
-// wait is the least time between the last write and the next.
+// wait returns the minimum time between the last write and the next.
 func (s *Schedule) wait(now int64) int64 {
 	n := s.doublings(now)
 	if n >= bits.LeadingZeros64(uint64(s.Interval))-1 || s.Interval<<n > s.MaxInterval {
@@ -223,7 +223,7 @@ func (s *Schedule) wait(now int64) int64 {
 	return s.Interval << n
 }
 
-// nextWrite is when the next write may be.
+// nextWrite returns the earliest time of the next write.
 func (s *Schedule) nextWrite(now int64) int64 {
 	if s.WrittenAt == 0 {
 		return now + s.Interval
@@ -231,7 +231,7 @@ func (s *Schedule) nextWrite(now int64) int64 {
 	return max(now, min(s.WrittenAt, now)+s.wait(now)) // a clock that was ahead delays nothing
 }
 
-// markChanged notes that there is something to write.
+// markChanged schedules a write.
 func (s *Schedule) markChanged(now int64) {
 	s.Changes++
 	if ready := s.nextWrite(now); s.Due == 0 || ready < s.Due && s.FailingSince == 0 {
@@ -239,7 +239,7 @@ func (s *Schedule) markChanged(now int64) {
 	}
 }
 
-// noteCreated notes a CREATE, which is no write between others: what comes next waits one Interval.
+// noteCreated records a CREATE. It does not double the wait: the next write waits one Interval.
 func (s *Schedule) noteCreated(now int64) {
 	s.Doublings = s.doublings(now)
 	s.WrittenAt = now
@@ -247,7 +247,7 @@ func (s *Schedule) noteCreated(now int64) {
 	s.FailingSince = 0
 }
 
-// noteWritten notes a write by anyone.
+// noteWritten records a write by any client.
 func (s *Schedule) noteWritten(now int64) {
 	s.noteCreated(now)
 	if s.Interval<<min(s.Doublings, 40) < s.MaxInterval {
@@ -255,7 +255,7 @@ func (s *Schedule) noteWritten(now int64) {
 	}
 }
 
-// finishWrite notes that a claimed write is over, written or not: nothing is pending but changes since it was claimed.
+// finishWrite records that a claimed write is over, written or not. Only changes since the claim stay pending.
 func (s *Schedule) finishWrite(now int64, changes uint64, written bool) {
 	unchanged := s.Changes == changes
 	if written {
@@ -276,7 +276,7 @@ func (s *Schedule) backOff(now int64) {
 	s.Due = now + min(max(0, now-s.FailingSince)+retryMin, retryMax)
 }
 
-// Due is when the first pending write of g falls due; zero when nothing is pending.
+// Due returns when the first pending write of g falls due; zero if there is none.
 func (g *Group) Due() time.Time {
 	first := int64(0)
 	earlier := func(due int64) {

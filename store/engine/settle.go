@@ -14,7 +14,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// DueBy is the moment that is ahead of now: all that is pending is due by then, if that is 142 years or more ahead.
+// DueBy returns now plus ahead. If ahead is 142 years or more, everything pending is due by then.
 func DueBy(now time.Time, ahead time.Duration) time.Time {
 	if ahead >= maxDuration {
 		return time.UnixMicro(math.MaxInt64 / 2)
@@ -22,7 +22,7 @@ func DueBy(now time.Time, ahead time.Duration) time.Time {
 	return now.Truncate(time.Microsecond).Add(time.Duration(micros(ahead)) * time.Microsecond)
 }
 
-// Claim is what is due by then, the notice last: what it takes over from Events is in it already.
+// Claim returns the writes that are due by then. Notices come last, as they include occurrences that Events have handed over.
 func (g *Group) Claim(group store.Key, by time.Time) []store.PendingWrite {
 	var writes []store.PendingWrite
 	at := by.UnixMicro()
@@ -34,7 +34,7 @@ func (g *Group) Claim(group store.Key, by time.Time) []store.PendingWrite {
 	return g.Notices.claim(group, at, writes)
 }
 
-// DiscardPending notes that nothing is pending, as nobody settles.
+// DiscardPending clears pending writes, as no settler writes them.
 func (g *Group) DiscardPending() {
 	for i := range g.Events {
 		r := &g.Events[i]
@@ -69,7 +69,7 @@ func (n *Notice) pendingWrite(group store.Key) store.PendingWrite {
 	}
 }
 
-// onlyWorkload is the only workload that is known of what was dropped; the zero value if there is none, or more.
+// onlyWorkload returns the workload of the dropped Events if exactly one is known, and otherwise the zero value.
 func (d *Drops) onlyWorkload() store.Object {
 	if n, _ := d.DistinctWorkloads.Count(); n == 1 {
 		return d.Workload
@@ -77,13 +77,13 @@ func (d *Drops) onlyWorkload() store.Object {
 	return store.Object{}
 }
 
-// cardinality is how many things were counted: no more than there were occurrences, whatever their names were chosen for.
+// cardinality returns how many distinct things were counted, at most the number of occurrences, however clients choose the names.
 func (d *Drops) cardinality(of Distinct) store.Cardinality {
 	n, exact := of.Count()
 	return store.Cardinality{N: min(n, d.Total), Estimated: !exact}
 }
 
-// Complete notes the outcome of a write. A write that is not known any more is ignored.
+// Complete records the outcome of a write. It ignores a write that no longer exists.
 func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, o store.Outcome) {
 	defer g.shrinkToFit(now, fresh)
 	g.CorrectTimes(now)
@@ -94,8 +94,8 @@ func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, 
 	}
 	r := g.byID(p.Ref.ID)
 	if r == nil || r.Name != p.Name {
-		// Another Event has taken its place. This one may have been created late, and have got a
-		// count that is the other's now.
+		// Another Event has taken its place. This one may have been created late, and its count
+		// belongs to the other one now.
 		if r = g.byName(p.Name); r != nil {
 			r.Version = ""
 			r.markChanged(at)
@@ -105,13 +105,13 @@ func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, 
 	switch o.Result {
 	case store.Written:
 		r.Adopt(o.Stored)
-		r.Adopt(store.Stored{Count: p.Total, Merged: p.Merged()}) // a register that was lost does not know it
+		r.Adopt(store.Stored{Count: p.Total, Merged: p.Merged()}) // a lost register does not have it
 		r.Annotated, r.Written, r.UID, r.Version = p.Merged(), p.Total, o.UID, o.ResourceVersion
 		r.finishWrite(at, p.Changes, true)
 	case store.NotFound, store.NameTaken:
 		g.markNotFound(now, fresh, r, o.Result == store.NameTaken)
 	case store.Rejected:
-		if o.Stored.Count > 0 { // it may differ from what is known, after a crash of a settler
+		if o.Stored.Count > 0 { // after a crash of a settler it may differ from the known count
 			r.Adopt(o.Stored)
 			r.Written = o.Stored.Count
 		}
@@ -132,8 +132,8 @@ func (g *Group) Complete(now time.Time, fresh store.Key, p *store.PendingWrite, 
 	}
 }
 
-// markNotFound notes that the API server has no such Event. What it was to report waits for the next Event
-// of its key, for a window at most, and then goes to a notice.
+// markNotFound records that the API server has no such Event. Its occurrences wait for the next Event
+// of its key, for at most one window, and then move to a notice.
 func (g *Group) markNotFound(now time.Time, fresh store.Key, r *TrackedEvent, taken bool) {
 	at := now.UnixMicro()
 	if r.Name == "" {
@@ -148,7 +148,7 @@ func (g *Group) markNotFound(now time.Time, fresh store.Key, r *TrackedEvent, ta
 	r.Due = at + r.Window
 }
 
-// abandonEvent forgets an Event; the notice of g reports its pending occurrences.
+// abandonEvent removes an Event. The notice of g reports its pending occurrences.
 func (g *Group) abandonEvent(now time.Time, fresh store.Key, id uint64) {
 	r := *g.byID(id)
 	g.Events = slices.DeleteFunc(g.Events, func(r TrackedEvent) bool { return r.ID == id })
@@ -169,7 +169,7 @@ func (g *Group) moveToNotice(now time.Time, fresh store.Key, r *TrackedEvent, n 
 func (n *Notice) complete(now int64, fresh store.Key, p *store.PendingWrite, o store.Outcome) {
 	switch o.Result {
 	case store.Written:
-		n.Total = max(n.Total, p.Total, o.Stored.Count) // a register that was lost may have less
+		n.Total = max(n.Total, p.Total, o.Stored.Count) // a lost register may have had more
 		n.Written, n.UID, n.Version = max(p.Total, o.Stored.Count), o.UID, o.ResourceVersion
 		n.finishWrite(now, p.Changes, true)
 	case store.NotFound:
@@ -194,25 +194,25 @@ type DueGroup struct {
 	Due   int64  // in microseconds of Unix time
 }
 
-// Namespace is the one that has made the register.
+// Namespace returns the namespace that caused the register.
 func (d *DueGroup) Namespace() string { return strings.TrimPrefix(d.Turn, noticeTurn) }
 
-// RoundRobin gives each turn in the order of their names. The zero value begins with the first.
+// RoundRobin serves turns in the order of their names. The zero value begins with the first.
 // It is safe for concurrent use.
 type RoundRobin struct {
 	mu   sync.Mutex
-	last string // whose turn was last
+	last string // the turn that was served last
 }
 
-// DueQueue is what is due of one turn.
+// DueQueue has the due groups of one turn.
 type DueQueue interface {
-	// Next takes the group that has been due for longest, of those of the same moment the one with the least key; false
+	// Next removes and returns the most overdue group, by key if several are due at the same time. It returns false
 	// if there is none.
 	Next() (DueGroup, bool)
 }
 
-// Pick picks up to n registers that are not claimed, one of each turn after the other, the most overdue of
-// it first. It calls claimed for each register that it considers, and takes no more of due than these.
+// Pick returns up to n registers that are not claimed. The turns alternate, and within a turn the most overdue comes
+// first. It calls claimed for each register that it considers, and removes only those from due.
 func (t *RoundRobin) Pick(due map[string]DueQueue, n int, claimed func(turn string, group store.Key) bool) []DueGroup {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -240,7 +240,7 @@ func (t *RoundRobin) Pick(due map[string]DueQueue, n int, claimed func(turn stri
 	return picked
 }
 
-// DueQueues are groups that are due, in any order, by turn.
+// DueQueues sorts due groups into a queue for each turn.
 func DueQueues(due []DueGroup) map[string]DueQueue {
 	turns := map[string]DueQueue{}
 	for i := range due {
@@ -254,7 +254,7 @@ func DueQueues(due []DueGroup) map[string]DueQueue {
 	return turns
 }
 
-// dueHeap are registers of one turn: a heap, once one is taken. Mostly there are many more than are picked, which are not sorted.
+// dueHeap has the registers of one turn. It becomes a heap when the first is removed. Most are never picked, so they are not sorted.
 type dueHeap struct {
 	groups  []DueGroup
 	indexes []int32 // in all
@@ -279,21 +279,21 @@ func (d *DueGroup) Compare(o *DueGroup) int {
 	return cmp.Or(cmp.Compare(d.Due, o.Due), bytes.Compare(d.Group[:], o.Group[:]))
 }
 
-// Len is container/heap's, as are Less, Swap, Push and Pop.
+// Len implements heap.Interface, as do Less, Swap, Push and Pop.
 func (o *dueHeap) Len() int { return len(o.indexes) }
 
-// Less has a fixed order.
+// Less implements heap.Interface.
 func (o *dueHeap) Less(i, j int) bool {
 	return o.groups[o.indexes[i]].Compare(&o.groups[o.indexes[j]]) < 0
 }
 
-// Swap is container/heap's.
+// Swap implements heap.Interface.
 func (o *dueHeap) Swap(i, j int) { o.indexes[i], o.indexes[j] = o.indexes[j], o.indexes[i] }
 
-// Push is container/heap's.
+// Push implements heap.Interface.
 func (o *dueHeap) Push(x any) { o.indexes = append(o.indexes, x.(int32)) }
 
-// Pop is container/heap's.
+// Pop implements heap.Interface.
 func (o *dueHeap) Pop() any {
 	last := o.indexes[len(o.indexes)-1]
 	o.indexes = o.indexes[:len(o.indexes)-1]

@@ -7,18 +7,18 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// SinkLoss are occurrences that a bucket has refused and that are not in the sink. A notice that reports them says so.
+// SinkLoss counts occurrences that a bucket has refused and that are not in the sink. The notice that reports them says so.
 type SinkLoss struct {
-	// Bucket, Policy and Of are those of the bucket.
+	// Bucket, Policy and LimitID are those of the bucket.
 	Bucket, Policy, LimitID string
-	// Reason and Warnings are those of the Event, where the bucket reports each reason apart.
+	// Reason and Warnings are those of the Event, if the bucket reports each reason separately.
 	Reason   string
 	Warnings bool
-	// Occurrences are how many, as NewDrops counts them.
+	// Occurrences is their number, as NewDrops counts it.
 	Occurrences int64
 }
 
-// NewSinkLoss are n occurrences of a write that a bucket refused; none where no notice reports them.
+// NewSinkLoss returns the loss of n occurrences of a write that a bucket refused. It is empty if the bucket has no notices.
 func NewSinkLoss(w *store.Write, b *store.Bucket, n int64) SinkLoss {
 	if n <= 0 || b.Silent {
 		return SinkLoss{}
@@ -29,7 +29,7 @@ func NewSinkLoss(w *store.Write, b *store.Bucket, n int64) SinkLoss {
 	}
 }
 
-// AsDrops are drops of nothing that let the notice of an earlier one say what is missing.
+// AsDrops returns drops without occurrences, which add the loss to the notice of earlier drops.
 func (m *SinkLoss) AsDrops(namespace string) Drops {
 	return Drops{
 		Bucket: m.Bucket, Policy: m.Policy, Reason: m.Reason, Warnings: m.Warnings && m.Reason != "", NotInSink: m.Occurrences,
@@ -40,7 +40,7 @@ func (m *SinkLoss) AsDrops(namespace string) Drops {
 // IsEmpty reports whether d has nothing to report.
 func (d *Drops) IsEmpty() bool { return d.Total <= 0 && d.NotInSink <= 0 }
 
-// mergeSinkLoss adds what is missing of other drops, and reports whether that is all they have or are to be added to.
+// mergeSinkLoss adds the loss of other drops. It reports whether d or o has nothing else.
 func (d *Drops) mergeSinkLoss(o *Drops) (done bool) {
 	missing := d.NotInSink + o.NotInSink
 	switch {
@@ -57,8 +57,8 @@ func (d *Drops) mergeSinkLoss(o *Drops) (done bool) {
 	return true
 }
 
-// addSinkLoss lets the newest notice that reports such drops say what is missing, of no more than it reports: that of their reason
-// or, where that has had no place, that of all reasons. Without a notice nobody reads of the drops, and so not of this.
+// addSinkLoss adds the loss to the newest notice that reports such drops, up to the number that it reports. That is the notice of
+// their reason or, if there was no slot for one, the notice of all reasons. Without such a notice, the loss is not reported.
 func (g *Group) addSinkLoss(now time.Time, d *Drops) {
 	for _, of := range []*Drops{d, d.withoutReason()} {
 		for i := range slices.Backward(g.Notices) {

@@ -6,20 +6,20 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Bounds of what one write that is refused adds to a notice. How many occurrences it reports is its client's claim.
+// Bounds of the occurrences that one refused write adds to a notice. The client may claim any number.
 const (
-	// MaxOccurrences bounds those that are counted: more than any recorder sees between two writes.
+	// MaxOccurrences bounds the counted ones. It is more than any recorder sees between two writes.
 	MaxOccurrences = 1 << 20
-	// maxWeight bounds how many of them weigh when a list of the notice is full.
+	// maxWeight bounds their weight in a full list of the notice.
 	maxWeight = 100
 )
 
-// capOccurrences is n occurrences, of one write or of many, as far as one write may add up to most of them.
+// capOccurrences returns n, the occurrences of one or many writes, but at most most for one write.
 func capOccurrences(n int64, w *store.Write, most int64) int64 {
 	return n - max(0, min(n, w.Count)-most)
 }
 
-// addToTop adds to a count, in a list of at most so many entries. An entry without a name counts what is not listed by name.
+// addToTop adds to a count in a list of at most most entries. An entry without a name counts everything that is not listed.
 func addToTop(all []TopItem, more TopItem, most int) []TopItem {
 	if i := slices.IndexFunc(all, func(l TopItem) bool { return l.Name == more.Name }); i >= 0 {
 		all[i].Count += more.Count
@@ -40,7 +40,7 @@ func addToTop(all []TopItem, more TopItem, most int) []TopItem {
 	return addToTop(all, rest, most)
 }
 
-// addNewest puts an object first, once. It weighs nothing: the oldest gives way.
+// addNewest moves an object to the front or adds it there. In a full list it replaces the oldest.
 func addNewest(all []TopItem, object TopItem, most int) []TopItem {
 	i := slices.IndexFunc(all, func(l TopItem) bool { return l.Name == object.Name })
 	switch {
@@ -55,7 +55,7 @@ func addNewest(all []TopItem, object TopItem, most int) []TopItem {
 	return slices.Insert(all, 0, object)
 }
 
-// victim is the entry of a full list that gives way to one of a namespace: the last of the lightest.
+// victim returns the index of the entry of a full list that a new entry of a namespace replaces: the last of the lightest.
 func victim(all []TopItem, from uint64) int {
 	places := map[uint64]int{}
 	for i := range all {
@@ -80,10 +80,10 @@ func victim(all []TopItem, from uint64) int {
 			found = i
 		}
 	}
-	return max(found, 0) // no list of ours has nothing but the rest
+	return max(found, 0) // every full list has a named entry
 }
 
-// Tallies is what a list says to readers.
+// Tallies returns a list as readers see it.
 func Tallies(all []TopItem) []store.Tally {
 	said := make([]store.Tally, len(all))
 	for i := range all {
@@ -92,7 +92,7 @@ func Tallies(all []TopItem) []store.Tally {
 	return said
 }
 
-// itemNames are the things that a list has.
+// itemNames returns the names of a list.
 func itemNames(all []TopItem) []string {
 	said := make([]string, len(all))
 	for i := range all {
@@ -101,7 +101,7 @@ func itemNames(all []TopItem) []string {
 	return said
 }
 
-// topItemsBytes is the size of a list, in bytes.
+// topItemsBytes returns the size of a list, in bytes.
 func topItemsBytes(all []TopItem) int {
 	n := len(all) * topItemBytes
 	for i := range all {
@@ -110,7 +110,7 @@ func topItemsBytes(all []TopItem) int {
 	return n
 }
 
-// sumAll counts all under the empty name.
+// sumAll replaces a list by one entry without a name that has the sum.
 func sumAll(all []TopItem) []TopItem {
 	if len(all) == 0 {
 		return nil

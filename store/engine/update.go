@@ -6,9 +6,9 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// update decides an UPDATE. One that only moves what a recorder moves is admitted if every bucket
-// agrees and the stored Event was not written just now; otherwise its count is merged. Any other is
-// never merged, but pays the quotas.
+// update decides an UPDATE. A recorder's UPDATE is admitted if every bucket
+// has a token and the stored Event was not written just now; otherwise its count is merged. Any other UPDATE is
+// never merged, but takes tokens from the quotas.
 func (g *Group) update(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, grants []TakeResult) store.Decision {
 	at := now.UnixMicro()
 	if !trackable(w.Name) {
@@ -24,7 +24,7 @@ func (g *Group) update(now time.Time, fresh store.Key, w *store.Write, l *store.
 		return g.mergeUpdate(at, r, w, l)
 	case p.refusedBy != nil:
 		n := max(0, ownCount(w)-r.Own)
-		r.Own += n // a notice reports them
+		r.Own += n // a notice reports these occurrences
 		return store.Decision{Verdict: store.Drop, RefusedBy: p.refusedBy, NextToken: p.nextToken, Occurrences: n}
 	case w.Update.ByRecorder:
 		g.saveSpamBucket(p.spamAfter)
@@ -33,7 +33,7 @@ func (g *Group) update(now time.Time, fresh store.Key, w *store.Write, l *store.
 	return store.Decision{Verdict: store.Admit}
 }
 
-// updateUntracked decides an UPDATE of an Event whose name is too long for a record: it is admitted or dropped.
+// updateUntracked decides an UPDATE of an Event whose name is too long to be tracked: it is admitted or dropped.
 func (g *Group) updateUntracked(now time.Time, fresh store.Key, w *store.Write, l *store.Limits, grants []TakeResult) store.Decision {
 	p := g.checkBuckets(now, w, l, grants)
 	if p.refusedBy != nil {
@@ -47,7 +47,7 @@ func (g *Group) updateUntracked(now time.Time, fresh store.Key, w *store.Write, 
 	return store.Decision{Verdict: store.Admit}
 }
 
-// mergeUpdate refuses a recorder's UPDATE; the settler writes its count.
+// mergeUpdate refuses a recorder's UPDATE, whose count the settler writes.
 func (g *Group) mergeUpdate(now int64, r *TrackedEvent, w *store.Write, l *store.Limits) store.Decision {
 	g.setContext(w)
 	n := r.raiseCount(w.Count)
@@ -59,9 +59,9 @@ func (g *Group) mergeUpdate(now int64, r *TrackedEvent, w *store.Write, l *store
 	return store.Decision{Verdict: store.Merge, MergedInto: r.Name, MergedIntoID: r.identity(), Total: r.Total, Occurrences: n}
 }
 
-// wroteByClient notes an UPDATE that goes through, and when that was decided. One that leaves the count alone is no write of
-// the count. One that is reported after a later one only counts; as that may be by another clock, what is written may be what this
-// one says.
+// wroteByClient records an admitted UPDATE, and the time of its decision. An UPDATE that does not change the count is no write of
+// the count. If it is reported after a later one, only its count matters. The times may come from different clocks, so the stored
+// count may be that of this UPDATE.
 func (g *Group) wroteByClient(now, decided int64, r *TrackedEvent, w *store.Write) {
 	if r.AdmittedAt > decided {
 		r.raiseCount(ownCount(w))
@@ -84,8 +84,8 @@ func (g *Group) wroteByClient(now, decided int64, r *TrackedEvent, w *store.Writ
 	}
 }
 
-// ownCount is how many occurrences an UPDATE reports under the Event's own name. One that is not a
-// recorder's is made from what is stored, and others' are in it.
+// ownCount returns how many occurrences an UPDATE reports under the Event's own name. Other clients than recorders change the
+// stored Event, so their count includes the occurrences of other names.
 func ownCount(w *store.Write) int64 {
 	if w.Update.ByRecorder {
 		return w.Count
@@ -94,7 +94,7 @@ func ownCount(w *store.Write) int64 {
 	return n + w.Count - w.Update.Stored.Count
 }
 
-// trackUpdated finds the record of an Event that takes an UPDATE, or makes one from what the UPDATE says of it.
+// trackUpdated finds the tracked Event of an UPDATE, or tracks the Event as the UPDATE describes it.
 func (g *Group) trackUpdated(now int64, w *store.Write, l *store.Limits) *TrackedEvent {
 	r := g.byName(w.Name)
 	if r == nil {
@@ -109,8 +109,8 @@ func (g *Group) trackUpdated(now int64, w *store.Write, l *store.Limits) *Tracke
 	return r
 }
 
-// trackUnknown makes a record of an Event that has none, although a write says that it is stored. A name has a record or is among those
-// that were refused, never both: the record goes on from what was counted under its name, unless an UPDATE is of another Event.
+// trackUnknown tracks an Event that is not tracked yet, although a write says that it is stored. A name is never both tracked and among
+// the refused names: the count of the refused name moves to the tracked Event, unless an UPDATE is about another Event.
 func (g *Group) trackUnknown(name string, w *store.Write) *TrackedEvent {
 	refused := g.removeName(nameKey(name))
 	r := g.addEvent(store.Key{})
@@ -124,18 +124,18 @@ func (g *Group) trackUnknown(name string, w *store.Write) *TrackedEvent {
 	return r
 }
 
-// Bounds of the repeats that one token pays for. The API server asks again after each conflict, at once, and nothing tells that from
-// a write that was stored and is sent again after somebody else's: only the register of that other user knows of it. So a token
-// pays for 1+FreeRetries writes at most, however many users write one Event in turn.
+// Bounds of the retries that one token pays for. After a conflict, the API server immediately asks again. This looks the same as a
+// stored write that is sent again after a write by another user, whose register is a different one. So a token pays for at most
+// 1+FreeRetries writes, however many users write the same Event in turn.
 const (
-	// FreeRetries is how often an UPDATE that was admitted is admitted again without a token.
+	// FreeRetries is how often an admitted UPDATE is admitted again without a token.
 	FreeRetries = 3
-	// FreeRetryWindow is for how long after it was admitted.
+	// FreeRetryWindow is how long after its admission that is possible.
 	FreeRetryWindow = 5 * time.Second
 )
 
-// acceptRetry reports whether w is an UPDATE that was admitted a moment ago and is, by all that is known, what the API server has or
-// is about to have, and counts it.
+// acceptRetry reports whether w repeats an UPDATE that was admitted a moment ago and that, as far as is known, the API server has
+// stored or is about to store. It counts the retry.
 func (r *TrackedEvent) acceptRetry(decided int64, w *store.Write) bool {
 	same := !w.Update.ContentKey.IsZero() && w.Update.ContentKey == r.ContentKey && (w.Count == r.Written || !w.Update.ByRecorder)
 	if !same || r.Retries >= FreeRetries || decided-r.AdmittedAt > micros(FreeRetryWindow) {
@@ -145,15 +145,15 @@ func (r *TrackedEvent) acceptRetry(decided int64, w *store.Write) bool {
 	return true
 }
 
-// settlerOnly reports whether an UPDATE must be left to the settler: the stored Event was written just now and
-// repeats are merged, something is pending for it anyway, or the writer would overwrite what it does not know of.
+// settlerOnly reports whether only the settler may write the count of an UPDATE: the stored Event was written just now and
+// repeats are merged, a write of it is pending anyway, or the client would overwrite a count that it does not know.
 func (r *TrackedEvent) settlerOnly(now int64, w *store.Write, l *store.Limits) bool {
 	return w.Update.RevertsMessage || r.Aggregate || r.Due != 0 || r.Total != r.Own ||
 		l.Merge && r.WrittenAt != 0 && now < r.WrittenAt+r.wait(now)
 }
 
-// DecideUntracked decides a write whose register has no place, under what Limits.Unrecorded has made: it is admitted if
-// every bucket has a token. Each refusal reports one occurrence, as that of any Event of whose object nothing is known.
+// DecideUntracked decides a write that cannot have a register, under limits from Limits.SetUntracked. It is admitted if
+// every bucket has a token. Each refusal reports one occurrence, as for any Event whose object is unknown.
 func DecideUntracked(w *store.Write, l *store.Limits, grants []TakeResult) store.Decision {
 	d := store.Decision{Verdict: store.Admit, Untracked: true}
 	for i := range l.Quotas {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// maxConflicts is the number of attempts that others may get ahead of before the register is reserved for this
-	// replica, so that one that is farther from Redis than others has its turn.
+	// maxConflicts is how many attempts in a row may conflict with other replicas before the register is reserved for this
+	// one, so that a replica with a slower connection to Redis is not starved.
 	maxConflicts = 4
-	// minReservation and maxReservation bound how long it is reserved: for two round trips to Redis.
+	// minReservation and maxReservation bound the reservation, which lasts for two round trips to Redis.
 	minReservation, maxReservation = 3 * time.Millisecond, 20 * time.Millisecond
-	// reservedPause is how long a replica waits when the register is reserved for another.
+	// reservedPause is how long a replica waits if the register is reserved for another one.
 	reservedPause = time.Millisecond
-	// maxAttemptAge is how old an attempt may be when Redis carries it out, by the clock of Redis, in microseconds.
+	// maxAttemptAge is the maximum age of an attempt when Redis carries it out, in microseconds, by the clock of Redis.
 	maxAttemptAge = int64(10 * time.Second / time.Microsecond)
 )
 
@@ -30,7 +30,7 @@ var (
 	errPanic   = errors.New("panic")
 )
 
-// runAttempts makes attempts for the calls of a line, of which t is the first, until none wait. It ends them with an error if it panics.
+// runAttempts makes attempts for the calls of a register until none is left. The first attempt is t. If it panics, it fails the calls.
 func (s *Store) runAttempts(ln *cachedRegister, t *attempt) {
 	defer s.serving.Done()
 	defer func() {
@@ -46,7 +46,7 @@ func (s *Store) runAttempts(ln *cachedRegister, t *attempt) {
 		ln.mu.Unlock()
 		s.cache.release(ln, size)
 	}()
-	behind, took := 0, time.Duration(0) // attempts in a row that others got ahead of, and how long the last one took
+	behind, took := 0, time.Duration(0) // conflicts in a row, and the duration of the last attempt
 	for ; t != nil; t = s.nextAttempt(ln) {
 		if behind >= maxConflicts {
 			t.reserveFor = min(max(2*took, minReservation), maxReservation).Microseconds()
@@ -72,19 +72,19 @@ func (s *Store) runAttempts(ln *cachedRegister, t *attempt) {
 	}
 }
 
-// reportPanic says of the first panic where it was.
+// reportPanic reports the first panic, with its stack.
 func (s *Store) reportPanic(v any) {
 	s.panicOnce.Do(func() { s.opts.OnError(fmt.Errorf("%w in the Redis store: %v\n%s", errPanic, v, debug.Stack())) })
 }
 
-// recoverPanic is deferred where a panic ends nothing but the function.
+// recoverPanic is deferred by functions whose panic must end only the function itself.
 func (s *Store) recoverPanic() {
 	if v := recover(); v != nil {
 		s.reportPanic(v)
 	}
 }
 
-// failCalls ends what a line was at. The caller holds its lock.
+// failCalls fails the calls of a register. The caller holds its lock.
 func (s *Store) failCalls(ln *cachedRegister, err error) {
 	if t := ln.attempt; t != nil {
 		ln.calls = append(s.requeue(t), ln.calls...)
@@ -93,34 +93,34 @@ func (s *Store) failCalls(ln *cachedRegister, err error) {
 	ln.calls, ln.attempt, ln.local, ln.busy = nil, nil, nil, false
 }
 
-// attempt is what is sent to Redis to change a register.
+// attempt is one compare-and-set of a register in Redis.
 type attempt struct {
 	cached *cachedRegister
-	since  time.Time // when the oldest of items was decided
+	since  time.Time // time of the oldest decision in items
 	items  []item
 	calls  []*call
 	tokens tokenRequests
-	// What the register is to become, and when.
+	// The register after the attempt, and the time of the attempt.
 	next         register
 	at           time.Time
 	sent         time.Time
-	uncertain    bool  // nobody knows whether it was carried out
-	countedUntil int64 // until when the place of the register is kept, in seconds; 0 for as long as before
-	counted      bool  // the register is not made where the namespace has as many as it may
-	reserveFor   int64 // for how long the register is reserved if others are ahead, in microseconds
+	uncertain    bool  // it is unknown whether Redis carried it out
+	countedUntil int64 // until when the register counts against the namespace's limit, in seconds; 0 for no change
+	counted      bool  // a new register is refused if the namespace has reached its limit
+	reserveFor   int64 // how long the register is reserved for this replica after a conflict, in microseconds
 
 	message
 }
 
-// nextAttempt is prepare with the lock of the line.
+// nextAttempt is prepareAttempt, and takes the lock of the cached register.
 func (s *Store) nextAttempt(ln *cachedRegister) *attempt {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	return s.prepareAttempt(ln)
 }
 
-// prepareAttempt applies what waits for a register to a copy of it. It returns nil when there is nothing to send; all calls
-// are then finished, and the line is no longer busy. The caller holds the lock of the line.
+// prepareAttempt applies the backlog and the waiting calls to a copy of the register. It returns nil if there is nothing to
+// send; all calls are then finished, and the cached register is no longer busy. The caller holds its lock.
 func (s *Store) prepareAttempt(ln *cachedRegister) (t *attempt) {
 	if s.stopped.Load() {
 		finishCalls(ln.calls, errStopped)
@@ -143,11 +143,11 @@ func (s *Store) prepareAttempt(ln *cachedRegister) (t *attempt) {
 		return t
 	}
 	ln.attempt, ln.busy = nil, false
-	finishCalls(t.calls, nil) // nothing to write, nor to wait for
+	finishCalls(t.calls, nil) // there is nothing to write or to wait for
 	return nil
 }
 
-// buildAttempt makes what the register is to become, and reports whether that changes anything.
+// buildAttempt computes the register after the attempt, and reports whether it changes.
 func (s *Store) buildAttempt(t *attempt, with *reservation) (changed bool) {
 	ln, group := t.cached, &engine.Group{}
 	if !ln.confirmed.group.Expired(t.at) {
@@ -187,13 +187,14 @@ const (
 	outcomeConflict  = 2
 )
 
-// What keeps an attempt from a register, see step.lua.
+// Reasons why an attempt may not change a register, see step.lua.
 const (
 	heldByReservation = 1
 	heldByBounds      = 2
 )
 
-// handleAnswer handles the answer to an attempt. The calls are over if it was carried out, or if the register cannot be read.
+// handleAnswer handles the answer to an attempt. It finishes the calls if the attempt was carried out, or if the register cannot
+// be read.
 func (s *Store) handleAnswer(t *attempt, answer []any) (behind, reserved bool) {
 	ln := t.cached
 	ln.mu.Lock()
@@ -223,9 +224,9 @@ func (s *Store) handleAnswer(t *attempt, answer []any) (behind, reserved bool) {
 		return true, held == heldByReservation
 	}
 	ln.confirmed = current
-	ln.publish() // before a caller goes on
+	ln.publish() // before a caller continues
 	last := current.lastSequence(s.steps.Process)
-	if last >= sequenceOf(t.next.version) { // it was, when it was sent for the first time
+	if last >= sequenceOf(t.next.version) { // it was carried out when it was sent for the first time
 		finishCalls(t.calls, nil)
 		return false, false
 	}
@@ -234,7 +235,7 @@ func (s *Store) handleAnswer(t *attempt, answer []any) (behind, reserved bool) {
 	return true, held == heldByReservation
 }
 
-// noteUnreadable says once that a register cannot be read.
+// noteUnreadable reports once that a register cannot be read.
 func (s *Store) noteUnreadable(ln *cachedRegister, err error) {
 	was := ln.unreadable
 	if ln.unreadable = errors.Is(err, errUnreadable); ln.unreadable && !was {
@@ -242,8 +243,8 @@ func (s *Store) noteUnreadable(ln *cachedRegister, err error) {
 	}
 }
 
-// failAttempt ends calls whose attempt failed. Where nobody knows whether it was carried out, each caller gets the
-// decision that it carried, which waits in the backlog until the register says.
+// failAttempt finishes the calls of a failed attempt. If it is unknown whether the attempt was carried out, each caller gets its
+// decision, and the decision stays in the backlog until the register shows the outcome.
 func (s *Store) failAttempt(t *attempt, err error) {
 	ln := t.cached
 	ln.mu.Lock()
@@ -262,7 +263,7 @@ func (s *Store) failAttempt(t *attempt, err error) {
 	finishCalls(t.calls, errors.Join(store.ErrUnconfirmed, err))
 }
 
-// requeue puts what an attempt did not carry into the backlog, and returns the calls whose callers wait.
+// requeue puts the items of an attempt back into the backlog, and returns the calls whose callers still wait.
 func (s *Store) requeue(t *attempt) (waiting []*call) {
 	since, items := t.since, t.items
 	for _, c := range t.calls {
@@ -287,7 +288,7 @@ func (s *Store) requeue(t *attempt) (waiting []*call) {
 	return waiting
 }
 
-// finishCalls ends calls. The caller holds the lock of their line.
+// finishCalls finishes calls. The caller holds the lock of their cached register.
 func finishCalls(calls []*call, err error) {
 	for _, c := range calls {
 		if err != nil {

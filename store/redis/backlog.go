@@ -12,19 +12,19 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// item is one change of a register that Redis does not surely know: a decision with the tokens that it took, drops for
-// its notice, or what change does.
+// item is one change of a register that Redis may not have: a decision with the tokens that it took, drops for
+// its notice, or a change by a function.
 type item struct {
 	decision *engine.DeferredDecision
 	tokens   tokenRequests
 	drops    engine.DropList
 	change   func(g *engine.Group, now time.Time, fresh store.Key)
-	// attempt is that of the first attempt that carried it and whose answer was lost; 0 for none. The register has taken
-	// it if it has taken an attempt of that number or a higher one.
+	// attempt is the number of the first attempt that had the item and whose answer was lost; 0 for none. The register has
+	// the item if it has an attempt with this number or a higher one.
 	attempt uint64
 }
 
-// newDecisionItem is the item of a decision. It keeps nothing of the request but what it needs, clipped.
+// newDecisionItem returns the item of a decision. It copies only the necessary, clipped parts of the request.
 func newDecisionItem(o *engine.DeferredDecision) item {
 	it := item{decision: o.Compact()}
 	if takesTokens(o.Decision) {
@@ -33,7 +33,7 @@ func newDecisionItem(o *engine.DeferredDecision) item {
 	return it
 }
 
-// apply adds an item to a copy of its register.
+// apply applies an item to a copy of its register.
 func (it *item) apply(g *engine.Group, now time.Time, fresh store.Key) {
 	switch {
 	case it.decision != nil:
@@ -47,7 +47,7 @@ func (it *item) apply(g *engine.Group, now time.Time, fresh store.Key) {
 	}
 }
 
-// itemBytes are those of an item without its texts; requestBytes those of one bucket in it.
+// itemBytes is the size of an item without its texts, and requestBytes the size of each bucket in it.
 const itemBytes, requestBytes = 256, 48
 
 func (it *item) size() int64 {
@@ -58,18 +58,18 @@ func (it *item) size() int64 {
 	return n
 }
 
-// registerBacklog is what waits for one register, in the order in which it was decided. Drops come last, in any order.
+// registerBacklog has the items that wait for one register, in the order of their decisions, and then drops, in any order.
 type registerBacklog struct {
 	namespace string
 	since     time.Time
 	items     []item
-	byJoinKey map[store.Key]int // of the items that others like them join, by what they have in common
+	byJoinKey map[store.Key]int // indexes of items that others can be joined to, by joinKey
 	drops     engine.DropList
-	bytes     int64 // of items
+	bytes     int64 // size of items
 }
 
-// add adds an item. First occurrences are joined that were merged into one Event, or refused by one bucket for one
-// reason; others by the name of their Event.
+// add adds an item. It joins first occurrences that were merged into the same Event, or refused by the same bucket for the
+// same reason. It joins other occurrences by the name of their Event.
 func (wt *registerBacklog) add(it item) {
 	if it.decision == nil && it.change == nil && it.attempt == 0 {
 		for i := range it.drops {
@@ -111,7 +111,7 @@ func (wt *registerBacklog) append(it item) {
 	wt.bytes += it.size()
 }
 
-// all are all its items.
+// all returns all items, including the drops.
 func (wt *registerBacklog) all() []item {
 	if len(wt.drops) == 0 {
 		return wt.items
@@ -119,10 +119,10 @@ func (wt *registerBacklog) all() []item {
 	return append(wt.items, item{drops: wt.drops})
 }
 
-// isFirst reports whether a decision is about the first occurrence under its name.
+// isFirst reports whether a decision is about the first occurrence under the name of its Event.
 func isFirst(o *engine.DeferredDecision) bool { return o.Write.Count <= 1 && o.Write.Update == nil }
 
-// joinKey is what decisions have in common that are joined.
+// joinKey returns the key that joined decisions share.
 func joinKey(o *engine.DeferredDecision) store.Key {
 	h := new(store.Hasher).Add(o.Decision.Verdict.String(), o.Decision.MergedInto, o.Write.Reason, strconv.FormatBool(o.Write.Warning))
 	if o.Decision.RefusedBy != nil {
@@ -134,14 +134,14 @@ func joinKey(o *engine.DeferredDecision) store.Key {
 	return h.Sum()
 }
 
-// backlog is what waits in a replica, by register, within a bound of bytes that namespaces share.
+// backlog has the items that wait in a replica, by register, within a number of bytes that namespaces share.
 type backlog struct {
 	mu  sync.Mutex
 	lru *store.FairLRU[*registerBacklog]
 }
 
 const (
-	// backlogBytes bounds the backlog, and registerBacklogBytes are those of a register in it without its items.
+	// backlogBytes bounds the backlog, and registerBacklogBytes is the size of a register in it without items.
 	backlogBytes         = 64 << 20
 	registerBacklogBytes = 512
 )
@@ -150,7 +150,7 @@ func newBacklog(bytes int64) *backlog {
 	return &backlog{lru: store.NewFairLRU[*registerBacklog](bytes)}
 }
 
-// update finds or makes what waits for a register since then, and calls f to change it.
+// update finds or creates the backlog of a register, whose oldest item is from since, and calls f to change it.
 func (b *backlog) update(since time.Time, namespace string, register store.Key, f func(*registerBacklog)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -166,17 +166,17 @@ func (b *backlog) update(since time.Time, namespace string, register store.Key, 
 	b.lru.Update(e, registerBacklogBytes+wt.bytes+wt.drops.Size(), false)
 }
 
-// add adds an item after all others of a register.
+// add adds an item behind all others of a register.
 func (b *backlog) add(now time.Time, namespace string, register store.Key, it item) {
 	b.update(now, namespace, register, func(wt *registerBacklog) { wt.add(it) })
 }
 
-// addDrops adds drops to those for the notice of a register.
+// addDrops adds drops for the notice of a register.
 func (b *backlog) addDrops(now time.Time, namespace string, register store.Key, d *engine.Drops) {
 	b.update(now, namespace, register, func(wt *registerBacklog) { wt.drops.Merge(d) })
 }
 
-// take removes and returns what waits for a register; nil for nothing.
+// take removes and returns the backlog of a register, or nil.
 func (b *backlog) take(register store.Key) *registerBacklog {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,7 +188,7 @@ func (b *backlog) take(register store.Key) *registerBacklog {
 	return e.Value
 }
 
-// prepend adds items that have waited since then before all others of a register.
+// prepend adds items, the oldest of which is from since, before all others of a register.
 func (b *backlog) prepend(since time.Time, namespace string, register store.Key, items []item) {
 	if len(items) == 0 {
 		return
@@ -205,7 +205,7 @@ func (b *backlog) prepend(since time.Time, namespace string, register store.Key,
 	})
 }
 
-// copyItems are the items that wait for a register, which are not to be changed.
+// copyItems returns a copy of the items that wait for a register.
 func (b *backlog) copyItems(register store.Key) []item {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -215,7 +215,7 @@ func (b *backlog) copyItems(register store.Key) []item {
 	}
 	items := make([]item, 0, len(e.Value.items)+1)
 	for _, it := range e.Value.items {
-		if it.decision != nil { // others may join it
+		if it.decision != nil { // others may be joined to it
 			o := *it.decision
 			it.decision = &o
 		}
@@ -227,8 +227,8 @@ func (b *backlog) copyItems(register store.Key) []item {
 	return items
 }
 
-// waitingSince are those for which something has waited since then or longer, in the order of their keys. What an attempt takes
-// to Redis waits no more.
+// waitingSince returns the registers whose oldest item is from since or earlier, in the order of their keys. Items in an attempt
+// do not count.
 func (b *backlog) waitingSince(since time.Time) []backlogKey {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -242,18 +242,18 @@ func (b *backlog) waitingSince(since time.Time) []backlogKey {
 	return found
 }
 
-// backlogKey is a register for which something waits.
+// backlogKey names a register that has a backlog.
 type backlogKey struct {
 	key       store.Key
 	namespace string
 }
 
-// evict removes and returns what waits for a register if it is too much; nil if not.
+// evict removes and returns the backlog of one register if there is too much; otherwise it returns nil.
 func (b *backlog) evict() *store.Entry[*registerBacklog] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.lru.Evict(0)
 }
 
-// markSent marks an item with the number of an attempt whose answer was lost.
+// markSent marks an item with the number of the first attempt whose answer was lost.
 func (it *item) markSent(n uint64) { it.attempt = cmp.Or(it.attempt, n) }

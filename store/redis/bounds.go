@@ -11,21 +11,21 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// errTooManyRegisters says that a register does not exist, and that its namespace has as many as it may.
+// errTooManyRegisters reports that a register does not exist and its namespace may have no more.
 var errTooManyRegisters = errors.New("the namespace has as many registers as it may")
 
 const (
-	// overBoundsTTL is how long a replica goes by it that there was no place for a bucket or register.
+	// overBoundsTTL is how long a replica remembers that Redis refused to create a bucket or register.
 	overBoundsTTL = 5 * time.Second
-	// maxOverBounds is of how many it knows that.
+	// maxOverBounds is how many of them it remembers.
 	maxOverBounds = 1 << 16
 )
 
-// overBounds are the buckets and registers for which Redis had no place.
+// overBounds are the buckets and registers that Redis refused to create, as their namespace had reached its limit.
 type overBounds struct {
 	mu   sync.Mutex
-	lru  *store.FairLRU[time.Time] // since when
-	last atomic.Int64              // when one was added, in microseconds
+	lru  *store.FairLRU[time.Time] // when each was added
+	last atomic.Int64              // when the last was added, in microseconds
 }
 
 func newOverBounds() *overBounds { return &overBounds{lru: store.NewFairLRU[time.Time](maxOverBounds)} }
@@ -43,7 +43,7 @@ func (o *overBounds) add(namespace string, key store.Key, here time.Time) {
 	o.last.Store(here.UnixMicro())
 }
 
-// has reports whether there was no place for a key a short time ago.
+// has reports whether a key was refused a short time ago.
 func (o *overBounds) has(key store.Key, here time.Time) bool {
 	if here.UnixMicro()-o.last.Load() >= overBoundsTTL.Microseconds() {
 		return false
@@ -61,7 +61,7 @@ func (o *overBounds) has(key store.Key, here time.Time) bool {
 	return false
 }
 
-// forget forgets that there was no place for a key.
+// forget forgets that a key was refused.
 func (o *overBounds) forget(key store.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,7 +70,7 @@ func (o *overBounds) forget(key store.Key) {
 	}
 }
 
-// Kinds of the keys of what is counted for a namespace.
+// Prefixes of the keys of the sets that count the registers and buckets of a namespace.
 const registersPrefix, bucketsPrefix = "ng:", "nq:"
 
 func (s *Store) registersKey(namespace string) string {
@@ -85,12 +85,12 @@ func (s *Store) appendName(b []byte, kind, namespace string) []byte {
 	return append(append(append(b, s.prefix...), kind...), namespace...)
 }
 
-// useOverflow puts overflow buckets in the place of those for which Redis had no place.
+// useOverflow replaces buckets that Redis refused to create by their overflow buckets.
 func (s *Store) useOverflow(namespace string, l *store.Limits, here time.Time) {
 	l.UseOverflow(namespace, func(b *store.Bucket) bool { return !s.overBounds.has(b.Key, here) })
 }
 
-// firstOverflowed is the first of quotas in whose place an overflow bucket has come.
+// firstOverflowed returns the first quota that has been replaced by an overflow bucket.
 func firstOverflowed(before, after []store.Bucket) *store.Bucket {
 	if len(before) == 0 || len(after) > 0 && &before[0] == &after[0] {
 		return nil
@@ -103,9 +103,9 @@ func firstOverflowed(before, after []store.Bucket) *store.Bucket {
 	return nil
 }
 
-// handleOverBounds ends an attempt for whose register there is no place. Its callers decide without one. What was decided before goes
-// where it is reported without one: drops of a bucket to the notice of its overflow bucket, all else to Options.OnUnreported. The
-// caller holds the lock of the line.
+// handleOverBounds ends an attempt whose register Redis refused to create. Its callers decide without a register. Earlier decisions are
+// reported without one too: drops of a bucket by the notice of its overflow bucket, all else by Options.OnUnreported. The
+// caller holds the lock of the cached register.
 func (s *Store) handleOverBounds(t *attempt) {
 	ln := t.cached
 	s.overBounds.add(ln.namespace, ln.key, s.opts.Now())
@@ -125,7 +125,7 @@ func (s *Store) handleOverBounds(t *attempt) {
 	s.spill(ln.key, wt)
 }
 
-// isFull reports whether there is no place here for what was decided about one more register of a namespace.
+// isFull reports whether the backlog can hold no further register of a namespace.
 func (b *backlog) isFull(namespace string, register store.Key, most int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

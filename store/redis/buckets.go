@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// bucketTTL is how long a bucket is taken for empty by what Redis last said of it. Others only make it emptier, but a
-	// Redis that has lost it is noticed.
+	// bucketTTL is how long the last answer of Redis about a bucket is valid. Other replicas can only make the bucket emptier, but
+	// Redis may have lost it.
 	bucketTTL = 5 * time.Second
-	// maxBuckets is the number of buckets whose levels a replica remembers.
+	// maxBuckets is how many buckets a replica caches.
 	maxBuckets = 1 << 16
 )
 
-// bucketCache are the token buckets of quotas, as Redis last said. Others only take tokens, so no bucket has more.
+// bucketCache has the token buckets of quotas as of the last answers of Redis. Other replicas only take tokens, so no bucket has more.
 type bucketCache struct {
 	mu  sync.Mutex
 	lru *store.FairLRU[cachedBucket]
-	// localOnly are those that are counted of which tokens were taken without Redis.
+	// localOnly are the counted buckets that gave tokens without Redis.
 	localOnly *store.BoundedSet
 }
 
@@ -34,12 +34,12 @@ func newBucketCache(bounds store.Bounds) *bucketCache {
 }
 
 type cachedBucket struct {
-	state      engine.BucketState // as Redis last said
-	local      engine.BucketState // after what was taken here without Redis since
-	answeredAt time.Time          // when Redis last answered
+	state      engine.BucketState // as of the last answer of Redis
+	local      engine.BucketState // state minus the tokens that were taken here without Redis since then
+	answeredAt time.Time          // time of the last answer of Redis
 }
 
-// state is what is known of a bucket; one that is not known is full. What Redis said too long ago counts only without it.
+// state returns the cached state of a bucket; an unknown bucket is full. A state older than bucketTTL counts only for local decisions.
 func (bs *bucketCache) state(namespace string, key store.Key, here time.Time, local bool) engine.BucketState {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -53,7 +53,7 @@ func (bs *bucketCache) state(namespace string, key store.Key, here time.Time, lo
 	return b.state
 }
 
-// getOrAdd finds or makes a bucket for a namespace. The caller holds the lock.
+// getOrAdd finds or adds a bucket of a namespace. The caller holds the lock.
 func (bs *bucketCache) getOrAdd(namespace string, key store.Key) *store.Entry[cachedBucket] {
 	e := bs.lru.Get(key)
 	if e == nil {
@@ -64,14 +64,14 @@ func (bs *bucketCache) getOrAdd(namespace string, key store.Key) *store.Entry[ca
 	return e
 }
 
-// set takes over what Redis says.
+// set stores an answer of Redis.
 func (bs *bucketCache) set(namespace string, key store.Key, v engine.BucketState, here time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.getOrAdd(namespace, key).Value = cachedBucket{v, v, here}
 }
 
-// forceTake takes a token here, of a decision that is made without Redis.
+// forceTake takes a token for a decision without Redis.
 func (bs *bucketCache) forceTake(namespace string, b *store.Bucket, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -82,7 +82,7 @@ func (bs *bucketCache) forceTake(namespace string, b *store.Bucket, now time.Tim
 	}
 }
 
-// canHold reports whether a bucket is used here, or one more can be made without Redis.
+// canHold reports whether a bucket is cached, or can be added without Redis.
 func (bs *bucketCache) canHold(namespace string, key store.Key, now time.Time) bool {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -90,16 +90,16 @@ func (bs *bucketCache) canHold(namespace string, key store.Key, now time.Time) b
 	return e != nil && e.Value.local.FullAt().After(now) || bs.localOnly.CanHold(now, namespace, key)
 }
 
-// hasTokens reports whether Redis counts the tokens of a bucket: not where there are none, or where they never run out.
+// hasTokens reports whether Redis counts the tokens of a bucket. It does not if the bucket has none, or if they never run out.
 func hasTokens(b *store.Bucket) bool { return b.Burst > 0 && b.Every > 0 }
 
 // takesTokens reports whether a decision takes a token of each quota.
 func takesTokens(d store.Decision) bool { return d.Verdict.Admits() && !d.Retry }
 
-// tokenRequest is one bucket of which tokens are taken.
+// tokenRequest asks for tokens of one bucket.
 type tokenRequest struct {
 	key           store.Key
-	limitID       string // Bucket.Of
+	limitID       string // store.Bucket.LimitID
 	cost, maxUsed int64  // see step.lua
 	need, force   int64
 }
@@ -107,7 +107,7 @@ type tokenRequest struct {
 // tokenRequests are the tokens of one attempt.
 type tokenRequests []tokenRequest
 
-// getOrAdd finds or makes the use of a bucket, by its newest limit.
+// getOrAdd finds or adds the request for a bucket, and sets its newest limit.
 func (us *tokenRequests) getOrAdd(key store.Key, limit string, one, most int64) *tokenRequest {
 	for i := range *us {
 		if u := &(*us)[i]; u.key == key {
@@ -132,14 +132,14 @@ func (us *tokenRequests) add(quotas []store.Bucket) {
 	}
 }
 
-// addForced adds tokens that were given already.
+// addForced adds tokens that local decisions have already given.
 func (us *tokenRequests) addForced(given tokenRequests) {
 	for _, u := range given {
 		us.getOrAdd(u.key, u.limitID, u.cost, u.maxUsed).force += u.need + u.force
 	}
 }
 
-// withOverflow is what was given already, of the overflow bucket where a bucket has no place.
+// withOverflow returns the requests, with overflow buckets for the buckets that Redis refused to create.
 func (us tokenRequests) withOverflow(namespace string, over *overBounds, here time.Time) tokenRequests {
 	if len(us) == 0 {
 		return nil
@@ -154,7 +154,7 @@ func (us tokenRequests) withOverflow(namespace string, over *overBounds, here ti
 	return us
 }
 
-// args are the number of buckets that a namespace may have, and the numbers of each, for the script. They point to the uses.
+// args appends the arguments of the script: the maximum number of buckets, and the numbers of each request. They point into us.
 func (us tokenRequests) args(args []any, most *int64) []any {
 	args = append(args, most)
 	for i := range us {
@@ -164,17 +164,17 @@ func (us tokenRequests) args(args []any, most *int64) []any {
 	return args
 }
 
-// reservation decides which quotas have a token, by what is known of them and what is taken in the same attempt.
+// reservation decides which quotas have a token, from their cached states and the tokens that the same attempt takes.
 type reservation struct {
 	store                *Store
 	namespace            string
 	redisTime, localTime time.Time // by the clocks of Redis and of this process
 	local                bool      // the decision is made without Redis
 	reserved             []reservedBucket
-	results              []engine.TakeResult // of the last that ask was asked about
+	results              []engine.TakeResult // of the last check
 }
 
-// reservedBucket is the level of a bucket after what is taken in the same attempt.
+// reservedBucket is the state of a bucket after the tokens that the same attempt takes.
 type reservedBucket struct {
 	key   store.Key
 	state engine.BucketState
@@ -185,7 +185,7 @@ func (s *Store) newReservation(namespace string) reservation {
 	return reservation{store: s, namespace: namespace, redisTime: s.clock.now(here), localTime: here}
 }
 
-// bucketState is that of a bucket after what is taken in the same attempt.
+// bucketState returns the state of a bucket after the tokens that the same attempt takes.
 func (w *reservation) bucketState(key store.Key) engine.BucketState {
 	for i := range w.reserved {
 		if w.reserved[i].key == key {
@@ -195,7 +195,7 @@ func (w *reservation) bucketState(key store.Key) engine.BucketState {
 	return w.store.buckets.state(w.namespace, key, w.localTime, w.local)
 }
 
-// check says which quotas have a token, until it is asked again.
+// check returns which quotas have a token. The result is valid until the next check.
 func (w *reservation) check(quotas []store.Bucket) []engine.TakeResult {
 	w.results = slices.Grow(w.results[:0], len(quotas))
 	for i := range quotas {
@@ -205,7 +205,7 @@ func (w *reservation) check(quotas []store.Bucket) []engine.TakeResult {
 	return w.results
 }
 
-// set notes the level of a bucket after what is taken in the same attempt.
+// set sets the state of a bucket after the tokens that the same attempt takes.
 func (w *reservation) set(key store.Key, v engine.BucketState) {
 	for i := range w.reserved {
 		if w.reserved[i].key == key {
@@ -216,7 +216,7 @@ func (w *reservation) set(key store.Key, v engine.BucketState) {
 	w.reserved = append(w.reserved, reservedBucket{key, v})
 }
 
-// forceTake takes tokens that were given already, as the script does: otherwise it would refuse those of the same attempt for ever.
+// forceTake takes tokens that local decisions have already given, as the script does. Otherwise the script would refuse the attempt for ever.
 func (w *reservation) forceTake(given tokenRequests) {
 	for _, u := range given {
 		limit := store.Limit{Burst: int(u.maxUsed / u.cost), Every: time.Duration(u.cost) * time.Microsecond}
@@ -237,7 +237,7 @@ func (w *reservation) take(quotas []store.Bucket) {
 	}
 }
 
-// updateBuckets takes over what the script says of buckets.
+// updateBuckets caches the bucket states of an answer of the script.
 func (s *Store) updateBuckets(namespace string, of tokenRequests, levels []any) error {
 	all, err := scanBucketStates(levels, len(of))
 	if err != nil {
@@ -254,7 +254,7 @@ func (s *Store) updateBuckets(namespace string, of tokenRequests, levels []any) 
 	return nil
 }
 
-// takeTokens takes a token of each quota, or none, for a write that changes no register. Where the answer is lost they are spent.
+// takeTokens takes a token of each quota, or none, for a write that changes no register. If the answer is lost, the tokens are spent.
 func (s *Store) takeTokens(ctx context.Context, namespace string, quotas []store.Bucket) (taken bool, err error) {
 	var of tokenRequests
 	of.add(quotas)

@@ -10,36 +10,36 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// cachedRegister is what this replica has of one register: a copy, and the calls that wait for it. Calls that come
-// while an attempt is under way go together in the next one.
+// cachedRegister is this replica's copy of one register, with the calls that wait for it. Calls that arrive
+// while an attempt is under way share the next one.
 type cachedRegister struct {
 	key       store.Key
 	namespace string
-	// published is the group of the copy; nil where nothing is known of it, or local says more.
+	// published is the group of the copy; nil if nothing is known of it, or if local is newer.
 	published atomic.Pointer[engine.Group]
 
 	mu         sync.Mutex
-	confirmed  register      // as if it did not exist, where nothing is known of it
-	local      *engine.Group // the copy and what Redis does not surely know; nil if it was not asked for since the last attempt
+	confirmed  register      // as of the last answer of Redis; a register that does not exist if there was none
+	local      *engine.Group // confirmed plus everything that Redis may not have; nil if nobody needed it since the last attempt
 	busy       bool          // a goroutine serves it
-	attempt    *attempt      // that is made or under way; nil for none
+	attempt    *attempt      // the one that is prepared or under way, or nil
 	calls      []*call
-	unreadable bool // when Redis was last asked
+	unreadable bool // as of the last answer of Redis
 
-	// Under the lock of lines:
+	// Guarded by the lock of registerCache:
 	entry *store.Entry[*cachedRegister]
 	refs  int
 }
 
-// registerCache are those of a replica. A line that somebody uses is pinned. Its lock is never taken before that of a line.
+// registerCache has the cached registers of a replica. Those in use are pinned. Its lock is never taken before the lock of a cached register.
 type registerCache struct {
 	mu    sync.Mutex
 	lru   *store.FairLRU[*cachedRegister]
-	empty engine.Group // of registers of which nothing is known
+	empty engine.Group // for registers of which nothing is known
 }
 
 const (
-	// registerCacheBytes bounds the copies of a replica, by the estimate of store/engine.
+	// registerCacheBytes bounds the size of the cache, as store/engine estimates it.
 	registerCacheBytes  = 64 << 20
 	cachedRegisterBytes = 480
 )
@@ -48,7 +48,7 @@ func newRegisterCache(bytes int64) *registerCache {
 	return &registerCache{lru: store.NewFairLRU[*cachedRegister](bytes)}
 }
 
-// acquire finds or makes a line, which the caller leaves.
+// acquire finds or adds a cached register. The caller releases it.
 func (ls *registerCache) acquire(namespace string, key store.Key) *cachedRegister {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -63,7 +63,7 @@ func (ls *registerCache) acquire(namespace string, key store.Key) *cachedRegiste
 	return place.Value
 }
 
-// release ends the use of a line that has a size by now, and forgets others above the bound.
+// release ends a use of a cached register, sets its size, and evicts others above the bound.
 func (ls *registerCache) release(ln *cachedRegister, size int64) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -72,7 +72,7 @@ func (ls *registerCache) release(ln *cachedRegister, size int64) {
 	ls.lru.Shrink(0)
 }
 
-// view calls f with what is known of a group, nil for nothing. f must not change or keep it.
+// view calls f with the cached group, or nil. f must not change or keep it.
 func (ls *registerCache) view(key store.Key, f func(*engine.Group)) {
 	ls.mu.Lock()
 	place := ls.lru.Get(key)
@@ -98,7 +98,7 @@ func (ls *registerCache) view(key store.Key, f func(*engine.Group)) {
 	}
 }
 
-// publish lets others see the copy, and returns the size of the line. The caller holds the lock of the line.
+// publish makes the copy visible to other goroutines, and returns the size of the cached register. The caller holds its lock.
 func (ln *cachedRegister) publish() int64 {
 	size := cachedRegisterBytes + ln.confirmed.group.Size()
 	switch {
@@ -111,7 +111,7 @@ func (ln *cachedRegister) publish() int64 {
 	return size
 }
 
-// withRegister calls f with a line and its lock.
+// withRegister calls f with a cached register, whose lock it holds.
 func (s *Store) withRegister(namespace string, key store.Key, f func(ln *cachedRegister)) {
 	ln := s.cache.acquire(namespace, key)
 	ln.mu.Lock()
@@ -122,8 +122,8 @@ func (s *Store) withRegister(namespace string, key store.Key, f func(ln *cachedR
 	f(ln)
 }
 
-// updateLocal calls f with what this replica knows of a register, to change it while Redis is unavailable: the copy, the attempt
-// under way and the backlog.
+// updateLocal calls f with the local state of a register, to change it while Redis is unavailable. The local state is the copy
+// with the attempt under way and the backlog applied.
 func (s *Store) updateLocal(namespace string, key store.Key, now time.Time, fresh store.Key, f func(*engine.Group)) {
 	s.withRegister(namespace, key, func(ln *cachedRegister) {
 		g := ln.local
@@ -143,8 +143,8 @@ func (s *Store) updateLocal(namespace string, key store.Key, now time.Time, fres
 	})
 }
 
-// startServing lets a goroutine serve a line, unless one does or the store has stopped. The first attempt is prepared here: a new
-// goroutine would have to grow its stack for that. The caller holds the lock of the line.
+// startServing starts a goroutine that serves a cached register, unless one does or the store has stopped. It prepares the first
+// attempt itself, as a new goroutine would have to grow its stack for that. The caller holds the lock of the cached register.
 func (s *Store) startServing(ln *cachedRegister) {
 	if ln.busy || !s.tryServe(ln) {
 		return
@@ -165,7 +165,7 @@ func (s *Store) startServing(ln *cachedRegister) {
 	t = s.prepareAttempt(ln)
 }
 
-// tryServe counts one more who serves a line, unless the store has stopped.
+// tryServe counts one more goroutine that serves a cached register, unless the store has stopped.
 func (s *Store) tryServe(ln *cachedRegister) bool {
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
@@ -180,14 +180,14 @@ func (s *Store) tryServe(ln *cachedRegister) bool {
 	return true
 }
 
-// dropRef ends a use of a line that its caller uses still.
+// dropRef ends one of several uses by the caller.
 func (ls *registerCache) dropRef(ln *cachedRegister) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln.refs--
 }
 
-// stop lets no line be served any more, and waits for those that are.
+// stop prevents further serving, and waits until the goroutines that serve cached registers end.
 func (s *Store) stop() {
 	s.cache.mu.Lock()
 	s.stopped.Store(true)
@@ -195,7 +195,7 @@ func (s *Store) stop() {
 	s.serving.Wait()
 }
 
-// inUse is how many lines somebody uses.
+// inUse returns how many cached registers are in use.
 func (ls *registerCache) inUse() int {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

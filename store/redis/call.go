@@ -10,24 +10,24 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// call is one change of a register that waits for an attempt: a write to decide or what change does. One without
-// either makes the attempt for what waits for the register.
+// call is one change of a register that waits for an attempt: a write to decide, or the function change. A call with
+// neither starts an attempt for the backlog of the register.
 type call struct {
 	namespace               string
-	engine.DeferredDecision // a write to decide, with what was decided
+	engine.DeferredDecision // a write to decide, with its decision
 	change                  func(g *engine.Group, now time.Time, fresh store.Key)
 
 	since time.Time
-	done  chan struct{} // closed when it is over
-	// Under the lock of the line:
-	attempts int  // that carried the decision; with one or more it may stand
+	done  chan struct{} // closed when the call is finished
+	// Guarded by the lock of the cached register:
+	attempts int  // number of attempts that had the decision; after one, it may stand
 	returned bool // the caller has returned with that decision
 	err      error
 
-	buffer [1]*call // what waits for a line, where it is only this
+	buffer [1]*call // backs the list of waiting calls if this is the only one
 }
 
-// apply applies c to a copy of its register, and reports whether that changed anything.
+// apply applies c to a copy of its register, and reports whether the copy changed.
 func (c *call) apply(g *engine.Group, t *attempt, with *reservation) (changed bool) {
 	switch {
 	case c.change != nil:
@@ -46,7 +46,7 @@ func (c *call) apply(g *engine.Group, t *attempt, with *reservation) (changed bo
 	return changed
 }
 
-// toItem is c, once its caller has returned with what was decided.
+// toItem returns c as an item of the backlog, after its caller has returned with the decision.
 func (c *call) toItem() item {
 	if c.Limits != nil {
 		return newDecisionItem(&c.DeferredDecision)
@@ -54,9 +54,9 @@ func (c *call) toItem() item {
 	return item{change: c.change}
 }
 
-// submit makes a call and waits for it. A caller whose time is up gets the decision that the last attempt carried, and the
-// call goes on without it. If Redis has not answered any attempt, the error is store.ErrUnconfirmed. If no attempt has
-// carried it, the error is store.ErrBusy, unless Redis was silent all the time.
+// submit makes a call and waits for it. If the time of its caller is up, the caller gets the decision of the last attempt, and
+// the call continues without it. The error is store.ErrUnconfirmed if Redis has not answered any attempt. It is
+// store.ErrBusy if no attempt had the call, unless Redis was silent all the time.
 func (s *Store) submit(ctx context.Context, key store.Key, c *call) (store.Decision, error) {
 	c.done = make(chan struct{})
 	ctx, cancel := s.bounded(ctx)
@@ -80,7 +80,7 @@ func (s *Store) submit(ctx context.Context, key store.Key, c *call) (store.Decis
 	return d, err
 }
 
-// abandon is what a caller gets whose time is up.
+// abandon returns the result for a caller whose time is up.
 func (s *Store) abandon(ctx context.Context, ln *cachedRegister, c *call) (store.Decision, error) {
 	select {
 	case <-c.done:
@@ -90,13 +90,13 @@ func (s *Store) abandon(ctx context.Context, ln *cachedRegister, c *call) (store
 	waits := slices.Contains(ln.calls, c)
 	ln.calls = slices.DeleteFunc(ln.calls, func(other *call) bool { return other == c })
 	c.returned = c.attempts > 0 && (c.Limits != nil || !waits)
-	if c.returned && waits { // it is not decided again
+	if c.returned && waits { // so that it is not decided again
 		s.backlog.add(c.since, ln.namespace, ln.key, c.toItem())
 		ln.local = nil
 	}
 	switch {
 	case c.returned && c.attempts > 1 && c.Limits != nil:
-		return c.Decision, nil // others got ahead
+		return c.Decision, nil // there was a conflict
 	case c.returned:
 		return c.Decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// correctAfter is how far ahead a write may be due before it is looked at whether a clock of Redis that was ahead has said so.
+// correctAfter is how far in the future a write may be due before correct checks whether a clock of Redis was ahead.
 const correctAfter = time.Minute
 
-// correct looks at a part of what is due much later, the next one each time, and corrects what a clock that was ahead has left
-// in it. So once the clock of Redis is right, also on another server, it delays nothing for longer than that takes.
+// correct checks the next part of the writes that are due much later, and corrects times from a clock that was ahead. So when the
+// clock of Redis has been corrected, or another server has taken over, writes are late only until correct reaches them.
 func (s *Store) correct(ctx context.Context) error {
 	from := s.correctOffset.Load()
 	later, err := s.page(ctx, correctAfter, math.MaxInt64, from, registersPerRead)
@@ -39,7 +39,7 @@ func (s *Store) correct(ctx context.Context) error {
 	for i, d := range later.due {
 		r, err := decode(values[i])
 		if err != nil {
-			continue // as whoever decides on it says
+			continue // a decision on it reports that
 		}
 		due := r.group.Due()
 		if r.group.CorrectTimes(now); r.group.Due().Equal(due) {

@@ -12,9 +12,9 @@ import (
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 
-// Decide implements store.Store. It ignores the caller's time, as the clock is that of Redis. It makes one attempt
-// unless others get ahead of it, and none for what it knows to be refused. A decision that comes with
-// store.ErrUnconfirmed stands.
+// Decide implements store.Store. It ignores the caller's time and uses the clock of Redis. It makes one attempt
+// unless there are conflicts, and none if the refusal is already known. A decision with
+// store.ErrUnconfirmed is valid.
 func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	quotas := l.Quotas
 	d, err := s.decide(ctx, &w, &l)
@@ -26,7 +26,7 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 	return d, err
 }
 
-// decide decides a write by what is known here if that is certain, and by an attempt if not.
+// decide decides a write by the cached state if that is certain, and otherwise by an attempt.
 func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (store.Decision, error) {
 	g, asked, err := s.firstPrediction(ctx, w, l)
 	if err != nil {
@@ -35,11 +35,11 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (st
 	for ; ; g, asked = s.predict(w, l), true {
 		switch {
 		case g.Verdict == store.Drop && g.cached && g.RefusedBy == &l.SpamFilter && !l.ChargeMerged:
-			// The group's own bucket can only have become emptier since the copy was made. The decision becomes a report.
+			// The group's own bucket can only have become emptier since the copy was made. The decision goes to the backlog.
 			s.deferDecision(w, l, g.Decision, g.at)
 			g.FromCache = true
 			return g.Decision, nil
-		case g.Verdict == store.Drop && !g.changed: // by a quota, and there is nothing to write down of it
+		case g.Verdict == store.Drop && !g.changed: // by a quota, and the register does not change
 			g.FromCache = !asked
 			return g.Decision, nil
 		case !g.Verdict.Admits() || g.changed:
@@ -63,8 +63,8 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (st
 	}
 }
 
-// firstPrediction is guess, once Redis was asked about the register where that matters: a quota would refuse a repeat of which nothing is
-// known here, and another replica may have counted what came before, or know an Event that takes it. asked reports whether it was.
+// firstPrediction is predict, and reads the register first if that matters: a quota would refuse a repeat whose register is not cached,
+// but another replica may have counted its earlier occurrences, or know a stored Event to merge it into. asked reports whether it did.
 func (s *Store) firstPrediction(ctx context.Context, w *store.Write, l *store.Limits) (g prediction, asked bool, err error) {
 	given := *l
 	g = s.predict(w, l)
@@ -74,12 +74,12 @@ func (s *Store) firstPrediction(ctx context.Context, w *store.Write, l *store.Li
 	if err := s.readRegister(ctx, w); err != nil {
 		return g, true, err
 	}
-	*l = given // the register may have a place by now
+	*l = given // the register may be possible by now
 	return s.predict(w, l), true, nil
 }
 
-// readRegister reads a register of which nothing is known here. If an attempt for it is under way, look waits for that instead of using
-// what it has read.
+// readRegister reads a register that is not cached. If an attempt for it is under way, readRegister waits for that and ignores
+// its own result.
 func (s *Store) readRegister(ctx context.Context, w *store.Write) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -108,17 +108,17 @@ func (s *Store) readRegister(ctx context.Context, w *store.Write) error {
 	return err
 }
 
-// prediction is what would become of a write, and whether that would change its group.
+// prediction is the likely decision about a write, and whether it would change the group.
 type prediction struct {
 	store.Decision
 	changed bool
-	cached  bool // by a copy of the group; as its first if there is none
+	cached  bool // there is a copy of the group; otherwise the write counts as its first
 	at      time.Time
 }
 
-// predict decides a write by the copies of its group and of its quotas, which it does not change, under limits that become those
-// for which there are places. Where every bucket has a token
-// as far as is known, Redis has to say what becomes of it: then the guess is only that it changes the group.
+// predict decides a write by the copies of its group and of its quotas, which it does not change. It replaces quotas in l
+// that have no bucket left by their overflow buckets. If every bucket seems to have a token, Redis has to decide: then the
+// prediction is only that the group changes.
 func (s *Store) predict(w *store.Write, l *store.Limits) prediction {
 	with := s.newReservation(w.Namespace)
 	r, unrecorded := prediction{at: with.redisTime}, s.overBounds.has(w.GroupKey, with.localTime)
@@ -152,7 +152,7 @@ func hasToken(g *engine.Group, l *store.Limits, now time.Time) bool {
 	return grant.OK
 }
 
-// deferQuotaDrop reports what a quota has refused to the notice of that quota.
+// deferQuotaDrop puts a drop by a quota into the backlog of the quota's notice.
 func (s *Store) deferQuotaDrop(w *store.Write, l *store.Limits, d store.Decision) {
 	if d.Verdict != store.Drop || d.RefusedBy == &l.SpamFilter || d.Occurrences <= 0 || d.RefusedBy.Silent {
 		return
@@ -163,8 +163,8 @@ func (s *Store) deferQuotaDrop(w *store.Write, l *store.Limits, d store.Decision
 	s.opts.OnDeferred()
 }
 
-// DecideLocally decides a write while Redis is unavailable, by what this replica knows of its group and
-// quotas. The decision becomes a report.
+// DecideLocally decides a write while Redis is unavailable, by this replica's state of its group and
+// quotas. The decision goes to the backlog.
 func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	with := s.newReservation(w.Namespace)
 	with.local = true
@@ -196,7 +196,7 @@ func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
 	return d
 }
 
-// deferDecision makes a decision a report to its group.
+// deferDecision puts a decision into the backlog of its group.
 func (s *Store) deferDecision(w *store.Write, l *store.Limits, d store.Decision, at time.Time) {
 	s.backlog.add(s.opts.Now(), w.Namespace, w.GroupKey, newDecisionItem(&engine.DeferredDecision{Write: *w, Limits: l, Decision: d, DecidedAt: at}))
 	s.opts.OnDeferred()

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// flushEvery is how long the backlog of a register waits for an attempt of a caller before it gets one of its own.
+	// flushEvery is how long the backlog of a register waits for a caller's attempt before it gets an attempt of its own.
 	flushEvery = 200 * time.Millisecond
-	// maxBacklogAge is how long it may wait before it goes to Options.OnUnreported.
+	// maxBacklogAge is how long an item may wait before it goes to Options.OnUnreported.
 	maxBacklogAge = 10 * time.Minute
 	// flushConcurrency is the number of attempts that a flush makes at the same time.
 	flushConcurrency = 32
-	// flushPause is the pause between the flushes of a store that stops.
+	// flushPause is the pause between the flushes of a store that is stopping.
 	flushPause = 20 * time.Millisecond
 )
 
-// Run reports until ctx ends, and then what is left. What Redis does not take soon after goes to Options.OnUnreported.
+// Run flushes the backlog until ctx ends, and then the rest of it. If Redis does not take the rest soon, it goes to Options.OnUnreported.
 func (s *Store) Run(ctx context.Context) {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
@@ -40,7 +40,7 @@ func (s *Store) Run(ctx context.Context) {
 	s.stopping.Store(true)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.opts.StepTimeout)
 	defer cancel()
-	// An attempt under way may leave something, and one whose answer is lost is repeated.
+	// An attempt under way may leave items, and an attempt whose answer is lost is repeated.
 	for s.cache.inUse() > 0 || len(s.backlog.waitingSince(s.opts.Now())) > 0 {
 		s.Flush(last)
 		select {
@@ -54,7 +54,7 @@ func (s *Store) Run(ctx context.Context) {
 	s.spillSince(s.opts.Now())
 }
 
-// Flush reports what waits, as long as Redis answers.
+// Flush sends the backlog to Redis, as long as Redis answers.
 func (s *Store) Flush(ctx context.Context) {
 	var failed atomic.Bool
 	var attempts errgroup.Group
@@ -74,11 +74,11 @@ func (s *Store) Flush(ctx context.Context) {
 			return nil
 		})
 	}
-	_ = attempts.Wait() // none returns an error: those under way are not cancelled
+	_ = attempts.Wait() // no function returns an error, so that attempts under way are not cancelled
 }
 
-// spillExcess spills what has waited too long and, where that is too much, what was changed longest ago of the namespace
-// that has most.
+// spillExcess spills items that have waited too long. If the backlog is still too large, it spills the least recently changed
+// registers of the largest namespace.
 func (s *Store) spillExcess() {
 	s.spillSince(s.opts.Now().Add(-maxBacklogAge))
 	for e := s.backlog.evict(); e != nil; e = s.backlog.evict() {
@@ -86,7 +86,7 @@ func (s *Store) spillExcess() {
 	}
 }
 
-// spillSince spills what has waited since then or longer.
+// spillSince spills the backlog of registers whose oldest item is from since or earlier.
 func (s *Store) spillSince(since time.Time) {
 	for _, r := range s.backlog.waitingSince(since) {
 		if wt := s.backlog.take(r.key); wt != nil {
@@ -95,8 +95,8 @@ func (s *Store) spillSince(since time.Time) {
 	}
 }
 
-// spill hands what waits for a register to Options.OnUnreported, as drops: the notices of replicas add up, and conflict
-// with nothing. Of what was admitted there is nothing to report.
+// spill hands the backlog of a register to Options.OnUnreported, as drops: the notices of replicas add up, and conflict
+// with nothing. Admitted writes need no report.
 func (s *Store) spill(register store.Key, wt *registerBacklog) {
 	defer s.recoverPanic()
 	now := s.opts.Now()

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// indexPage is how much of the index one script reads, and indexPages how many of these a claim looks at, so that both
-	// stay short however much is due. The next claim goes on where it ended, so no namespace hides another.
+	// indexPage is how many entries of the index one script reads, and indexPages how many such pages a claim reads, so that both
+	// stay short however much is due. The next claim continues where the last one ended, so no namespace hides another.
 	indexPage, indexPages = 1024, 16
 	// registersPerRead is how many registers one script reads.
 	registersPerRead = 64
-	// beforeAll is before anything is due.
+	// beforeAll is earlier than any due time.
 	beforeAll = -math.MaxInt64
-	// completeTimeout bounds a Complete: unlike a decision it may wait.
+	// completeTimeout bounds Complete, which may wait longer than a decision.
 	completeTimeout = 2 * time.Second
 )
 
-// Claim implements store.Queue. If Redis does not answer, what it has not answered is missing and the error says so.
+// Claim implements store.Queue. If Redis does not answer, it returns an error with the writes that it has read.
 func (s *Store) Claim(
 	ctx context.Context, _ time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
@@ -47,7 +47,7 @@ func (s *Store) Claim(
 	return writes, err
 }
 
-// due are registers of which something is due by ahead.
+// due returns registers with writes that are due by ahead.
 func (s *Store) due(ctx context.Context, ahead time.Duration) (due []engine.DueGroup, err error) {
 	for range indexPages {
 		from := s.claimOffset.Load()
@@ -65,13 +65,13 @@ func (s *Store) due(ctx context.Context, ahead time.Duration) (due []engine.DueG
 	return due, nil
 }
 
-// page is a part of the index, and whether there may be more of it.
+// page is a part of the index, and whether more may follow.
 type page struct {
 	due  []engine.DueGroup
 	full bool
 }
 
-// page reads n entries of the index, of what is due from after to by, both from now.
+// page reads n entries of the index from the given one on. They are due from after to by, both relative to now.
 func (s *Store) page(ctx context.Context, after, by time.Duration, from, n int64) (p page, err error) {
 	answer, err := s.run(ctx, []string{s.index}, "due", after.Microseconds(), engine.DueBy(time.UnixMicro(0), by).UnixMicro(), from, n)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Store) page(ctx context.Context, after, by time.Duration, from, n int64
 	return p, nil
 }
 
-// claim reads what is due of registers. The script has the index follow them.
+// claim reads the due writes of registers. The script corrects the index.
 func (s *Store) claim(ctx context.Context, due []engine.DueGroup, ahead time.Duration) ([]store.PendingWrite, error) {
 	keys, args := []string{s.index}, []any{"claim"}
 	for _, d := range due {
@@ -129,12 +129,12 @@ func (s *Store) Complete(ctx context.Context, _ time.Time, p store.PendingWrite,
 	defer cancel()
 	err := s.change(ctx, p.Namespace, p.Ref.Group, func(g *engine.Group, now time.Time, fresh store.Key) { g.Complete(now, fresh, &p, o) })
 	if errors.Is(err, store.ErrUnconfirmed) {
-		return nil // it waits in the backlog, and is carried out once
+		return nil // it waits in the backlog, and is carried out exactly once
 	}
 	return err
 }
 
-// change makes an attempt for a register that applies f too, if it is not nil.
+// change makes an attempt for a register, which also applies f unless that is nil.
 func (s *Store) change(ctx context.Context, namespace string, register store.Key, f func(*engine.Group, time.Time, store.Key)) error {
 	_, err := s.submit(ctx, register, &call{namespace: namespace, change: f})
 	return err
@@ -149,7 +149,7 @@ func (s *Store) Pending(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// count is how many registers are in the index. It fails where Redis does not have the other keys at hand too.
+// count returns the number of registers in the index. It fails if Redis cannot access the other keys too.
 func (s *Store) count(ctx context.Context, others ...string) (n int64, err error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -162,14 +162,14 @@ func (s *Store) count(ctx context.Context, others ...string) (n int64, err error
 	return n, err
 }
 
-// Probe reports whether Redis answers, also for registers that do not exist yet: in a Cluster whose slot is on its way to
-// another server, it answers TRYAGAIN where some keys of a script are missing, until all is moved.
+// Probe reports whether Redis answers, even for registers that do not exist yet. While a slot of a Redis Cluster moves to
+// another server, Redis answers TRYAGAIN if only some keys of a script exist on the server.
 func (s *Store) Probe(ctx context.Context) error {
 	_, err := s.count(ctx, s.prefix+"missing")
 	return err
 }
 
-// Peek copies what Redis holds of groups and of the levels of quotas. What does not exist is missing.
+// Peek returns copies of groups and of the bucket states of quotas. Those that do not exist are missing.
 func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (engine.Snapshot, error) {
 	state := engine.Snapshot{At: s.opts.Now(), Groups: map[store.Key]*engine.Group{}, Buckets: map[store.Key]engine.BucketState{}}
 	keys := make([]string, 0, len(groups)+len(levels))
@@ -205,7 +205,7 @@ func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (engine.Sn
 	return state, nil
 }
 
-// peek reads the values of keys, and when that was by the clock of Redis.
+// peek reads the values of keys, and returns the time of Redis.
 func (s *Store) peek(ctx context.Context, keys []string) (at time.Time, values []string, err error) {
 	answer, err := s.run(ctx, keys, "peek")
 	if err != nil {

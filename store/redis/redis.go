@@ -1,26 +1,26 @@
-// Package redis is the store that many replicas share. Redis keeps the state; store/engine decides, on copies.
+// Package redis is the store that replicas share. Redis keeps the state; store/engine decides, on copies.
 //
-// Everything about one user's Events from one source about one object is one register under one key: a version and a
-// group of store/engine. The level of a quota's token bucket is two numbers under another key, and one sorted set, the index,
-// has the registers in which something is due. All keys of a store share a hash tag, so one script can change them together.
+// A register has the state of one user's Events from one source about one object, under one key: a version and a group of
+// store/engine. The state of a quota's token bucket is two numbers under another key. One sorted set, the index, has the
+// registers with pending writes. All keys of a store share a hash tag, so one script can change them together.
 //
-// A replica decides a write on its copies of the register and of the levels, and sends one attempt: the register as it is
-// to be, the version that it was made from, and the tokens that it takes. Redis carries it out if the version still
-// matches and every bucket has its tokens; then it writes register, index and levels. Otherwise it writes nothing and
-// answers with the current register and levels, on which the replica decides again. So an Event that is refused costs no
-// bucket anything, and one that a bucket refuses which is known to be empty makes no attempt: others only take tokens. Where it
-// repeats what another replica may have counted, and nothing is known of its register here, the register is read first.
+// A replica decides a write on its cached copies of the register and the buckets, and sends one attempt: the new register,
+// the version that it was made from, and the tokens that it takes. If the version still matches and every bucket has its
+// tokens, Redis writes register, index and buckets. Otherwise Redis changes nothing and returns the current register and
+// buckets, on which the replica decides again. So a refused Event takes no token. A bucket that is known to be empty
+// refuses without an attempt, because other replicas only take tokens. If the Event repeats one that another replica may
+// have counted, and its register is not cached, the replica reads the register first.
 //
-// Calls that come for a register while an attempt is under way go together in the next one. What Redis does not surely
-// know waits in the backlog of its register, in the order in which it was decided: decisions made while Redis was away, and
-// those of an attempt whose answer was lost. They go first in the next attempt. A register remembers the number of the
-// last attempt of each process, so the answer to that says whether the lost one was carried out; it is then struck.
-// A register lives longer than such an attempt is repeated.
+// Calls for a register that arrive while an attempt is under way share the next attempt. Decisions that Redis may not have
+// wait in the backlog of their register, in order: those made while Redis was unavailable, and those of an attempt whose
+// answer was lost. They go first in the next attempt. A register remembers the number of the last attempt of each process,
+// so its answer shows whether the lost attempt was carried out; if it was, its items leave the backlog. Registers live
+// longer than attempts are repeated.
 //
-// A settler reads the index page by page, picks registers, and reads them in a script that corrects the index.
+// A settler reads the index page by page, picks registers, and reads them by a script that corrects the index.
 //
-// The store is as durable as Redis: what Redis acknowledged but had not written to disk or to a replica when its
-// server died is lost.
+// The store is as durable as Redis. Changes are lost if Redis has acknowledged them and its server dies before it has
+// written them to disk or to a replica.
 package redis
 
 import (
@@ -40,32 +40,31 @@ import (
 //go:embed step.lua
 var source string
 
-var script = redisclient.NewScript(source) //nolint:gochecknoglobals // as good as a constant
+var script = redisclient.NewScript(source) //nolint:gochecknoglobals // it never changes
 
-// DefaultPrefix is a Prefix for a Redis that is shared with nobody.
+// DefaultPrefix is a Prefix for a Redis that only one eventquota uses.
 const DefaultPrefix = "eventquota:"
 
 // Options are the settings of a Store.
 type Options struct {
-	// Prefix begins the name of each key.
+	// Prefix is the prefix of all keys.
 	Prefix string
-	// NoSettler says that nobody settles what is stored, so that nothing is kept pending.
+	// NoSettler turns off pending writes, as no settler would write them.
 	NoSettler bool
-	// OnUnreported takes what this replica could not report to Redis before it stopped, within the longest
-	// wait, or because the namespace has too many reports. Nil drops it.
+	// OnUnreported takes the decisions that this replica could not report to Redis: it stopped, they waited too long, or the
+	// backlog of their namespace is full. Nil discards them.
 	OnUnreported func(now time.Time, namespace string, register store.Key, d *engine.Drops)
-	// OnDeferred is called for each decision that becomes a report, and Waiting with the number
-	// of registers of which something was decided that Redis does not surely know. They must not block, and may be nil.
+	// OnDeferred is called for each decision that goes to the backlog. It must not block, and may be nil.
 	OnDeferred func()
 	OnBacklog  func(n int)
-	// OnError is called with each error that is not of Redis: once for a register that cannot be read, which is decided
-	// without Redis, and for a panic with its stack. It must not block, and may be nil.
+	// OnError is called with errors that do not come from Redis: once for a register that cannot be read, which is decided
+	// without Redis, and for a panic, with its stack. It must not block, and may be nil.
 	OnError func(err error)
-	// StepTimeout is how long Redis may take to answer, and a call whose caller sets no deadline. Less is 200 ms.
+	// StepTimeout bounds an answer of Redis, and a call whose caller sets no deadline. 0 or less means 200 ms.
 	StepTimeout time.Duration
-	// Bounds are those of each namespace.
+	// Bounds are the bounds of each namespace.
 	Bounds store.Bounds
-	// Now is the clock of this process. Nil for the real one.
+	// Now is the clock of this process; nil for the real clock.
 	Now func() time.Time
 }
 
@@ -74,24 +73,24 @@ type Store struct {
 	client  redisclient.Caller
 	opts    Options
 	steps   *store.StepIDs
-	prefix  string // of all keys, with their hash tag
+	prefix  string // of all keys, with the hash tag
 	index   string
 	process string // of its attempts, see store.StepIDs
 
 	clock       clock
-	claimOffset atomic.Int64 // where in the index the next claim begins
-	// correctOffset is where in the part of the index that is due later the next correction begins.
+	claimOffset atomic.Int64 // position in the index at which the next claim begins
+	// correctOffset is the position at which the next correction begins, in the part of the index that is due later.
 	correctOffset atomic.Int64
 	turns         engine.RoundRobin
 	cache         *registerCache
 	buckets       *bucketCache
 	overBounds    *overBounds
 	backlog       *backlog
-	serving       sync.WaitGroup // of goroutines that serve a line
-	stopping      atomic.Bool    // attempts are made whatever a circuit breaker says
-	stopped       atomic.Bool    // no attempt is begun any more
-	panicOnce     sync.Once      // of a panic
-	buffers       sync.Pool      // of *[]byte, in which messages are made
+	serving       sync.WaitGroup // counts goroutines that serve a cached register
+	stopping      atomic.Bool    // attempts ignore the circuit breaker
+	stopped       atomic.Bool    // no further attempt begins
+	panicOnce     sync.Once      // reports the first panic
+	buffers       sync.Pool      // has *[]byte, for messages
 }
 
 var (
@@ -99,7 +98,7 @@ var (
 	_ store.Queue = (*Store)(nil)
 )
 
-// New makes a store that keeps its state in the Redis of client.
+// New returns a store that keeps its state in the Redis of client.
 func New(client redisclient.Caller, o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -128,7 +127,7 @@ func New(client redisclient.Caller, o Options) *Store {
 	return s
 }
 
-// Kinds of the keys of registers and buckets.
+// Prefixes of the keys of registers and buckets.
 const groupPrefix, quotaPrefix = "g:", "q:"
 
 func (s *Store) groupKey(group store.Key) string { return s.key(groupPrefix, &group) }
@@ -136,7 +135,7 @@ func (s *Store) groupKey(group store.Key) string { return s.key(groupPrefix, &gr
 func (s *Store) quotaKey(quota store.Key) string { return s.key(quotaPrefix, &quota) }
 
 func (s *Store) key(kind string, of *store.Key) string {
-	var text [128]byte // prefixes are short, and then the key is all that is allocated
+	var text [128]byte // prefixes are short, so only the key itself is allocated
 	return string(s.appendKey(text[:0], kind, of))
 }
 
@@ -144,7 +143,7 @@ func (s *Store) appendKey(b []byte, kind string, of *store.Key) []byte {
 	return base64.RawURLEncoding.AppendEncode(append(append(b, s.prefix...), kind...), of[:])
 }
 
-// run runs the script, and takes the time of its answer.
+// run runs the script, and sets the clock by its answer.
 func (s *Store) run(ctx context.Context, keys []string, args ...any) ([]any, error) {
 	answer, err := script.Run(ctx, s.client, keys, args...)
 	if err != nil {
@@ -158,7 +157,7 @@ func (s *Store) run(ctx context.Context, keys []string, args ...any) ([]any, err
 	return answer, nil
 }
 
-// bounded is ctx, with StepTimeout as its deadline if it has none.
+// bounded returns ctx, with StepTimeout as its timeout if it has no deadline.
 func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, bounded := ctx.Deadline(); bounded {
 		return ctx, func() {}
@@ -166,16 +165,16 @@ func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, s.opts.StepTimeout)
 }
 
-// clock is that of Redis: the TIME in its last answer and what has passed since by the monotonic clock of this process.
-// It lags by the time that the answer took to come. Before the first answer it is the clock of this process,
-// which a step that is too early or too late corrects.
+// clock is the clock of Redis: the TIME in its last answer plus the time since then by the monotonic clock of this process.
+// It lags by the latency of that answer. Before the first answer it is the clock of this process; a step that is
+// too early or too late corrects that.
 type clock struct {
 	mu         sync.Mutex
 	at         int64     // microseconds of Unix time
-	answeredAt time.Time // when that answer came; zero for none yet
+	answeredAt time.Time // when that answer arrived; zero if there was none yet
 }
 
-// now is the time at Redis, given the time of this process.
+// now returns the time of Redis, given the time of this process.
 func (c *clock) now(here time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +184,7 @@ func (c *clock) now(here time.Time) time.Time {
 	return time.UnixMicro(c.at).Add(here.Sub(c.answeredAt)).Truncate(time.Microsecond).UTC()
 }
 
-// set takes the time of an answer.
+// set sets the clock by an answer.
 func (c *clock) set(at int64, here time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,32 +12,32 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// version names one attempt of one process, see store.StepIDs: it is never used twice, so an old copy never matches, not
-// even after a failover. A register that does not exist has the zero value.
+// version names one attempt of one process, see store.StepIDs. No version is used twice, so an old copy never matches, not
+// even after a failover. A register that does not exist has the zero version.
 type version = store.Key
 
-// processOf is the process of an attempt, and number its number.
+// processOf returns the process of an attempt.
 func processOf(v version) [8]byte { return [8]byte(v[:8]) }
 
 func sequenceOf(v version) uint64 { return binary.BigEndian.Uint64(v[8:]) }
 
 const (
-	rememberProcesses = int64(time.Hour / time.Second) // how long a process is remembered
+	rememberProcesses = int64(time.Hour / time.Second) // how long a register remembers a process
 	maxProcesses      = 32
-	// pendingTTL is how long a register is kept in which something is pending. minRegisterTTL is how long any register is kept at
-	// least: an attempt whose answer was lost is repeated for less, and finds the register that it has written.
+	// pendingTTL is how long a register with pending writes is kept. minRegisterTTL is the minimum for all registers: an attempt
+	// whose answer was lost is repeated for a shorter time, and finds the register that it has written.
 	pendingTTL     = 24 * time.Hour
 	minRegisterTTL = maxBacklogAge + 5*time.Minute
 )
 
-// register is one value of Redis: its version, when something in it is due, and a group. step.lua has the format. Neither
-// it nor its group is changed once it is made.
+// register is the value of one key of Redis: its version, when its first write is due, and a group. step.lua has the format.
+// A register and its group are immutable.
 type register struct {
 	version version
 	group   *engine.Group
 }
 
-// lastSequence is the number of the last attempt of a process that the register has taken; 0 for none.
+// lastSequence returns the number of the last attempt of a process that changed the register; 0 for none.
 func (r *register) lastSequence(of [8]byte) uint64 {
 	if processOf(r.version) == of {
 		return sequenceOf(r.version)
@@ -50,7 +50,7 @@ func (r *register) lastSequence(of [8]byte) uint64 {
 	return 0
 }
 
-// lastSteps are the attempts that the register still remembers once v is its version.
+// lastSteps returns the attempts that the register remembers after its version becomes v.
 func (r *register) lastSteps(v version, now int64) []engine.LastStep {
 	if len(r.group.LastSteps) == 0 && (r.version.IsZero() || processOf(r.version) == processOf(v)) {
 		return nil
@@ -62,14 +62,14 @@ func (r *register) lastSteps(v version, now int64) []engine.LastStep {
 	return all[:min(len(all), maxProcesses)]
 }
 
-// Bytes of the header of a value.
+// Sizes of the parts of a value's header.
 const (
 	versionBytes     = 16
 	headerBytes      = versionBytes + 16 + 1
 	reservationBytes = 8 + 16
 )
 
-// encode appends the value of a register to b.
+// encode appends the encoded register to b.
 func (r *register) encode(b []byte) []byte {
 	due := int64(0)
 	if at := r.group.Due(); !at.IsZero() {
@@ -84,7 +84,7 @@ func (r *register) encode(b []byte) []byte {
 	return r.group.Append(b)
 }
 
-// ttl is how long the register is kept, as of its time, in milliseconds.
+// ttl returns how long the register is kept from at on, in milliseconds.
 func (r *register) ttl(at time.Time) int64 {
 	kept := max(minRegisterTTL, time.UnixMicro(r.group.KeepUntil).Sub(at))
 	if !r.group.Due().IsZero() {
@@ -93,10 +93,11 @@ func (r *register) ttl(at time.Time) int64 {
 	return kept.Milliseconds()
 }
 
-// countedSlack is for how much longer than a register its place is kept, so that few writes have to say so.
+// countedSlack is how much longer than it exists a register is counted, so that few writes have to extend that.
 const countedSlack = 5 * time.Minute
 
-// extendCounted notes until when the place of a register is kept, in seconds. It returns that where it is to be said, or else 0.
+// extendCounted sets until when the register is counted for its namespace. It returns that in seconds if Redis must be told, and
+// otherwise 0.
 func (r *register) extendCounted(at time.Time) int64 {
 	ends := at.Unix() + r.ttl(at)/1000 + 1
 	const spare = int64(countedSlack / time.Second)
@@ -107,10 +108,10 @@ func (r *register) extendCounted(at time.Time) int64 {
 	return r.group.CountedUntil
 }
 
-// errUnreadable says that a register cannot be read. It is not overwritten.
+// errUnreadable reports that a register cannot be read. Such a register is never overwritten.
 var errUnreadable = errors.New("register cannot be read")
 
-// decode reads a value; an empty one is a register that does not exist.
+// decode decodes a value. An empty value is a register that does not exist.
 func decode(value string) (register, error) {
 	if value == "" {
 		return register{group: &engine.Group{}}, nil
@@ -132,7 +133,7 @@ func decode(value string) (register, error) {
 	return register{version: version([]byte(value[:versionBytes])), group: group}, nil
 }
 
-// member is how the index names a register, and whose turn it is.
+// member returns the member of the index for a register and its turn.
 func member(group store.Key, turn string) string { return string(appendMember(nil, &group, turn)) }
 
 func appendMember(b []byte, group *store.Key, turn string) []byte {
@@ -141,7 +142,7 @@ func appendMember(b []byte, group *store.Key, turn string) []byte {
 
 var errAnswer = errors.New("unexpected answer of the script")
 
-// scan reads the first values of an answer.
+// scan copies the first values of an answer.
 func scan(answer []any, into ...any) error {
 	if len(answer) < len(into) {
 		return errAnswer
@@ -163,7 +164,7 @@ func scan(answer []any, into ...any) error {
 	return nil
 }
 
-// levels reads what the script says of buckets.
+// scanBucketStates reads n bucket states of an answer.
 func scanBucketStates(answer []any, n int) ([]engine.BucketState, error) {
 	if len(answer) != 2*n {
 		return nil, errAnswer
@@ -177,7 +178,7 @@ func scanBucketStates(answer []any, n int) ([]engine.BucketState, error) {
 	return levels, nil
 }
 
-// parseBucketState reads the value of a bucket.
+// parseBucketState parses the value of a bucket.
 func parseBucketState(value string) (v engine.BucketState, known bool) {
 	var used, at string
 	if n, _ := fmt.Sscan(value, &used, &at); n != 2 {

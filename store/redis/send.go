@@ -2,16 +2,16 @@ package redis
 
 import "context"
 
-// message is an attempt as the script gets it. What the client sends is in it and not copied, so nothing here is changed once
-// it is sent: Redis may be sent it when nobody waits for that any more.
+// message has the arguments of the script for an attempt. The client sends them without a copy, perhaps after the caller has
+// returned, so they must not change.
 type message struct {
 	texts                    []string // see the constants below; the keys are the last
 	at, expiry               int64
-	maxRegisters, maxBuckets int64      // how many registers and buckets the namespaces may have
-	buffer                   [10]string // of texts, which are rarely more
+	maxRegisters, maxBuckets int64      // limits of the namespaces
+	buffer                   [10]string // backs texts, which are rarely more
 }
 
-// Texts of a message.
+// Indexes of the texts of a message.
 const (
 	textValue = iota
 	textMember
@@ -19,16 +19,16 @@ const (
 	textKeys
 )
 
-// parts are texts in one buffer, by where each ends.
+// parts are texts in one buffer, with the end of each.
 type parts struct {
 	b    []byte
 	ends []int
 }
 
-// end takes b, which is the buffer with one part more.
+// end ends a part. b is the buffer with the new part.
 func (p *parts) end(b []byte) { p.b, p.ends = b, append(p.ends, len(b)) }
 
-// encodeAttempt makes the message of an attempt. Its texts are parts of one string.
+// encodeAttempt makes the message of an attempt. Its texts share one string.
 func (s *Store) encodeAttempt(t *attempt) {
 	ln, m := t.cached, &t.message
 	counted := t.next.group.CountedNamespace()
@@ -64,7 +64,7 @@ func (s *Store) encodeAttempt(t *attempt) {
 	}
 }
 
-// sendAttempt sends an attempt. Sending it again is safe: it is carried out once.
+// sendAttempt sends an attempt. It can be sent again, as it is carried out only once.
 func (s *Store) sendAttempt(ctx context.Context, t *attempt) ([]any, error) {
 	m := &t.message
 	args := append(make([]any, 0, 12+5*len(t.tokens)), "step", &m.texts[textExpected], &s.process, &m.texts[textValue], &m.at, maxAttemptAge,

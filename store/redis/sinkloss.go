@@ -7,8 +7,8 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// ReportSinkLoss lets the notice of a register say what of its drops, of Events of a namespace, is not in the sink. It waits
-// for the register's next attempt as the drops do, and is added after them.
+// ReportSinkLoss adds drops of Events of a namespace that are not in the sink to the notice of a register. It waits
+// for the register's next attempt as drops do, and is applied after them.
 func (s *Store) ReportSinkLoss(_ time.Time, namespace string, register store.Key, m engine.SinkLoss) {
 	if m.Occurrences <= 0 {
 		return

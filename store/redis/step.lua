@@ -1,8 +1,9 @@
--- Everything that eventquota runs in Redis. ARGV[1] names the operation; each answers the TIME first, in microseconds.
+-- All operations of eventquota in Redis. ARGV[1] names the operation. Each answer begins with the TIME in microseconds.
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 
--- get is the value of a register, '' for none. One that is no string, as another program wrote it, is '?', which nobody can read.
+-- get returns the value of a register, and '' if there is none. If another program wrote a value that is no string, it returns '?',
+-- which is unreadable.
 local function get(key)
   local value = redis.pcall('GET', key) or ''
   if type(value) == 'string' then
@@ -14,14 +15,14 @@ local function get(key)
   return redis.call('GET', key)
 end
 
--- Of each namespace, one sorted set has its registers, and one its buckets that are counted, by when each expires. These expire with
--- the last of them, or later. places is how many more a set may have than what has not expired of it.
+-- Each namespace has a sorted set of its registers and one of its counted buckets, by expiry. A set expires with its last
+-- member or later. places returns how many more members a set may have.
 local function places(set, most)
   redis.call('ZREMRANGEBYSCORE', set, '-inf', string.format('%.0f', now))
   return most - redis.call('ZCARD', set)
 end
 
--- keep has a set keep the place of a member until a time, and live for longer than that itself.
+-- keep counts a member in a set until a time, and makes the set live longer than that.
 local function keep(set, till, member)
   redis.call('ZADD', set, string.format('%.0f', till), member)
   local life = math.ceil((till - now) / 1000)
@@ -30,12 +31,12 @@ local function keep(set, till, member)
   end
 end
 
--- tokens checks the token buckets under KEYS from the k-th on, of which the set of the namespace is the one before. From ARGV[a] on
--- there are the number of buckets that it may have, and five numbers for each bucket: the time in which one token comes back, the
--- most that may be used, the tokens to take, all or none, the tokens to take in any case, and 1 where it is counted. It returns
--- whether all can be taken, and appends to an answer what is used of each and when: -1 and 0 where there is no place for it. See
--- rules.Level. Times are in microseconds. A value is these two numbers and, of a bucket that is counted, until when its place is
--- kept and the set.
+-- tokens checks the token buckets under KEYS from the k-th on; the key before them is the namespace's set of buckets. ARGV[a] is the
+-- maximum number of buckets. Five numbers follow for each bucket: the time in which one token refills, the maximum that may be
+-- used, the tokens to take (all or none), the tokens to take in any case, and 1 if the bucket is counted. tokens returns whether all
+-- can be taken, and appends to an answer the used amount of each bucket and its time, or -1 and 0 if the namespace may have no
+-- further bucket. See engine.BucketState. Times are in microseconds. A value has these two numbers; of a counted bucket also until
+-- when it is counted, and the set.
 local function tokens(k, a, answer)
   local levels, ok, set, bound, left = {}, true, KEYS[k - 1], tonumber(ARGV[a])
   a = a + 1
@@ -65,8 +66,8 @@ local function tokens(k, a, answer)
   return ok, levels
 end
 
--- take writes the levels that tokens has returned, and puts them into an answer of which they are the last numbers. A place is kept
--- for a quarter longer than its bucket, so that few writes have to say so.
+-- take writes the bucket states that tokens has returned, and puts them into an answer, whose last numbers they are. A bucket is
+-- counted for a quarter longer than it exists, so that few writes have to extend that.
 local function take(k, levels, answer)
   local n, set = #answer - 2 * (#KEYS - k + 1), KEYS[k - 1]
   for i = k, #KEYS do
@@ -92,13 +93,17 @@ end
 -- A value is a version of 16 bytes, when something in it is due in 16 digits, 0 for never, '-', and the rest. A reserved
 -- one has 'R' for '-', and the writer for which it is reserved in 8 bytes and until when in 16 digits before the rest.
 --
--- Where the register has the expected version, '' for none, every bucket has its tokens, the time of the step is not after now nor
--- older than age, the register is not reserved for another, and one that is new has a place (as it always has with most-registers
--- 0), it becomes value, the index follows it, its place is kept until place, or with 0 for as long as before, and the tokens are
--- taken: {now, 1, 0, '', levels}. Otherwise nothing changes, but that
--- the register is reserved for the writer if reserve is above 0 and the version another: {now, 2, held, current, levels} where the
--- version is another, or {now, 0, held, '', levels}. held is 1 where the register is reserved, and 2 where it has no place. An
--- attempt that is sent again finds its own version, or that others have seen it.
+-- The step is carried out if
+--   the register has the expected version, '' for a new one;
+--   every bucket has its tokens;
+--   the time of the step is neither after now nor older than age;
+--   the register is not reserved for another writer;
+--   a new register fits into the namespace, as it always does if most-registers is 0.
+-- Then the register becomes value, the index follows, the register is counted until place (0: as before), the tokens are taken, and
+-- the answer is {now, 1, 0, '', levels}. Otherwise nothing changes, except that on a version conflict the register is reserved for
+-- the writer if reserve is above 0. The answer is {now, 2, held, current, levels} on a version conflict, and else {now, 0, held, '',
+-- levels}. held is 1 if the register is reserved for another writer, and 2 if the namespace may have no further register. An attempt
+-- that is sent again finds its own version, or that later attempts have recorded it.
 if ARGV[1] == 'step' then
   local expected, writer, value, step, age = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
   local expiry, member, reserve = ARGV[7], ARGV[8], tonumber(ARGV[9])
@@ -140,7 +145,7 @@ if ARGV[1] == 'step' then
   return answer
 end
 
--- take KEYS set-of-buckets bucket... ARGV most-buckets bucket-numbers... takes the tokens, all or none: {now, whether, levels}.
+-- take KEYS set-of-buckets bucket... ARGV most-buckets bucket-numbers... takes all tokens or none: {now, taken, levels}.
 if ARGV[1] == 'take' then
   local answer = {now, 0}
   local ok, levels = tokens(2, 2, answer)
@@ -151,14 +156,14 @@ if ARGV[1] == 'take' then
   return answer
 end
 
--- due KEYS index ARGV after by from n: {now, {member, time, ...}}, a page of the registers that are due from after to by, both
--- added to now.
+-- due KEYS index ARGV after by from n: {now, {member, time, ...}}, a page of the registers that are due between now + after and
+-- now + by.
 if ARGV[1] == 'due' then
   local after, by = string.format('%.0f', now + ARGV[2]), string.format('%.0f', now + ARGV[3])
   return {now, redis.call('ZRANGEBYSCORE', KEYS[1], after, by, 'WITHSCORES', 'LIMIT', ARGV[4], ARGV[5])}
 end
 
--- claim KEYS index register... ARGV member...: {now, value, ...}. The index follows what each register says.
+-- claim KEYS index register... ARGV member...: {now, value, ...}. It corrects the index by the values.
 if ARGV[1] == 'claim' then
   local answer = {now}
   for i = 2, #KEYS do
@@ -183,5 +188,5 @@ if ARGV[1] == 'peek' then
   return answer
 end
 
--- pending KEYS index any...: {now, how many registers are in the index}.
+-- pending KEYS index any...: {now, number of registers in the index}.
 return {now, redis.call('ZCARD', KEYS[1])}
