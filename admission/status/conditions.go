@@ -18,11 +18,13 @@ import (
 const (
 	// reasonShadowed is the reason of two conditions; users see it.
 	reasonShadowed = "Shadowed"
-	// reasonTooMany is the reason of Ready where the bounds of a namespace, or of the cluster's conditions, do not let a rule be in
-	// force.
-	reasonTooMany = "TooMany"
-	// maxMessageBytes is the longest message that a condition may have, and maxOwnMessageBytes that of a namespace's rule, of
-	// whose status replicas keep no more than watch.MaxStatusSize; maxOwnSourceBytes is the longest text of its top sources.
+	// reasonLimitExceeded is the reason of Ready=False if a rule is beyond the bounds of its namespace, or if the conditions of the
+	// cluster's rules would cost too much together.
+	reasonLimitExceeded = "LimitExceeded"
+	// reasonTooManyBuckets is the reason of Overflow.
+	reasonTooManyBuckets = "TooManyBuckets"
+	// maxMessageBytes bounds the message of a condition. For a rule of a namespace, maxOwnMessageBytes bounds it, and
+	// maxOwnSourceBytes bounds each text of its top sources: replicas discard a status above watch.MaxStatusSize.
 	maxMessageBytes, maxOwnMessageBytes, maxOwnSourceBytes = 32768, 1024, 256
 )
 
@@ -65,7 +67,7 @@ func readyCondition(r *watch.Report, shadowed bool) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}
 	switch {
 	case r.Excluded != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonTooMany, r.Excluded.Error()
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonLimitExceeded, r.Excluded.Error()
 	case r.ActiveGeneration == 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "NeverValid"
 		c.Message = "no generation is in force, it applies to no Event: see the condition Accepted"

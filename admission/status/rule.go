@@ -147,7 +147,7 @@ func (r *ruleState) render(now time.Time) {
 		if now.Sub(r.counts.lastOverflow) >= overflowTTL {
 			r.counts.overflow = ""
 		}
-		r.setOrRemove(s, v1alpha1.ConditionOverflow, "NoPlace", r.counts.overflow, r.report.ActiveGeneration, now)
+		r.setOrRemove(s, v1alpha1.ConditionOverflow, reasonTooManyBuckets, r.counts.overflow, r.report.ActiveGeneration, now)
 	}
 	r.urgent = s.ObservedGeneration != r.stored.ObservedGeneration || !equality.Semantic.DeepEqual(s.Conditions, r.stored.Conditions)
 }

@@ -37,8 +37,8 @@ func TestConditions(t *testing.T) {
 		"it is audited":           {reportInMode(policy.Audit), "Accepted True Valid, Ready True Audited"},
 		"it is disabled":          {reportInMode(policy.Disabled), "Accepted True Valid, Ready True Disabled"},
 		"the one before governs":  {invalidReport("p", 3, 2), "Accepted False Invalid, Ready False PreviousGenerationInForce"},
-		"there are too many":      {beyond, "Accepted True Valid, Ready False TooMany"},
-		"and it is not valid":     {both, "Accepted False Invalid, Ready False TooMany"},
+		"there are too many":      {beyond, "Accepted True Valid, Ready False LimitExceeded"},
+		"and it is not valid":     {both, "Accepted False Invalid, Ready False LimitExceeded"},
 		"there was none to go on": {invalidReport("p", 3, 0), "Accepted False Invalid, Ready False NeverValid"},
 	} {
 		t.Run(says, func(t *testing.T) {
