@@ -246,7 +246,7 @@ func TestTokensAreAbsentWhileStoreIsUnavailable(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	storm(t).LiveHandler(nil, 0).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/live?namespace=shop", nil))
-	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusBadRequest || got != "live: takes no query" {
+	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusBadRequest || got != "live: takes no query parameters" {
 		t.Errorf("%d: %q", w.Code, got)
 	}
 }

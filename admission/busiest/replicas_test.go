@@ -200,10 +200,10 @@ func TestEachReplicaServesTheSum(t *testing.T) {
 	if sum := getSum(t, a); len(sum.Replicas) != 1 || !sum.Partial || sum.Rankings[busiest.Source].Total.Merged != 3 {
 		t.Errorf("%+v without Redis, want its own counts as a part", sum)
 	}
-	if err := a.Publish(t.Context(), snapshotOf("a", 1, time.Now())); err == nil || !strings.Contains(err.Error(), "write to Redis what was counted: ") {
+	if err := a.Publish(t.Context(), snapshotOf("a", 1, time.Now())); err == nil || !strings.Contains(err.Error(), "write counts to Redis: ") {
 		t.Errorf("Put: %v", err)
 	}
-	if _, err := a.Snapshots(t.Context()); err == nil || !strings.Contains(err.Error(), "read from Redis what was counted: ") {
+	if _, err := a.Snapshots(t.Context()); err == nil || !strings.Contains(err.Error(), "read counts from Redis: ") {
 		t.Errorf("All: %v", err)
 	}
 }
@@ -211,7 +211,7 @@ func TestEachReplicaServesTheSum(t *testing.T) {
 func TestServeHTTPRejectsQuery(t *testing.T) {
 	w := httptest.NewRecorder()
 	busiest.NewReplicas(nil, "", logr.Discard()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/busiest?by=source", nil))
-	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusBadRequest || got != "busiest: takes no query" {
+	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusBadRequest || got != "busiest: takes no query parameters" {
 		t.Errorf("%d: %q", w.Code, got)
 	}
 }
