@@ -125,7 +125,7 @@ func TestInvalidSnapshotIsReportedAndRemoved(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			client.HSet(t.Context(), "counts", "b", value)
-			if _, err := r.Snapshots(t.Context()); err == nil || !strings.Contains(err.Error(), `what replica "b" counted: `) {
+			if _, err := r.Snapshots(t.Context()); err == nil || !strings.Contains(err.Error(), `read counts of replica "b" from Redis: `) {
 				t.Errorf("%v, want one that names b", err)
 			}
 			wantOthers(t, r, a)

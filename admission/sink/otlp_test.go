@@ -286,10 +286,10 @@ func TestReadEnv(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_PROTOCOL=http/json":           `OTEL_EXPORTER_OTLP_PROTOCOL "http/json": must be grpc or http/protobuf`,
 		"OTEL_EXPORTER_OTLP_LOGS_COMPRESSION=zip":         `OTEL_EXPORTER_OTLP_LOGS_COMPRESSION "zip": must be gzip or none`,
 		"OTEL_EXPORTER_OTLP_TIMEOUT=10s":                  `OTEL_EXPORTER_OTLP_TIMEOUT "10s": must be milliseconds, at least 1`,
-		"OTEL_EXPORTER_OTLP_HEADERS=secret":               `OTEL_EXPORTER_OTLP_HEADERS: must be pairs such as name=value, with commas between them`,
-		"OTEL_EXPORTER_OTLP_HEADERS=a=secret%0d%0ab":      `OTEL_EXPORTER_OTLP_HEADERS: must be pairs such as name=value, with commas between them`,
+		"OTEL_EXPORTER_OTLP_HEADERS=secret":               `OTEL_EXPORTER_OTLP_HEADERS: must be comma-separated pairs such as name=value`,
+		"OTEL_EXPORTER_OTLP_HEADERS=a=secret%0d%0ab":      `OTEL_EXPORTER_OTLP_HEADERS: must be comma-separated pairs such as name=value`,
 		"OTEL_EXPORTER_OTLP_CERTIFICATE=/none":            `OTEL_EXPORTER_OTLP_CERTIFICATE: open /none: no such file or directory`,
-		"OTEL_EXPORTER_OTLP_CERTIFICATE=" + broken:        `OTEL_EXPORTER_OTLP_CERTIFICATE: ` + broken + ` must have certificates in PEM`,
+		"OTEL_EXPORTER_OTLP_CERTIFICATE=" + broken:        `OTEL_EXPORTER_OTLP_CERTIFICATE: ` + broken + ` must contain PEM certificates`,
 		"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=" + broken: `OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY: open : no such file or directory`,
 	} {
 		name, value, _ := strings.Cut(variable, "=")
