@@ -72,7 +72,7 @@ func TestBrakeNeedsConfirmation(t *testing.T) {
 		if namespace != "" {
 			kind, where = "EventPolicy", "in namespace shop"
 		}
-		for _, said := range []string{"kind: " + kind + "\n", "action: Drop", "precedence: 1", "- Normal", "all Events but Warnings " + where, "kubectl delete ", "Type brake and press enter", "server-side apply"} {
+		for _, said := range []string{"kind: " + kind + "\n", "action: Drop", "precedence: 1", "- Normal", "all Events except Warnings " + where, "kubectl delete ", "Type brake and press enter", "server-side apply"} {
 			if !strings.Contains(strings.ReplaceAll(asked, " \n", "\n"), said) {
 				t.Errorf("the question lacks %q:\n%s", said, asked)
 			}
