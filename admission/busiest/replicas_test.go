@@ -29,7 +29,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// snapshotOf is what a replica has counted of n objects.
+// snapshotOf is the snapshot of a replica that has counted n objects.
 func snapshotOf(replica string, n int, at time.Time) busiest.Snapshot {
 	c := busiest.NewCounter(replica, at.Add(-time.Hour), busiest.MaxTracked)
 	for i := range n {
@@ -49,7 +49,7 @@ func publishAll(t *testing.T, r *busiest.Replicas, all ...busiest.Snapshot) {
 	}
 }
 
-// wantOthers holds that r knows of these other replicas, in any order.
+// wantOthers checks that r has the snapshots of these other replicas, in any order.
 func wantOthers(t *testing.T, r *busiest.Replicas, others ...busiest.Snapshot) {
 	t.Helper()
 	got, err := r.Snapshots(t.Context())
@@ -120,7 +120,7 @@ func TestInvalidSnapshotIsReportedAndRemoved(t *testing.T) {
 	for says, value := range map[string]string{
 		"is not compressed": "{}",
 		"is no JSON":        zip("{"),
-		// What is compressed in parts is read as a whole.
+		// Concatenated gzip members decompress to one stream.
 		"is endless": zip(`{"x":"`) + strings.Repeat(zip(strings.Repeat(" ", 1<<20)), busiest.MaxSnapshotBytes>>20),
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestServeHTTPRejectsQuery(t *testing.T) {
 	}
 }
 
-// fakeRedis is a Redis that takes all, unless it is to fail.
+// fakeRedis is a Redis that accepts all commands unless it is set to fail.
 type fakeRedis struct {
 	fails atomic.Bool
 	puts  atomic.Int64

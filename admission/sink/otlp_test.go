@@ -33,7 +33,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// fakeServer is the other side of a connection. It gives answer to each request that it keeps.
+// fakeServer is a collector. It keeps each request, and responds with answer.
 type fakeServer struct {
 	collectorv1.UnimplementedLogsServiceServer
 
@@ -59,7 +59,7 @@ func (p *fakeServer) Export(ctx context.Context, r *collectorv1.ExportLogsServic
 	return p.answer()
 }
 
-// newCertificate is a certificate of 127.0.0.1, and the file of its CA.
+// newCertificate returns a certificate for 127.0.0.1, and the file of its CA.
 func newCertificate(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
@@ -159,7 +159,7 @@ func (p *fakeServer) serve(t *testing.T, protocol string, certificates ...tls.Ce
 	return s.URL
 }
 
-// TestOTLPDelivery holds both protocols, with TLS, headers and compression.
+// TestOTLPDelivery tests both protocols, with TLS, headers and compression.
 func TestOTLPDelivery(t *testing.T) {
 	t.Parallel()
 	certificate, ca := newCertificate(t)
@@ -204,7 +204,7 @@ func TestOTLPDelivery(t *testing.T) {
 	}
 }
 
-// TestCollectorResponses holds what becomes of a batch by what a collector says.
+// TestCollectorResponses checks the result of a batch for each response of a collector.
 func TestCollectorResponses(t *testing.T) {
 	t.Parallel()
 	says := func(c codes.Code, wait time.Duration) func() (*collectorv1.ExportLogsServiceResponse, error) {
@@ -257,7 +257,7 @@ func TestCollectorResponses(t *testing.T) {
 	}
 }
 
-// TestUnreachableCollector holds that one is tried again, and that a stranger gets nothing.
+// An unreachable collector is retried, and a server with another certificate gets nothing.
 func TestUnreachableCollector(t *testing.T) {
 	t.Parallel()
 	certificate, _ := newCertificate(t)
@@ -275,7 +275,7 @@ func TestUnreachableCollector(t *testing.T) {
 	}
 }
 
-// TestReadEnv names each variable that is wrong, and says nothing of secrets.
+// Errors name the invalid variable, and do not quote secrets.
 func TestReadEnv(t *testing.T) {
 	t.Parallel()
 	broken := filepath.Join(t.TempDir(), "broken")

@@ -20,7 +20,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain fails if a goroutine is left after all tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // hostile are names as clients may write them; rows have them as replicas name them, quoted where they must be.
