@@ -54,7 +54,7 @@ func (r *request) verb() string { return strings.Fields(r.text)[0] }
 
 var errLost = errors.New("connection reset by peer")
 
-// resource is what errors of the server are about.
+// resource is the resource that the server's errors name.
 func resource() schema.GroupResource { return corev1.Resource("events") }
 
 func newFakeAPIServer() *fakeAPIServer {

@@ -258,7 +258,7 @@ const overflow = `(() => {
       .map(e => e.tagName + ' ' + e.className + ' ' + e.textContent.slice(0, 40))].filter(Boolean);
 })()`
 
-// markup is what names would have become part of.
+// markup counts elements that a name has become.
 const markup = `document.querySelectorAll('img, iframe, object, script:not([src="page.js"]), link:not([rel="icon"], [href="page.css"]), [onerror], [href^="javascript"]').length
   + (document.title === 'eventquota' ? 0 : 100)`
 

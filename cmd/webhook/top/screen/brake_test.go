@@ -45,7 +45,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"apiVersion":"eventquota.io/v1alpha1","kind":"ClusterEventPolicy","metadata":{"name":"emergency-brake"}}`))
 }
 
-// TestBrakeNeedsConfirmation holds that nothing but the word and enter changes anything, and what is sent.
+// Only the word and then enter change anything. The test checks the requests, too.
 func TestBrakeNeedsConfirmation(t *testing.T) {
 	for namespace, path := range map[string]string{
 		"": "/apis/eventquota.io/v1alpha1/clustereventpolicies/emergency-brake", "shop": "/apis/eventquota.io/v1alpha1/namespaces/shop/eventpolicies/emergency-brake",
