@@ -11,20 +11,20 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// MaxTracked for Details and Buckets on one replica, shared out by namespace as those of rankings are.
+// These bound the Details and Buckets that one replica tracks. Namespaces share them as they share MaxTracked.
 const maxTrackedDetails, maxTrackedBuckets = 512, 256
 
-// Breakdown says what is behind the rows of rankings: who writes what, and which buckets give the tokens.
+// Breakdown has the details behind the rows of rankings: which source writes what, and which buckets give the tokens.
 type Breakdown struct {
 	Details []Detail         `json:"details,omitempty"`
 	Objects []InvolvedObject `json:"involved,omitempty"`
 	Buckets []Bucket         `json:"buckets,omitempty"`
-	// Writes is how many counts and notices eventquota itself has written to the API server.
+	// Writes is the number of counts and notices that eventquota itself has written to the API server.
 	Writes int64 `json:"settled"`
 }
 
-// Detail is what one source wrote to one namespace, of one type and reason and decided by one rule. The names are those
-// of rows. Its counts are never too high.
+// Detail counts the writes of one source to one namespace, of one type and reason, decided by one rule. Its names are those of
+// rows. Its counts are never too high.
 type Detail struct {
 	Namespace string `json:"namespace"`
 	Source    string `json:"source"`
@@ -33,78 +33,78 @@ type Detail struct {
 	Counts
 }
 
-// InvolvedObject is an object that has a row, as clients have written it: not safe to print.
+// InvolvedObject is an object that has a row. Its kind, namespace and name are as clients wrote them: not safe to print.
 type InvolvedObject struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Workload is what it belongs to, such as a Deployment, if that is known: a name that is safe to print.
+	// Workload names the workload that the object belongs to, such as a Deployment, if it is known. It is safe to print.
 	Workload string `json:"workload,omitempty"`
 	MainSource
 }
 
-// RowName is the name of its row.
+// RowName returns the name of the object's row.
 func (i *InvolvedObject) RowName() string { return Object.rowName(key{i.Kind, i.Namespace, i.Name}) }
 
 // MainSource is the source that made more than half of some writes, or any source if none did.
 type MainSource struct {
 	Source string `json:"source"`
-	// Margin is an upper bound of its writes less those of all others.
+	// Margin is an upper bound of its writes minus those of all other sources.
 	Margin int64 `json:"lead"`
 }
 
-// combine is the MainSource of what two replicas have counted.
-func (w MainSource) combine(o MainSource) MainSource {
+// combine returns the MainSource of the writes that two replicas have counted.
+func (m MainSource) combine(o MainSource) MainSource {
 	switch {
-	case w.Source == o.Source:
-		return MainSource{w.Source, w.Margin + o.Margin}
-	case w.Margin >= o.Margin:
-		return MainSource{w.Source, w.Margin - o.Margin}
+	case m.Source == o.Source:
+		return MainSource{m.Source, m.Margin + o.Margin}
+	case m.Margin >= o.Margin:
+		return MainSource{m.Source, m.Margin - o.Margin}
 	}
-	return MainSource{o.Source, o.Margin - w.Margin}
+	return MainSource{o.Source, o.Margin - m.Margin}
 }
 
-// Bucket is a token bucket of a quota. Admitted writes have taken a token, and dropped ones found none.
+// Bucket is a token bucket of a quota. Admitted writes took a token from it, and dropped writes found none.
 type Bucket struct {
 	Key    store.Key `json:"key"`
 	Policy string    `json:"policy"`
 	Name   string    `json:"name"` // of the limit
-	// Scope is what the bucket is for, such as a namespace and a user, made safe to print; empty for all.
+	// Scope names whose bucket it is, such as a namespace and a user; empty if all share it. It is safe to print.
 	Scope string `json:"for,omitempty"`
-	// Namespace is the only one whose Events use the bucket; empty where several may.
+	// Namespace is the only one whose Events use the bucket; empty if several may.
 	Namespace string `json:"namespace,omitempty"`
 	MainSource
 	Counts
 	Limit store.Limit `json:"limit"`
-	// Tokens is how many are left, and Next when there is one more. Both are absent where the store did not say.
+	// Tokens is the number left, and Next the time of the next token. Both are absent if the store did not return them.
 	Tokens *int      `json:"tokens,omitempty"`
 	Next   time.Time `json:"next,omitzero"`
 }
 
 func (m *majority) mainSource() MainSource { return MainSource{Source.rowName(m.source), m.margin} }
 
-// bucketInfo is what a bucket is.
+// bucketInfo describes a bucket.
 type bucketInfo struct {
 	policy, name, scope, namespace string
 
 	limit store.Limit
 }
 
-// newBucketInfo is what is said of a bucket.
+// newBucketInfo describes a bucket that decided d.
 func newBucketInfo(d *admission.DecidedWrite, b *store.Bucket) *bucketInfo {
-	u := &bucketInfo{policy: store.Clip(b.Policy, maxNameBytes), name: store.Clip(b.Name, maxNameBytes)}
-	for of, l := range d.Resolution.Limits() {
-		if of.Name == b.Policy && l.Name == b.Name {
-			u.scope = bucketScope(l.Per, d)
-			if of.Identity.Namespace != "" || slices.Contains(l.Per, policy.KeyNamespace) {
-				u.namespace = store.Clip(strings.Clone(d.Request.Namespace), maxNameBytes)
+	info := &bucketInfo{policy: store.Clip(b.Policy, maxNameBytes), name: store.Clip(b.Name, maxNameBytes)}
+	for quota, limit := range d.Resolution.Limits() {
+		if quota.Name == b.Policy && limit.Name == b.Name {
+			info.scope = bucketScope(limit.Per, d)
+			if quota.Identity.Namespace != "" || slices.Contains(limit.Per, policy.KeyNamespace) {
+				info.namespace = store.Clip(strings.Clone(d.Request.Namespace), maxNameBytes)
 			}
 		}
 	}
-	return u
+	return info
 }
 
-// bucketScope says what a bucket that is keyed by parts of a write is for.
+// bucketScope names the parts of a write that select its bucket.
 func bucketScope(per []policy.KeyPart, d *admission.DecidedWrite) string {
 	var words []string
 	for _, p := range per {
@@ -133,13 +133,13 @@ func bucketScope(per []policy.KeyPart, d *admission.DecidedWrite) string {
 	return strings.Join(words, " ")
 }
 
-// breakdown is what is behind the rankings of c.
-func (c *Counter) breakdown() (w Breakdown) {
-	w.Writes = c.writes.Load()
+// breakdown returns the details behind the rankings of c.
+func (c *Counter) breakdown() (b Breakdown) {
+	b.Writes = c.writes.Load()
 	details, _ := c.details.snapshot()
 	for _, r := range details {
 		k := r.key
-		w.Details = append(w.Details, Detail{k[0], Source.rowName(key{k[1], k[2]}), Reason.rowName(key{k[3], k[4]}), k[5], r.Counts})
+		b.Details = append(b.Details, Detail{k[0], Source.rowName(key{k[1], k[2]}), Reason.rowName(key{k[3], k[4]}), k[5], r.Counts})
 	}
 	objects, _ := c.by[Object].snapshot()
 	for _, r := range objects {
@@ -147,28 +147,28 @@ func (c *Counter) breakdown() (w Breakdown) {
 		if r.workload != nil {
 			o.Workload = Object.rowName(*r.workload)
 		}
-		w.Objects = append(w.Objects, o)
+		b.Objects = append(b.Objects, o)
 	}
 	rows, _ := c.buckets.snapshot()
 	for _, r := range rows {
-		u := r.bucket
-		w.Buckets = append(w.Buckets, Bucket{
-			Key: store.Key(r.key), Policy: u.policy, Name: u.name, Scope: u.scope, Namespace: u.namespace, MainSource: r.writer.mainSource(),
-			Counts: r.Counts, Limit: u.limit,
+		info := r.bucket
+		b.Buckets = append(b.Buckets, Bucket{
+			Key: store.Key(r.key), Policy: info.policy, Name: info.name, Scope: info.scope, Namespace: info.namespace, MainSource: r.writer.mainSource(),
+			Counts: r.Counts, Limit: info.limit,
 		})
 	}
-	return w
+	return b
 }
 
-// sumBreakdowns adds up what several replicas have counted: at most MaxRows of each, those with the most writes.
-func sumBreakdowns(snapshots []Snapshot) (w Breakdown) {
+// sumBreakdowns adds up the breakdowns of several replicas. It keeps at most MaxRows of each kind, those with the most writes.
+func sumBreakdowns(snapshots []Snapshot) (total Breakdown) {
 	type name [4]string
 	details := map[name]*Detail{}
 	involved := map[string]*InvolvedObject{}
 	buckets := map[store.Key]*Bucket{}
 	for i := range snapshots {
 		s := &snapshots[i].Breakdown
-		w.Writes += s.Writes
+		total.Writes += s.Writes
 		for _, d := range s.Details {
 			accumulate(details, name{d.Namespace, d.Source, d.Reason, d.Policy}, d, func(sum *Detail) { sum.Counts = sum.Add(d.Counts) })
 		}
@@ -183,21 +183,21 @@ func sumBreakdowns(snapshots []Snapshot) (w Breakdown) {
 			})
 		}
 	}
-	w.Details = topRows(details, func(a, b *Detail) int {
+	total.Details = topRows(details, func(a, b *Detail) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Source, b.Source),
 			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Policy, b.Policy))
 	})
-	w.Objects = topRows(involved, func(a, b *InvolvedObject) int {
+	total.Objects = topRows(involved, func(a, b *InvolvedObject) int {
 		return cmp.Or(cmp.Compare(b.Margin, a.Margin), cmp.Compare(a.RowName(), b.RowName()))
 	})
-	w.Buckets = topRows(buckets, func(a, b *Bucket) int {
+	total.Buckets = topRows(buckets, func(a, b *Bucket) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), slices.Compare(a.Key[:], b.Key[:]))
 	})
-	w.Buckets = w.Buckets[:min(maxTrackedBuckets, len(w.Buckets))]
-	return w
+	total.Buckets = total.Buckets[:min(maxTrackedBuckets, len(total.Buckets))]
+	return total
 }
 
-// accumulate adds a value of a key to a sum.
+// accumulate adds a value to the sum of its key.
 func accumulate[K comparable, V any](sums map[K]*V, k K, v V, add func(sum *V)) {
 	if sum := sums[k]; sum != nil {
 		add(sum)
@@ -206,7 +206,7 @@ func accumulate[K comparable, V any](sums map[K]*V, k K, v V, add func(sum *V)) 
 	sums[k] = &v
 }
 
-// topRows are the first MaxRows.
+// topRows returns the first MaxRows values by compare.
 func topRows[K comparable, V any](sums map[K]*V, compare func(a, b *V) int) []V {
 	all := make([]V, 0, len(sums))
 	for _, v := range sums {

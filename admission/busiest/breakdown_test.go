@@ -59,7 +59,7 @@ func (l *quotaRig) ObserveDecision(d admission.DecidedWrite) {
 	l.Counter.CountDecision(&d)
 }
 
-// write is an Event of a source about the n-th pod of a namespace.
+// write decides an Event of a source about the n-th pod of a namespace.
 func (l *quotaRig) write(t *testing.T, namespace, source string, n int) {
 	t.Helper()
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
@@ -81,14 +81,14 @@ func (l *quotaRig) write(t *testing.T, namespace, source string, n int) {
 	}
 }
 
-// readTokens are those of the store that decides.
+// readTokens reads the tokens from the store that decides.
 func (l *quotaRig) readTokens(ctx context.Context, keys []store.Key) (storerules.Snapshot, error) {
 	state, err := l.memory.Peek(ctx, nil, keys)
 	state.At = epoch()
 	return state, err
 }
 
-// live is what the replica answers about a namespace, or about all.
+// live returns the replica's answer about a namespace, or about all.
 func (l *quotaRig) live(t *testing.T, namespace string, peek busiest.ReadTokens) (live busiest.Live, text string) {
 	t.Helper()
 	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/live", nil)
@@ -154,7 +154,7 @@ func TestLiveBreakdown(t *testing.T) {
 	}
 }
 
-// TestMainSourceIsTheMajority has two sources write about one object, one after the other and in turns.
+// Two sources write about one object, first one after the other and then in turns.
 func TestMainSourceIsTheMajority(t *testing.T) {
 	for order, want := range map[string]busiest.MainSource{
 		"a": {Source: "a", Margin: 1}, "aabbb": {Source: "b", Margin: 1}, "bbbaa": {Source: "b", Margin: 1}, "babab": {Source: "b", Margin: 1},
@@ -172,7 +172,7 @@ func TestMainSourceIsTheMajority(t *testing.T) {
 	}
 }
 
-// TestObjectWorkload from when it is known, whichever replica knows it.
+// An object's workload is shown once it is known, whichever replica knows it.
 func TestObjectWorkload(t *testing.T) {
 	c, knows := busiest.NewCounter("x", epoch(), busiest.MaxTracked), busiest.NewCounter("y", epoch(), busiest.MaxTracked)
 	w := write(0)
@@ -208,8 +208,7 @@ func sameElements[T comparable](a, b []T) bool {
 	return true
 }
 
-// TestFilterNamespaceHidesOthers holds that with many namespaces, sources, users and objects, what is said about one is
-// what it would be if there were no other.
+// With many namespaces, sources, users and objects, the answer about one namespace is the same as if there were no other.
 func TestFilterNamespaceHidesOthers(t *testing.T) {
 	l, alone := storm(t), newLimited(t)
 	l.write(t, "default", "node-controller-of-nobody", 1)
@@ -246,7 +245,7 @@ func TestTokensAreAbsentWhileStoreIsUnavailable(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	storm(t).LiveHandler(nil, 0).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/live?namespace=shop", nil))
-	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusBadRequest || got != "live: takes no query" {
+	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusBadRequest || got != "live: takes no query parameters" {
 		t.Errorf("%d: %q", w.Code, got)
 	}
 }

@@ -1,5 +1,5 @@
-// Package busiest counts what replicas decide, and finds who and what makes the most Event writes. A replica counts in
-// bounded memory since it started, and shares Snapshots through Redis. A Sum adds up those of all replicas;
+// Package busiest counts decisions, and finds the namespaces, sources, objects, reasons and rules with the most Event writes. Each
+// replica counts in bounded memory from its start, and shares Snapshots through Redis. A Sum adds up those of all replicas;
 // admission/status does so for the statuses of rules.
 package busiest
 
@@ -12,37 +12,37 @@ import (
 	"unicode/utf8"
 )
 
-// Dimension is what writes are counted by.
+// Dimension is a property of a write that writes are counted by.
 type Dimension string
 
-// What writes are counted by, each on its own.
+// Writes are counted by each Dimension separately.
 const (
 	Namespace Dimension = "namespace" // of the Event
 	Source    Dimension = "source"    // component and host
 	Object    Dimension = "object"    // kind, namespace and name of the involvedObject
 	Reason    Dimension = "reason"    // type and reason
-	Policy    Dimension = "policy"    // or quota that decided
+	Policy    Dimension = "policy"    // the policy or quota that decided
 )
 
-// Dimensions are all values of Dimension.
+// Dimensions returns all Dimensions.
 func Dimensions() []Dimension { return []Dimension{Namespace, Source, Object, Reason, Policy} }
 
-// Row is one namespace, source, object, reason or rule. Its counts are never too high; their total may be too low by up
-// to the Others of its ranking.
+// Row counts the writes of one namespace, source, object, reason or rule. Its counts are never too high; their total may be too
+// low by up to the Others of its ranking.
 type Row struct {
 	Name string `json:"name"`
 	Counts
 }
 
-// Ranking is what was counted by one Dimension.
+// Ranking has the counts of one Dimension.
 type Ranking struct {
 	// Total is exact.
 	Total Counts `json:"total"`
-	// Rows have different names. Those of a Sum are sorted by their totals, most first.
+	// Rows have distinct names. In a Sum they are sorted by their totals, highest first.
 	Rows []Row `json:"rows"`
 }
 
-// Others are the writes that are in no row: of what is not followed, or was not before.
+// Others returns the number of writes that are in no row: their keys were not tracked at the time.
 func (r *Ranking) Others() int64 {
 	others := r.Total.Matched()
 	for _, row := range r.Rows {
@@ -51,37 +51,37 @@ func (r *Ranking) Others() int64 {
 	return others
 }
 
-// Replica is one that has counted, from Since to At by its own clock.
+// Replica is a replica that counted from Since to At, by its own clock.
 type Replica struct {
 	Name  string    `json:"name"`
 	Since time.Time `json:"since"`
 	At    time.Time `json:"at"`
 }
 
-// Snapshot is all that one replica has counted. It replaces an earlier one.
+// Snapshot has all counts of one replica since its start. It replaces the replica's earlier snapshot.
 type Snapshot struct {
 	Replica   Replica               `json:"replica"`
 	Rankings  map[Dimension]Ranking `json:"by"`
 	Breakdown Breakdown             `json:"within,omitzero"`
-	// Rules are for their statuses: what those in audit mode would have done counts there, and only there.
+	// Rules are the counts for the statuses of rules. Decisions of rules in audit mode count only here.
 	Rules []RuleCounts `json:"rules,omitempty"`
 }
 
-// All is what was counted until now. Two rankings may differ by the writes that are being counted.
+// All returns the rankings until now. They may differ from each other by writes that are being counted.
 func (r *RankingCounter) All() map[Dimension]Ranking {
 	all := map[Dimension]Ranking{}
 	for by, counted := range r.by {
 		rows, total := counted.snapshot()
-		one := Ranking{Total: total, Rows: make([]Row, len(rows))}
+		ranking := Ranking{Total: total, Rows: make([]Row, len(rows))}
 		for i, row := range rows {
-			one.Rows[i] = Row{by.rowName(row.key), row.Counts}
+			ranking.Rows[i] = Row{by.rowName(row.key), row.Counts}
 		}
-		all[by] = one
+		all[by] = ranking
 	}
 	return all
 }
 
-// Snapshot is what was counted until now. Two rankings may differ by the writes that are being counted.
+// Snapshot returns all counts until now. Rankings may differ from each other by writes that are being counted.
 func (c *Counter) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{Replica: Replica{Name: c.replica, Since: c.since, At: now.UTC()}, Rankings: c.All()}
 	s.Breakdown = c.breakdown()
@@ -97,19 +97,19 @@ func (c *Counter) Snapshot(now time.Time) Snapshot {
 	return s
 }
 
-// MaxRows bounds the rows of one ranking of a Sum.
+// MaxRows bounds the rows of one ranking in a Sum.
 const MaxRows = 1000
 
-// Sum is what several replicas have counted.
+// Sum adds up the rankings of several replicas.
 type Sum struct {
-	// Replicas are sorted by their names.
+	// Replicas are sorted by name.
 	Replicas []Replica `json:"replicas"`
-	// Partial says that there may be others, which could not be asked.
+	// Partial is true if the counts of other replicas may be missing, because they could not be read.
 	Partial  bool                  `json:"partial"`
 	Rankings map[Dimension]Ranking `json:"by"`
 }
 
-// NewSum is the sum of snapshots, each of another replica. A ranking has the MaxRows rows with the highest totals.
+// NewSum adds up snapshots of different replicas. Each ranking keeps the MaxRows rows with the highest totals.
 func NewSum(snapshots []Snapshot) Sum {
 	sum := Sum{Replicas: make([]Replica, 0, len(snapshots)), Rankings: map[Dimension]Ranking{}}
 	for _, s := range snapshots {
@@ -122,7 +122,7 @@ func NewSum(snapshots []Snapshot) Sum {
 	return sum
 }
 
-// sumRankings adds up rows of the same name.
+// sumRankings adds up rows with the same name.
 func sumRankings(snapshots []Snapshot, by Dimension) Ranking {
 	var all Ranking
 	rows := map[string]Counts{}
@@ -141,15 +141,15 @@ func sumRankings(snapshots []Snapshot, by Dimension) Ranking {
 	return all
 }
 
-// compareRows puts the one with most writes first.
+// compareRows orders rows by writes, most first, and then by name.
 func compareRows(a, b *Row) int {
 	return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), strings.Compare(a.Name, b.Name))
 }
 
-// key is what a row of a Ranking is found by: parts of its name, empty ones at the end.
+// key identifies a row of a Ranking by the parts of its name. Unused parts at the end are empty.
 type key [3]string
 
-// rowName writes a key. No two keys of one Dimension share a name.
+// rowName returns the name for a key. Different keys of a Dimension have different names.
 func (by Dimension) rowName(k key) string {
 	switch by {
 	case Source:
@@ -164,16 +164,16 @@ func (by Dimension) rowName(k key) string {
 	case Reason:
 		return quotePart(k[0]) + " " + quotePart(k[1])
 	case Policy:
-		return k[0] // a kind, a namespace and a name that the API server took
+		return k[0] // a kind, a namespace and a name that the API server accepted
 	case Namespace:
 	}
 	return quotePart(k[0])
 }
 
-// quotePart is s, quoted where it is empty, contains a separator or looks quoted, or where a terminal could not print it.
+// quotePart quotes s if it is empty, contains a separator, looks quoted, or cannot be printed on a terminal.
 func quotePart(s string) string {
-	odd := func(r rune) bool { return r == ' ' || r == '/' || !strconv.IsPrint(r) }
-	if s == "" || s[0] == '"' || strings.ContainsFunc(s, odd) || !utf8.ValidString(s) {
+	needsQuotes := func(r rune) bool { return r == ' ' || r == '/' || !strconv.IsPrint(r) }
+	if s == "" || s[0] == '"' || strings.ContainsFunc(s, needsQuotes) || !utf8.ValidString(s) {
 		return strconv.Quote(s)
 	}
 	return s

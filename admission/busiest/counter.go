@@ -14,33 +14,33 @@ import (
 )
 
 const (
-	// MaxTracked is how many rows of each Dimension a replica follows. That many are counted exactly. Beyond, each namespace has at
-	// least an equal part of them, if it needs that, or competes with all others for the rest; and of k places in which
-	// it competes with itself, anything that made more than a k-th of its writes is always among them.
+	// MaxTracked is how many rows of each Dimension a replica tracks. Up to that many are counted exactly. Beyond, each namespace that
+	// needs it has at least an equal share of the rows, or competes with all others for the rest. Within the k rows in which a namespace
+	// competes with itself, any key that made more than a k-th of its writes is always present.
 	MaxTracked = 256
-	// maxTrackedRules is how many generations of rules a replica follows, and maxTrackedSources how many sources and objects that
-	// rules refused, of all rules.
+	// maxTrackedRules is how many generations of rules a replica tracks, and maxTrackedSources how many pairs of source and object
+	// that rules refused, for all rules together.
 	maxTrackedRules, maxTrackedSources = 4096, 512
-	// maxNameBytes is how many bytes of a text are kept: the longest name that an object can have. Clients may send more.
+	// maxNameBytes bounds each text that is kept: the longest name of an object. Clients may send more.
 	maxNameBytes = 253
 )
 
-// RankingCounter counts Event writes by each Dimension: at most 1 MB, for MaxTracked rows. They may be used concurrently.
+// RankingCounter counts Event writes by each Dimension, in at most 1 MB for MaxTracked rows. It is safe for concurrent use.
 type RankingCounter struct {
 	by map[Dimension]*sketch[key]
 }
 
-// NewRankingCounter returns a RankingCounter that follows up to places rows of each Dimension.
-func NewRankingCounter(places int) RankingCounter {
+// NewRankingCounter returns a RankingCounter that tracks up to maxRows rows of each Dimension.
+func NewRankingCounter(maxRows int) RankingCounter {
 	r := RankingCounter{by: map[Dimension]*sketch[key]{}}
 	for _, by := range Dimensions() {
-		r.by[by] = newSketch[key](places)
+		r.by[by] = newSketch[key](maxRows)
 	}
 	return r
 }
 
-// Counter counts the decisions of one replica in a RankingCounter, their Breakdown (at most 2 MB), and by rules with the sources and objects
-// that they refused (at most 4 MB). It may be used concurrently.
+// Counter counts the decisions of one replica: in a RankingCounter, in a Breakdown (at most 2 MB), and by rule with the sources and
+// objects refused (at most 4 MB). It is safe for concurrent use.
 type Counter struct {
 	RankingCounter
 
@@ -53,24 +53,24 @@ type Counter struct {
 	writes  atomic.Int64
 }
 
-// NewCounter makes a Counter for a replica of a unique name. It follows up to places rows of each Dimension.
-func NewCounter(replica string, now time.Time, places int) *Counter {
+// NewCounter makes a Counter for a replica with a unique name. It tracks up to maxRows rows of each Dimension.
+func NewCounter(replica string, now time.Time, maxRows int) *Counter {
 	return &Counter{
-		RankingCounter: NewRankingCounter(places), replica: replica, since: now.UTC(),
+		RankingCounter: NewRankingCounter(maxRows), replica: replica, since: now.UTC(),
 		rules: newSketch[RuleID](maxTrackedRules), refused: newSketch[refusal](maxTrackedSources),
 		details: newSketch[detail](maxTrackedDetails), buckets: newSketch[bucketKey](maxTrackedBuckets),
 	}
 }
 
-// Write is one Event write as Rankings count it. Its texts are those of the Event.
+// Write is one Event write as Rankings count it. Its texts share memory with the Event.
 type Write struct {
 	namespace                    string
 	source, object, reason, rule key
-	workload                     key // of object; empty where that is not known
+	workload                     key // of the object; empty if it is not known
 	one                          Counts
 }
 
-// WriteOf is the write of a decision. Rankings count those that are not Audited.
+// WriteOf returns the write of a decision. Rankings count those that are not Audited.
 func WriteOf(d *admission.DecidedWrite) Write {
 	e, w := d.Request.Object, &d.Workload
 	return Write{
@@ -84,10 +84,10 @@ func WriteOf(d *admission.DecidedWrite) Write {
 	}
 }
 
-// Count counts a write, and keeps no part of it.
+// Count counts a write, and keeps no reference to it.
 func (r *RankingCounter) Count(w *Write) { r.count(w) }
 
-// count returns the detail of w, whose texts are kept.
+// count counts w, and returns its detail with texts that r owns.
 func (r *RankingCounter) count(w *Write) detail {
 	in := r.by[Namespace].count(w.namespace, key{w.namespace}, w.one)
 	from := r.by[Source].count(w.namespace, w.source, w.one)
@@ -97,9 +97,11 @@ func (r *RankingCounter) count(w *Write) detail {
 	return detail{in[0], from[0], from[1], why[0], why[1], rule[0]}
 }
 
-// CountDecision counts what became of one Event write. It takes a few locks, mostly one after the other and each for a moment;
-// allocates only for what is not followed yet, and keeps no part of d. Decisions of audited rules are in no ranking. The status of a rule in force counts only what it did, not what it would do if others were
-// audited too; the built-in default has no status.
+// CountDecision counts the decision on one Event write. It takes a few locks, mostly one after the other and each briefly. It
+// allocates only for keys that are not tracked yet, and keeps no reference to d.
+//
+// Decisions of audited rules are in no ranking. The status of an enforced rule counts only its own decisions, not what it would
+// decide if other rules were audited too. The built-in default has no status.
 func (c *Counter) CountDecision(d *admission.DecidedWrite) {
 	w := WriteOf(d)
 	if !d.Audited {
@@ -111,7 +113,7 @@ func (c *Counter) CountDecision(d *admission.DecidedWrite) {
 		c.rules.count(i.Namespace, ruleID(i), w.one)
 		if w.one.Admitted == 0 {
 			object := w.object
-			if !d.Workload.IsZero() { // of which there are fewer, and which say more than a pod's name
+			if !d.Workload.IsZero() { // there are fewer workloads than pods, and their names say more
 				object = w.workload
 			}
 			c.refused.count(w.namespace, refusal{ruleID(i), w.source, object}, w.one)
@@ -127,11 +129,11 @@ func (c *Counter) CountDecision(d *admission.DecidedWrite) {
 	}
 }
 
-// CountWrite counts a count or notice that was written to the API server.
+// CountWrite counts one write of a merged count or notice to the API server.
 func (c *Counter) CountWrite() { c.writes.Add(1) }
 
-// countBuckets counts a write that took a token of each bucket, or was dropped by one. It allocates only for buckets that are
-// not followed yet.
+// countBuckets counts a write that took a token from each bucket, or that one of them dropped. It allocates only for buckets that
+// are not tracked yet.
 func (c *Counter) countBuckets(d *admission.DecidedWrite, source key, one Counts) {
 	if one.Merged > 0 || len(d.Quotas) == 0 {
 		return
@@ -145,31 +147,31 @@ func (c *Counter) countBuckets(d *admission.DecidedWrite, source key, one Counts
 			continue
 		}
 		k := bucketKey(b.Key)
-		var u *bucketInfo
+		var info *bucketInfo
 		if _, known := s.index[k]; !known {
-			u = newBucketInfo(d, b)
+			info = newBucketInfo(d, b)
 		}
-		var namespace string // a bucket that several namespaces share is of none
-		if u != nil {
-			namespace = u.namespace
+		var namespace string // stays empty for a bucket that several namespaces share
+		if info != nil {
+			namespace = info.namespace
 		}
 		r := s.increment(namespace, k, one)
 		if r.bucket == nil {
-			r.bucket = u
+			r.bucket = info
 		}
 		r.writer.vote(source)
 		r.bucket.limit = store.Limit{Burst: b.Burst, Every: b.Every, Reserve: max(r.bucket.limit.Reserve, b.Reserve)}
 	}
 }
 
-// Counts are Event writes by what became of them, from 0.
+// Counts counts Event writes by their outcome.
 type Counts struct {
 	Admitted int64 `json:"admitted"`
 	Merged   int64 `json:"merged"`
 	Dropped  int64 `json:"dropped"`
 }
 
-// countOne is one write with that verdict.
+// countOne returns the Counts of one write with a verdict.
 func countOne(v store.Verdict) Counts {
 	switch v {
 	case store.Admit, store.Aggregate:
@@ -181,18 +183,18 @@ func countOne(v store.Verdict) Counts {
 	return Counts{Dropped: 1}
 }
 
-// Count counts one write more.
+// Count adds one write with a verdict.
 func (c *Counts) Count(v store.Verdict) { *c = c.Add(countOne(v)) }
 
-// Matched is how many writes were decided.
+// Matched returns the number of writes that were decided.
 func (c Counts) Matched() int64 { return c.Admitted + c.Merged + c.Dropped }
 
-// Add is the sum of c and d.
+// Add returns the sum of c and d.
 func (c Counts) Add(d Counts) Counts {
 	return Counts{c.Admitted + d.Admitted, c.Merged + d.Merged, c.Dropped + d.Dropped}
 }
 
-// Since is by how much c exceeds before. If c has less of anything, counting began anew in between, and it is c.
+// Since returns by how much c exceeds before. If any count of c is lower, counting restarted in between, and Since returns c.
 func (c Counts) Since(before Counts) Counts {
 	if c.Admitted < before.Admitted || c.Merged < before.Merged || c.Dropped < before.Dropped {
 		return c
@@ -200,74 +202,74 @@ func (c Counts) Since(before Counts) Counts {
 	return Counts{c.Admitted - before.Admitted, c.Merged - before.Merged, c.Dropped - before.Dropped}
 }
 
-// sketch finds the busiest keys among any number in bounded memory: Space-Saving (Metwally, Agrawal, El Abbadi
-// 2005), but shared out by namespace. When it is full, a new key takes the place and the weight of the lightest one:
-// of the namespaces that have more places than its own; if there are none, of its own namespace; and where neither
-// has more than a 32nd of the places, of all. So a namespace that invents keys displaces its own.
+// sketch finds the busiest of any number of keys in bounded memory: Space-Saving (Metwally, Agrawal, El Abbadi 2005), with rows
+// shared between namespaces. When it is full, a new key takes over the row and weight of the lightest key. That key is chosen from the
+// namespaces with more rows than the new key's namespace; if there are none, from the same namespace; and if neither has more than
+// a 32nd of the rows, from all. So a namespace that invents keys displaces its own.
 type sketch[K sketchKey[K]] struct {
 	mu         sync.Mutex
 	capacity   int
 	total      Counts
-	index      map[K]int32 // the place of a key
+	index      map[K]int32 // of the row of a key
 	rows       []row[K]
-	searchFrom int // where the next search for the lightest begins: those before it have mostly become heavier
+	searchFrom int // where the next search for the lightest row begins: rows before it have mostly become heavier
 	shares     map[string]*share
-	_          [64]byte // the next lock is in another cache line
+	_          [64]byte // keeps the next lock in another cache line
 }
 
-// sketchKey is what a sketch counts.
+// sketchKey is a key that a sketch counts.
 type sketchKey[K any] interface {
 	comparable
-	// clone is the key in memory of its own: its parts may be those of a long request.
+	// clone copies the key into its own memory, as its parts may share memory with a long request.
 	clone() K
 }
 
-// share is a namespace that has places.
+// share is a namespace's share of the rows.
 type share struct {
 	namespace string
 	rowCount  int
-	minWeight int64 // none of its rows is lighter
-	isVictim  bool  // whether a row of it is displaced next
+	minWeight int64 // a lower bound for the weight of its rows
+	isVictim  bool  // whether one of its rows may be displaced next
 }
 
 type row[K any] struct {
 	key      K
 	share    *share
-	weight   int64       // with that of earlier keys in the same place
-	writer   majority    // who writes, of an object and a bucket
-	workload *key        // the workload of an object, once it is known
+	weight   int64       // includes the weight of earlier keys in this row
+	writer   majority    // of an object or a bucket
+	workload *key        // of an object, once it is known
 	bucket   *bucketInfo // of a bucket
 	failure  string      // of a rule
-	// overflow and overflowIn are RuleCounts' of a rule.
+	// overflow and overflowIn are as in RuleCounts, for a rule.
 	overflow   int64
 	overflowIn string
 	Counts
 }
 
-func newSketch[K sketchKey[K]](places int) *sketch[K] {
-	return &sketch[K]{capacity: places, index: map[K]int32{}, shares: map[string]*share{}}
+func newSketch[K sketchKey[K]](capacity int) *sketch[K] {
+	return &sketch[K]{capacity: capacity, index: map[K]int32{}, shares: map[string]*share{}}
 }
 
-// count counts one write of k, which a namespace made. It returns k as it is kept.
+// count counts one write of k in a namespace. It returns the tracked key, which equals k and owns its memory.
 func (s *sketch[K]) count(namespace string, k K, one Counts) K {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.increment(namespace, k, one).key
 }
 
-// countWithSource does so too, counts from which source it came, and keeps the workload if there is one.
+// countWithSource counts one write of k and its source, and keeps the workload if there is one.
 func (s *sketch[K]) countWithSource(namespace string, k K, one Counts, source, workload key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.increment(namespace, k, one)
 	r.writer.vote(source)
 	if r.workload == nil && workload[2] != "" {
-		of := workload.clone()
-		r.workload = &of
+		owned := workload.clone()
+		r.workload = &owned
 	}
 }
 
-// increment is the row of k, with one write more. s.mu is held.
+// increment adds one write to the row of k, and returns it. The caller holds s.mu.
 func (s *sketch[K]) increment(namespace string, k K, one Counts) *row[K] {
 	s.total = s.total.Add(one)
 	r := s.findOrAdd(namespace, k)
@@ -275,33 +277,33 @@ func (s *sketch[K]) increment(namespace string, k K, one Counts) *row[K] {
 	return r
 }
 
-// findOrAdd is that of k, with more weight. s.mu is held.
+// findOrAdd returns the row of k, which it may add, and increases its weight by one. The caller holds s.mu.
 func (s *sketch[K]) findOrAdd(namespace string, k K) *row[K] {
 	i, known := s.index[k]
 	if !known {
-		h := s.shares[namespace]
-		if h == nil {
-			h = &share{namespace: strings.Clone(namespace), minWeight: math.MaxInt64}
-			s.shares[h.namespace] = h
+		own := s.shares[namespace]
+		if own == nil {
+			own = &share{namespace: strings.Clone(namespace), minWeight: math.MaxInt64}
+			s.shares[own.namespace] = own
 		}
-		h.rowCount++
-		i, k = s.allocate(h), k.clone()
+		own.rowCount++
+		i, k = s.allocate(own), k.clone()
 		s.index[k] = i
-		s.rows[i] = row[K]{key: k, share: h, weight: s.rows[i].weight}
-		h.minWeight = min(h.minWeight, s.rows[i].weight)
+		s.rows[i] = row[K]{key: k, share: own, weight: s.rows[i].weight}
+		own.minWeight = min(own.minWeight, s.rows[i].weight)
 	}
 	s.rows[i].weight++
 	return &s.rows[i]
 }
 
-// allocate is a new place for a namespace, or one that another key loses. Where each key comes once, as in a wide storm, it
-// looks at few places, and once at each namespace.
-func (s *sketch[K]) allocate(h *share) int32 {
+// allocate returns the index of a free row for a namespace, or of one that it takes from another key. If each key comes once, as in a
+// storm about many objects, it visits few rows, and each namespace once.
+func (s *sketch[K]) allocate(own *share) int32 {
 	if len(s.rows) < s.capacity {
 		s.rows = append(s.rows, row[K]{})
 		return int32(len(s.rows) - 1)
 	}
-	least := s.chooseVictims(h)
+	least := s.chooseVictims(own)
 	lightest := -1
 	for range s.rows {
 		if s.searchFrom++; s.searchFrom >= len(s.rows) {
@@ -315,9 +317,9 @@ func (s *sketch[K]) allocate(h *share) int32 {
 	}
 	r := &s.rows[lightest]
 	if r.weight > least {
-		for _, of := range s.shares {
-			if of.isVictim {
-				of.minWeight = max(of.minWeight, r.weight)
+		for _, other := range s.shares {
+			if other.isVictim {
+				other.minWeight = max(other.minWeight, r.weight)
 			}
 		}
 	}
@@ -328,30 +330,30 @@ func (s *sketch[K]) allocate(h *share) int32 {
 	return int32(lightest)
 }
 
-// chooseVictims chooses the namespaces of which one loses a place to h. None of their rows is lighter than least.
-func (s *sketch[K]) chooseVictims(h *share) (least int64) {
+// chooseVictims marks the namespaces of which one loses a row to own. None of their rows is lighter than least.
+func (s *sketch[K]) chooseVictims(own *share) (least int64) {
 	few := s.capacity / 32
 	least, larger := int64(math.MaxInt64), int64(math.MaxInt64)
-	for _, of := range s.shares {
-		least = min(least, of.minWeight)
-		if of.isVictim = of.rowCount > max(h.rowCount, few); of.isVictim {
-			larger = min(larger, of.minWeight)
+	for _, other := range s.shares {
+		least = min(least, other.minWeight)
+		if other.isVictim = other.rowCount > max(own.rowCount, few); other.isVictim {
+			larger = min(larger, other.minWeight)
 		}
 	}
 	if larger < math.MaxInt64 {
 		return larger
 	}
-	own := h.rowCount > max(few, 1)
-	for _, of := range s.shares {
-		of.isVictim = of == h || !own
+	fromOwn := own.rowCount > max(few, 1)
+	for _, other := range s.shares {
+		other.isVictim = other == own || !fromOwn
 	}
-	if own {
-		return h.minWeight
+	if fromOwn {
+		return own.minWeight
 	}
 	return least
 }
 
-// snapshot are the rows and the exact total.
+// snapshot returns the rows and the exact total.
 func (s *sketch[K]) snapshot() ([]row[K], Counts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -389,12 +391,12 @@ func (m *majority) vote(source key) {
 	}
 }
 
-// detail is what a Detail is found by: namespace, component, host, type, reason and rule. Its parts are kept elsewhere.
+// detail identifies a Detail: namespace, component, host, type, reason and rule. The rankings own the memory of its parts.
 type detail [6]string
 
 func (d detail) clone() detail { return d }
 
-// bucketKey is that of a bucket.
+// bucketKey is the key of a bucket in a sketch.
 type bucketKey store.Key
 
 func (k bucketKey) clone() bucketKey { return k }

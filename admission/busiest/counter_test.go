@@ -35,7 +35,7 @@ func (w *testWrite) decided(v store.Verdict) *admission.DecidedWrite {
 	}
 }
 
-// write is one about the n-th object, from one of ten sources.
+// write is a write about the n-th object, from one of ten sources.
 func write(n int) *testWrite {
 	return &testWrite{
 		Namespace: fmt.Sprint("team-", n%3),
@@ -86,7 +86,7 @@ func TestEachDimensionCountsAWriteOnce(t *testing.T) {
 	}
 }
 
-// exactCounts is what a model has counted of each object.
+// exactCounts is a model with the exact counts of each object.
 type exactCounts map[string]busiest.Counts
 
 func (m exactCounts) count(w *testWrite, v store.Verdict) {
@@ -103,7 +103,7 @@ func (m exactCounts) count(w *testWrite, v store.Verdict) {
 	m[name] = c
 }
 
-// check holds a ranking against m: nothing in it is too high, and nothing that is not in it has more than lost writes.
+// check compares a ranking with m: no count in it is too high, and no object that is missing has more than lost writes.
 func (m exactCounts) check(t *testing.T, r busiest.Ranking, lost int64) {
 	t.Helper()
 	seen, last := map[string]bool{}, int64(1<<62)
@@ -146,7 +146,7 @@ func TestCountsAreExactWithinCapacity(t *testing.T) {
 		"many of many namespaces":        {writes, func(int) int { return int(writes * r.Float64() * r.Float64() * r.Float64()) }, writes},
 	} {
 		t.Run(says, func(t *testing.T) {
-			source.Seed(1, 2) // whatever case came before
+			source.Seed(1, 2) // independent of earlier cases
 			c, model := busiest.NewCounter("a", epoch(), busiest.MaxTracked), exactCounts{}
 			for i := range writes {
 				w, v := write(test.next(i)), verdicts[r.IntN(len(verdicts))]
@@ -171,7 +171,7 @@ func TestCountsAreExactWithinCapacity(t *testing.T) {
 	}
 }
 
-// Whatever names a namespace invents, another's stay where they were counted, and it finds places for new ones.
+// Whatever names a namespace invents, the rows of another stay, and it gets rows for new names.
 func TestNamespacesKeepTheirShare(t *testing.T) {
 	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
 	count := func(namespace string, n int) {
@@ -235,7 +235,7 @@ func TestCountingTrackedKeysDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkDecided is the cost of counting a write that took a token of each of three buckets.
+// It measures the cost of counting a write that took a token from each of three buckets.
 func BenchmarkDecided(b *testing.B) {
 	c, d := busiest.NewCounter("a", epoch(), busiest.MaxTracked), write(1).decided(store.Admit)
 	d.Quotas, d.Resolution = []store.Bucket{{Key: store.KeyOf("a"), Name: "a"}, {Key: store.KeyOf("b"), Name: "b"}, {Key: store.KeyOf("c"), Name: "c"}}, &policy.Resolution{Policy: policy.Default()}

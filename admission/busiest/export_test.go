@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Bounds that tests are about.
+// Bounds that tests need.
 const (
 	MaxNameBytes = maxNameBytes
 	SnapshotTTL  = snapshotTTL
@@ -19,7 +19,7 @@ const (
 // Publish shares a Snapshot of any replica.
 func (r *Replicas) Publish(ctx context.Context, s Snapshot) error { return r.publish(ctx, s) }
 
-// CheckWeights holds that no row is lighter than its namespace knows: a search for the lightest would end before it.
+// CheckWeights checks that no row is lighter than minWeight of its namespace: a search for the lightest row would miss it.
 func (c *Counter) CheckWeights() error {
 	for by, s := range c.by {
 		for _, r := range s.rows {

@@ -12,41 +12,41 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// Live is a Sum with what is behind its rankings.
+// Live is a Sum with the details behind its rankings.
 type Live struct {
 	Sum
 	Breakdown
 
-	// Namespace is the only one that it is about; empty for all.
+	// Namespace is the only namespace included; empty for all.
 	Namespace string `json:"namespace,omitempty"`
-	// Now is when all this was so, by the clock of the replica that says it, and At when buckets had their Tokens, by that
+	// Now is the time of the counts, by the clock of the replica that answers. At is the time of the buckets' Tokens, by the clock
 	// of the store.
 	Now time.Time `json:"now,omitzero"`
 	At  time.Time `json:"at,omitzero"`
 }
 
-// ReadTokens copies the levels of buckets from the store that decides.
+// ReadTokens reads the state of buckets from the store that decides.
 type ReadTokens func(ctx context.Context, buckets []store.Key) (engine.Snapshot, error)
 
-// liveCacheTTL is how long an answer is kept, so that many who look cost little more than one.
+// liveCacheTTL is how long an answer is cached, so that many callers cost little more than one.
 const liveCacheTTL = time.Second
 
-// LiveHandler answers with a Live of all replicas as JSON: of the namespace of the path, if that has one, and otherwise
-// of all. The store may take as long as within.
-func (r *Replicas) LiveHandler(peek ReadTokens, within time.Duration) http.Handler {
+// LiveHandler serves a Live of all replicas as JSON, restricted to the namespace in the path if it has one. Reading tokens from
+// the store takes at most timeout.
+func (r *Replicas) LiveHandler(readTokens ReadTokens, timeout time.Duration) http.Handler {
 	var mu sync.Mutex
-	var kept Live
+	var cached Live
 	now := func() Live {
 		mu.Lock()
 		defer mu.Unlock()
-		if kept.Now.IsZero() || time.Since(kept.Now) >= liveCacheTTL {
-			kept = r.live(peek, within)
+		if cached.Now.IsZero() || time.Since(cached.Now) >= liveCacheTTL {
+			cached = r.live(readTokens, timeout)
 		}
-		return kept
+		return cached
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if request.URL.RawQuery != "" {
-			http.Error(w, "live: takes no query", http.StatusBadRequest)
+			http.Error(w, "live: takes no query parameters", http.StatusBadRequest)
 			return
 		}
 		live := now()
@@ -55,13 +55,13 @@ func (r *Replicas) LiveHandler(peek ReadTokens, within time.Duration) http.Handl
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(live) // it fails if the caller has left
+		_ = json.NewEncoder(w).Encode(live) // it fails if the caller has disconnected
 	})
 }
 
-// live is what is so now. Nobody may change it.
-func (r *Replicas) live(peek ReadTokens, within time.Duration) Live {
-	ctx, cancel := context.WithTimeout(context.Background(), exchangeTimeout) // whoever asked may leave, and others wait
+// live collects the current Live. Callers share it and must not change it.
+func (r *Replicas) live(readTokens ReadTokens, timeout time.Duration) Live {
+	ctx, cancel := context.WithTimeout(context.Background(), exchangeTimeout) // the caller may disconnect while others wait
 	defer cancel()
 	all, err := r.Snapshots(ctx)
 	if err != nil {
@@ -69,16 +69,16 @@ func (r *Replicas) live(peek ReadTokens, within time.Duration) Live {
 	}
 	l := Live{Sum: NewSum(all), Breakdown: sumBreakdowns(all), Now: time.Now()}
 	l.Partial = err != nil
-	ctx, cancel = context.WithTimeout(ctx, within)
+	ctx, cancel = context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := l.readTokens(ctx, peek); err != nil {
-		r.log.V(1).Info("Levels of buckets are missing", "reason", err.Error())
+	if err := l.readTokens(ctx, readTokens); err != nil {
+		r.log.V(1).Info("Tokens of buckets are missing", "reason", err.Error())
 	}
 	return l
 }
 
-// readTokens asks how many tokens the buckets have.
-func (l *Live) readTokens(ctx context.Context, peek ReadTokens) error {
+// readTokens sets the Tokens of the buckets.
+func (l *Live) readTokens(ctx context.Context, read ReadTokens) error {
 	keys := make([]store.Key, len(l.Buckets))
 	for i := range l.Buckets {
 		keys[i] = l.Buckets[i].Key
@@ -86,21 +86,21 @@ func (l *Live) readTokens(ctx context.Context, peek ReadTokens) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	state, err := peek(ctx, keys)
+	state, err := read(ctx, keys)
 	if err != nil {
 		return err
 	}
 	l.At = state.At
 	for i := range l.Buckets {
 		b := &l.Buckets[i]
-		level := state.Buckets[b.Key]
-		b.Tokens, b.Next = new(level.Tokens(b.Limit, state.At)), level.NextToken(b.Limit, state.At)
+		bucket := state.Buckets[b.Key]
+		b.Tokens, b.Next = new(bucket.Tokens(b.Limit, state.At)), bucket.NextToken(b.Limit, state.At)
 	}
 	return nil
 }
 
-// FilterNamespace is what one namespace has written, and nothing of what others have: it has no row that may count Events of
-// others, and no bucket that they may have used. Objects of the cluster are left out for that.
+// FilterNamespace returns only what Events of one namespace did. It has no row that may count Events of other namespaces, and no
+// bucket that they may have used; so cluster-scoped objects are left out.
 func (l *Live) FilterNamespace(namespace string) Live {
 	one := Live{Namespace: namespace, Now: l.Now, At: l.At, Sum: Sum{Replicas: l.Replicas, Partial: l.Partial, Rankings: map[Dimension]Ranking{}}}
 	for _, d := range l.Details {

@@ -29,7 +29,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// snapshotOf is what a replica has counted of n objects.
+// snapshotOf is the snapshot of a replica that has counted n objects.
 func snapshotOf(replica string, n int, at time.Time) busiest.Snapshot {
 	c := busiest.NewCounter(replica, at.Add(-time.Hour), busiest.MaxTracked)
 	for i := range n {
@@ -49,7 +49,7 @@ func publishAll(t *testing.T, r *busiest.Replicas, all ...busiest.Snapshot) {
 	}
 }
 
-// wantOthers holds that r knows of these other replicas, in any order.
+// wantOthers checks that r has the snapshots of these other replicas, in any order.
 func wantOthers(t *testing.T, r *busiest.Replicas, others ...busiest.Snapshot) {
 	t.Helper()
 	got, err := r.Snapshots(t.Context())
@@ -120,12 +120,12 @@ func TestInvalidSnapshotIsReportedAndRemoved(t *testing.T) {
 	for says, value := range map[string]string{
 		"is not compressed": "{}",
 		"is no JSON":        zip("{"),
-		// What is compressed in parts is read as a whole.
+		// Concatenated gzip members decompress to one stream.
 		"is endless": zip(`{"x":"`) + strings.Repeat(zip(strings.Repeat(" ", 1<<20)), busiest.MaxSnapshotBytes>>20),
 	} {
 		t.Run(says, func(t *testing.T) {
 			client.HSet(t.Context(), "counts", "b", value)
-			if _, err := r.Snapshots(t.Context()); err == nil || !strings.Contains(err.Error(), `what replica "b" counted: `) {
+			if _, err := r.Snapshots(t.Context()); err == nil || !strings.Contains(err.Error(), `read counts of replica "b" from Redis: `) {
 				t.Errorf("%v, want one that names b", err)
 			}
 			wantOthers(t, r, a)
@@ -200,10 +200,10 @@ func TestEachReplicaServesTheSum(t *testing.T) {
 	if sum := getSum(t, a); len(sum.Replicas) != 1 || !sum.Partial || sum.Rankings[busiest.Source].Total.Merged != 3 {
 		t.Errorf("%+v without Redis, want its own counts as a part", sum)
 	}
-	if err := a.Publish(t.Context(), snapshotOf("a", 1, time.Now())); err == nil || !strings.Contains(err.Error(), "write to Redis what was counted: ") {
+	if err := a.Publish(t.Context(), snapshotOf("a", 1, time.Now())); err == nil || !strings.Contains(err.Error(), "write counts to Redis: ") {
 		t.Errorf("Put: %v", err)
 	}
-	if _, err := a.Snapshots(t.Context()); err == nil || !strings.Contains(err.Error(), "read from Redis what was counted: ") {
+	if _, err := a.Snapshots(t.Context()); err == nil || !strings.Contains(err.Error(), "read counts from Redis: ") {
 		t.Errorf("All: %v", err)
 	}
 }
@@ -211,12 +211,12 @@ func TestEachReplicaServesTheSum(t *testing.T) {
 func TestServeHTTPRejectsQuery(t *testing.T) {
 	w := httptest.NewRecorder()
 	busiest.NewReplicas(nil, "", logr.Discard()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/busiest?by=source", nil))
-	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusBadRequest || got != "busiest: takes no query" {
+	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusBadRequest || got != "busiest: takes no query parameters" {
 		t.Errorf("%d: %q", w.Code, got)
 	}
 }
 
-// fakeRedis is a Redis that takes all, unless it is to fail.
+// fakeRedis is a Redis that accepts all commands unless it is set to fail.
 type fakeRedis struct {
 	fails atomic.Bool
 	puts  atomic.Int64

@@ -7,7 +7,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// RuleID names one generation of a rule, a policy or a quota. One that is edited is counted anew.
+// RuleID identifies one generation of a policy or quota. An edited rule is counted from 0 again.
 type RuleID struct {
 	UID        string `json:"uid"`
 	Generation int64  `json:"generation"`
@@ -17,22 +17,22 @@ func ruleID(i *policy.Identity) RuleID { return RuleID{UID: string(i.UID), Gener
 
 func (id RuleID) clone() RuleID { return RuleID{strings.Clone(id.UID), id.Generation} }
 
-// RuleCounts are what a replica decided by one generation of a rule. They are never too high, and exact up to
+// RuleCounts counts the decisions of a replica by one generation of a rule. The counts are never too high, and exact for up to
 // maxTrackedRules generations.
 type RuleCounts struct {
 	ID RuleID `json:"id"`
 	Counts
 
-	// Sources are those refused most often, in no order, as far as the replica follows them.
+	// Sources are those refused most often, in no order, as far as the replica tracks them.
 	Sources []SourceCounts `json:"sources,omitempty"`
-	// Error is the first reason why it is unknown for an Event whether the rule matches, at most maxNameBytes bytes; empty for none.
+	// Error is the first error of evaluating the rule for an Event, at most maxNameBytes bytes; empty for none.
 	Error string `json:"error,omitempty"`
-	// Overflow is how many writes one of its overflow buckets has decided, and OverflowIn the namespace of the last of them.
+	// Overflow is the number of writes that its overflow buckets have decided, and OverflowIn the namespace of the latest of them.
 	Overflow   int64  `json:"overflow,omitempty"`
 	OverflowIn string `json:"overflowIn,omitempty"`
 }
 
-// countOverflow counts a write that an overflow bucket of a rule has decided.
+// countOverflow counts a write that an overflow bucket of a rule decided.
 func (c *Counter) countOverflow(rule *policy.Identity, namespace string) {
 	c.rules.mu.Lock()
 	defer c.rules.mu.Unlock()
@@ -42,7 +42,7 @@ func (c *Counter) countOverflow(rule *policy.Identity, namespace string) {
 	}
 }
 
-// recordError keeps the first reason why it is unknown whether a rule matches.
+// recordError keeps the first error of evaluating a rule.
 func (c *Counter) recordError(err *policy.EvaluationError) {
 	c.rules.mu.Lock()
 	defer c.rules.mu.Unlock()
@@ -52,14 +52,14 @@ func (c *Counter) recordError(err *policy.EvaluationError) {
 	}
 }
 
-// SourceCounts is a source and object, by name, with counts of its refused writes. They are never too high.
+// SourceCounts counts the refused writes of a source about an object. The counts are never too high.
 type SourceCounts struct {
 	Source string `json:"source"`
 	Object string `json:"object"`
 	Counts
 }
 
-// refusal is what a rule refused, and whose.
+// refusal identifies a rule, and a source and object that it refused.
 type refusal struct {
 	rule           RuleID
 	source, object key

@@ -22,7 +22,7 @@ func ruleIDOf(n int) busiest.RuleID {
 	return busiest.RuleID{UID: fmt.Sprint("uid-", n), Generation: int64(n % 3)}
 }
 
-// decidedByRule is a decision by a rule of a namespace, or of the cluster, that is in audit mode, so that it is in no ranking.
+// decidedByRule is a decision by a rule of a namespace, or of the cluster, in audit mode, so that it is in no ranking.
 func (w *testWrite) decidedByRule(namespace string, id busiest.RuleID, v store.Verdict) *admission.DecidedWrite {
 	d := w.decided(v)
 	d.Audited = true
@@ -73,7 +73,7 @@ func TestConcurrentCountsAreExact(t *testing.T) {
 	}
 }
 
-// TestCounterMemoryLimit has more of all than is followed, each with long names.
+// There are more keys of each kind than are tracked, all with long names.
 func TestCounterMemoryLimit(t *testing.T) {
 	heap := func() int64 {
 		var m runtime.MemStats
@@ -127,7 +127,7 @@ func TestRuleSourcesAreRefusedSources(t *testing.T) {
 	}
 }
 
-// TestPodsAreCountedByWorkload has a storm about many pods of one Deployment: each would make a row of its own.
+// In a storm about many pods of one Deployment, each pod would otherwise have a row of its own.
 func TestPodsAreCountedByWorkload(t *testing.T) {
 	t.Parallel()
 	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
@@ -144,7 +144,7 @@ func TestPodsAreCountedByWorkload(t *testing.T) {
 	}
 }
 
-// TestFailedConditionHasExample also of a rule that decides nothing.
+// A rule that decides nothing has an example of a failed condition, too.
 func TestFailedConditionHasExample(t *testing.T) {
 	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
 	failed := func(n int, why string) *policy.EvaluationError {
@@ -172,7 +172,7 @@ func TestFailedConditionHasExample(t *testing.T) {
 	}
 }
 
-// TestRuleCounts holds which decisions are part of a status.
+// TestRuleCounts checks which decisions count in a status.
 func TestRuleCounts(t *testing.T) {
 	of := func(uid string, m policy.Mode) *policy.Rule {
 		return &policy.Rule{Mode: m, Identity: policy.Identity{UID: types.UID("uid of " + uid), Generation: 7}}

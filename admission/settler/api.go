@@ -16,10 +16,10 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// requestTimeout bounds one request.
+// requestTimeout bounds one request to the API server.
 const requestTimeout = 10 * time.Second
 
-// doRequest makes one request to the API server, within the rate.
+// doRequest makes one request to the API server, after it waits for the rate limiter.
 func (s *Settler) doRequest(ctx context.Context, request func(context.Context) (*corev1.Event, error)) (*corev1.Event, error) {
 	if err := s.limiter.Wait(ctx); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (s *Settler) doRequest(ctx context.Context, request func(context.Context) (
 	return e, err
 }
 
-// isUnavailable reports whether an error is about the API server and not about the request.
+// isUnavailable reports whether an error concerns the API server or the connection, and not the request.
 func isUnavailable(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -47,7 +47,7 @@ func isUnavailable(err error) bool {
 	return errors.As(err, &connection) || errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// isConflict reports whether an error says that the Event is not the version that the patch names.
+// isConflict reports whether the stored Event has another version or uid than the patch names.
 func isConflict(err error) bool {
 	if apierrors.IsConflict(err) {
 		return true
@@ -59,8 +59,8 @@ func isConflict(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// resultFor is what an error of the API server means for a write. An error about the write is
-// permanent; all others may pass.
+// resultFor returns the result of a write from the API server's error. Errors about the write itself are permanent; all others are
+// transient.
 func resultFor(err error) store.Result {
 	switch {
 	case err == nil:

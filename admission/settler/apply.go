@@ -12,10 +12,10 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// maxMessageBytes is the longest message kept in AnnotationMessages.
+// maxMessageBytes bounds each message in AnnotationMessages.
 const maxMessageBytes = 1024
 
-// Apply makes e say what a pending write of a store is to say, which is no notice.
+// Apply applies a pending write of a store to e. The write must not be a notice.
 func Apply(p *store.PendingWrite, storeID string, e *corev1.Event) {
 	count, last := clampCount(p.Total), p.LastSeen.UTC()
 	if p.Series {
@@ -35,7 +35,7 @@ func Apply(p *store.PendingWrite, storeID string, e *corev1.Event) {
 	}
 }
 
-// patch is a merge patch that does to one version of a stored Event what Apply does.
+// patch returns a merge patch that has the effect of Apply on one version of a stored Event.
 func patch(p *store.PendingWrite, storeID string) map[string]any {
 	var e corev1.Event
 	Apply(p, storeID, &e)
@@ -69,13 +69,13 @@ func encodeMessages(tallies []store.Tally) string {
 	return mustMarshal(list)
 }
 
-// mustMarshal is v, of strings, numbers and times only, as JSON.
+// mustMarshal encodes v as JSON. v has only strings, numbers and times, which never fail to encode.
 func mustMarshal(v any) string {
-	text, _ := json.Marshal(v) // such values always encode
-	return string(text)
+	encoded, _ := json.Marshal(v)
+	return string(encoded)
 }
 
-// clampCount limits n to the counts of the API.
+// clampCount limits n to the range of counts in the API.
 func clampCount(n int64) int32 {
 	return int32(min(n, math.MaxInt32))
 }

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// maxNoticeBytes is the longest message of a notice: a line or two of a terminal. maxAnnotationNameBytes is the longest name in an annotation, and
-	// the others are the longest ones in a message: of reasons and sources, and of workloads, objects and rules.
+	// maxNoticeBytes bounds the message of a notice: a line or two of a terminal. maxAnnotationNameBytes bounds a name in the annotation,
+	// maxListedNameBytes a reason or source in the message, and maxObjectNameBytes a workload, object or rule in it.
 	maxNoticeBytes                                                 = 256
 	maxAnnotationNameBytes, maxListedNameBytes, maxObjectNameBytes = 600, 40, 80
-	// maxNamed is how many reasons and sources a message names at most.
+	// maxNamed bounds the reasons, and the sources, that a message names.
 	maxNamed = 3
 )
 
-// noticeMessage is what a notice says in one line: how many Events of which reasons were dropped, about what, from whom, and
-// what refused them since when. The less important of that is left out where the line would be too long.
+// noticeMessage returns the one-line message of a notice: how many Events were dropped, with their reasons, objects and sources,
+// what refused them, and since when. It leaves out less important parts if the line would be too long.
 func noticeMessage(p *store.PendingWrite) string {
 	since, missing := " since "+p.Notice.First.UTC().Format(time.RFC3339), missingFromSink(p.Notice)
-	var says string
-	for _, in := range []messageParts{
+	var message string
+	for _, parts := range []messageParts{
 		{maxNamed, maxNamed, true, since},
 		{reasons: maxNamed, sources: maxNamed, involved: true},
 		{reasons: maxNamed, sources: 2, involved: true},
@@ -36,94 +36,93 @@ func noticeMessage(p *store.PendingWrite) string {
 		{reasons: 1, sources: 1, involved: true},
 		{reasons: 1, sources: 1},
 	} {
-		if says = in.format(p); len(says)+len(missing) <= maxNoticeBytes {
-			return says + missing
+		if message = parts.format(p); len(message)+len(missing) <= maxNoticeBytes {
+			return message + missing
 		}
 	}
-	return admission.Truncate(says, maxNoticeBytes-len(missing)) + missing
+	return admission.Truncate(message, maxNoticeBytes-len(missing)) + missing
 }
 
-// messageParts are what a message has: how many reasons and sources, whether what was involved, and since when.
+// messageParts selects the parts of a message: how many reasons and sources, whether the involved objects, and the start.
 type messageParts struct {
 	reasons, sources int
 	involved         bool
 	since            string
 }
 
-func (in messageParts) format(p *store.PendingWrite) string {
+func (m messageParts) format(p *store.PendingWrite) string {
 	n, involved := p.Notice, ""
-	if in.involved {
+	if m.involved {
 		involved = describeInvolved(p)
 	}
-	from, by := "; from "+listTallies(n.Sources, in.sources), describeRefuser(n, maxObjectNameBytes)
+	from, by := "; from "+listTallies(n.Sources, m.sources), describeRefuser(n, maxObjectNameBytes)
 	switch {
 	case n.Reason != "":
-		return fmt.Sprintf("(combined from %s%s) dropped by %s%s%s", eventCount(p.Total), strings.Replace(involved, " of ", " about ", 1), by, from, in.since)
-	case by == "": // they were merged into Events that the API server does not have, or into what Redis did not take
-		return fmt.Sprintf("%s could not be merged: %s%s%s%s", groupThousands(p.Total), listTallies(n.Reasons, in.reasons), involved, from, in.since)
+		return fmt.Sprintf("(combined from %s%s) dropped by %s%s%s", eventCount(p.Total), strings.Replace(involved, " of ", " about ", 1), by, from, m.since)
+	case by == "": // they were merged into Events that the API server does not have, or into state that Redis did not accept
+		return fmt.Sprintf("%s could not be merged: %s%s%s%s", groupThousands(p.Total), listTallies(n.Reasons, m.reasons), involved, from, m.since)
 	}
-	return fmt.Sprintf("%s dropped: %s%s%s; by %s%s", groupThousands(p.Total), listTallies(n.Reasons, in.reasons), involved, from, by, in.since)
+	return fmt.Sprintf("%s dropped: %s%s%s; by %s%s", groupThousands(p.Total), listTallies(n.Reasons, m.reasons), involved, from, by, m.since)
 }
 
-// describeRefuser names what refused the Events; empty where neither bucket nor policy did.
-func describeRefuser(n *store.Notice, most int) string {
+// describeRefuser names the bucket or policy that refused the Events; empty if neither did.
+func describeRefuser(n *store.Notice, maxBytes int) string {
 	if n.Policy == "" {
 		return ""
 	}
-	return admission.RefuserName(truncateName(n.Bucket, most), truncateName(n.Policy, most))
+	return admission.RefuserName(truncateName(n.Bucket, maxBytes), truncateName(n.Policy, maxBytes))
 }
 
-// describeInvolved says which objects the Events were about and which workloads they are of, if a reader does not know them from what the notice
-// is about.
+// describeInvolved describes the involved objects and their workloads, unless the notice's own involvedObject says it.
 func describeInvolved(p *store.PendingWrite) string {
 	n := p.Notice
 	kind := "objects"
 	if n.AllPods {
 		kind = "Pods"
 	}
-	var says string
+	var description string
 	switch {
 	case n.ObjectCount.N == 1 && len(n.Objects) == 1:
 		if n.Objects[0] == n.InvolvedObject.String() {
 			return ""
 		}
-		says = " of " + quoteName(n.Objects[0], maxObjectNameBytes)
+		description = " of " + quoteName(n.Objects[0], maxObjectNameBytes)
 	case n.ObjectCount.N > 1:
-		says = " of " + formatNumber(n.ObjectCount) + " " + kind
-	case n.ObjectCount.N == 1: // which it is has been left out
-		says = " of 1 of the " + kind
+		description = " of " + formatNumber(n.ObjectCount) + " " + kind
+	case n.ObjectCount.N == 1: // its name has been left out
+		description = " of 1 of the " + kind
 	default:
 		return ""
 	}
-	first := store.Tally{}
+	top := store.Tally{}
 	for _, t := range n.Workloads {
-		if t.Name != "" && t.Count > first.Count {
-			first = t
+		if t.Name != "" && t.Count > top.Count {
+			top = t
 		}
 	}
 	switch {
-	case first.Name == "":
+	case top.Name == "":
 	case hasSingleWorkload(p):
-		says += " of " + truncateName(first.Name, maxObjectNameBytes)
+		description += " of " + truncateName(top.Name, maxObjectNameBytes)
 	case n.WorkloadCount.N > 1:
-		says += " of " + formatNumber(n.WorkloadCount) + " workloads, led by " + truncateName(first.Name, maxObjectNameBytes)
+		description += " of " + formatNumber(n.WorkloadCount) + " workloads, led by " + truncateName(top.Name, maxObjectNameBytes)
 	default:
-		says += ", led by " + truncateName(first.Name, maxObjectNameBytes)
+		description += ", led by " + truncateName(top.Name, maxObjectNameBytes)
 	}
-	return says
+	return description
 }
 
-// listTallies names those that make most, and how many others there are as far as that is known.
-func listTallies(all []store.Tally, most int) string {
+// listTallies names up to limit of the most frequent tallies, and how many others there are, as far as it is known.
+func listTallies(all []store.Tally, limit int) string {
 	sorted, others := sortByCount(all), ""
 	if len(sorted) > 0 && sorted[len(sorted)-1].Name == "" {
 		sorted, others = sorted[:len(sorted)-1], " and others"
 	}
-	if n := len(sorted) - most; n > 0 && others == "" {
+	if n := len(sorted) - limit; n > 0 && others == "" {
 		others = fmt.Sprintf(" and %d more", n)
 	}
-	names := make([]string, 0, most)
-	for _, t := range sorted[:min(most, len(sorted))] {
+	names := make([]string, 0, limit)
+	for _, t := range sorted[:min(limit, len(sorted))] {
 		names = append(names, quoteName(t.Name, maxListedNameBytes))
 	}
 	if len(names) == 0 {
@@ -132,7 +131,7 @@ func listTallies(all []store.Tally, most int) string {
 	return strings.Join(names, ", ") + others
 }
 
-// sortByCount sorts by count, with the rest last.
+// sortByCount sorts by count, highest first. The tally with an empty name, of all others, is last.
 func sortByCount(all []store.Tally) []store.Tally {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b store.Tally) int {
@@ -151,7 +150,7 @@ func eventCount(n int64) string {
 	return groupThousands(n) + " Events"
 }
 
-// formatNumber is how many there are; an estimate has two digits that mean something, as its error is a few percent.
+// formatNumber formats a cardinality. An estimate is rounded to two significant digits, as its error is a few percent.
 func formatNumber(n store.Cardinality) string {
 	if !n.Estimated {
 		return groupThousands(n.N)
@@ -160,7 +159,7 @@ func formatNumber(n store.Cardinality) string {
 	return "~" + groupThousands((n.N+unit/2)/unit*unit)
 }
 
-// groupThousands is a number with its thousands apart.
+// groupThousands formats n with commas between groups of three digits. n is not negative.
 func groupThousands(n int64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -168,21 +167,21 @@ func groupThousands(n int64) string {
 	return fmt.Sprintf("%s,%03d", groupThousands(n/1000), n%1000)
 }
 
-// quoteName is a name that clients choose, in quotes unless it can be no part of a sentence: a reason might say whose pods they are.
-func quoteName(name string, most int) string {
-	s := truncateName(name, most)
+// quoteName shortens a name that clients choose, and quotes it if it could be read as part of the sentence around it.
+func quoteName(name string, maxBytes int) string {
+	s := truncateName(name, maxBytes)
 	if strings.ContainsAny(s, " ,;:()\"") {
 		return strconv.Quote(s)
 	}
 	return s
 }
 
-// truncateName is a name of so many bytes at most.
-func truncateName(name string, most int) string {
+// truncateName sanitizes a name, and shortens it to maxBytes.
+func truncateName(name string, maxBytes int) string {
 	s := text.Sanitize(name)
-	if len(s) <= most {
+	if len(s) <= maxBytes {
 		return s
 	}
-	const cut = "..."
-	return store.Clip(s, most-len(cut)) + cut
+	const ellipsis = "..."
+	return store.Clip(s, maxBytes-len(ellipsis)) + ellipsis
 }

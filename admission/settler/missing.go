@@ -9,7 +9,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// missingFromSink says in the message of a notice how many of its Events are not in the sink; empty for none.
+// missingFromSink is the part of a notice's message with the number of its Events that are not in the sink; empty for none.
 func missingFromSink(n *store.Notice) string {
 	if n.NotInSink == 0 {
 		return ""
@@ -17,11 +17,11 @@ func missingFromSink(n *store.Notice) string {
 	return fmt.Sprintf("; of these %s are not in the sink", groupThousands(n.NotInSink))
 }
 
-// reportsMissing reports whether a stored notice says that as much is missing as another is to say.
+// reportsMissing reports whether a stored notice already says that at least n.NotInSink Events are missing.
 func reportsMissing(e *corev1.Event, n *store.Notice) bool {
-	var said struct {
+	var stored struct {
 		NotInSink int64 `json:"notInSink"`
 	}
-	_ = json.Unmarshal([]byte(e.Annotations[AnnotationDropped]), &said) // else it says nothing
-	return said.NotInSink >= n.NotInSink
+	_ = json.Unmarshal([]byte(e.Annotations[AnnotationDropped]), &stored) // an unreadable annotation counts as 0
+	return stored.NotInSink >= n.NotInSink
 }

@@ -16,22 +16,22 @@ import (
 const (
 	// ReasonDropped is the reason of notices that are not combined.
 	ReasonDropped = store.ReasonDropped
-	// AnnotationDropped is on every notice. It has in full, as JSON, what the message says in one line: see details.
+	// AnnotationDropped is on every notice. It has the content of the message in full, as JSON: see droppedDetails.
 	AnnotationDropped = "eventquota.io/dropped"
 	// sourceComponent is the source of notices.
 	sourceComponent = "eventquota"
 )
 
-// IsNotice reports whether e says that it is a notice about drops: EventsDropped, or a combined one, which has the reason of
-// what was dropped. Anyone may write such an Event, so nothing is decided by it. The settler's own writes never reach the
-// webhook: its configuration leaves out the settler's account.
+// IsNotice reports whether e looks like a notice about drops: EventsDropped, or a combined one, which has the reason of the dropped
+// Events. Anyone may write such an Event, so no decision depends on it. The settler's own writes never reach the webhook, as the
+// webhook configuration excludes the settler's account.
 func IsNotice(e *corev1.Event) bool {
-	_, noted := e.Annotations[AnnotationDropped]
-	return e.Source.Component == sourceComponent && (e.Reason == ReasonDropped || noted)
+	_, annotated := e.Annotations[AnnotationDropped]
+	return e.Source.Component == sourceComponent && (e.Reason == ReasonDropped || annotated)
 }
 
-// newNotice is the Event that reports what one bucket refused in one window, or if it is combined, of one reason and type. It is
-// of core/v1 without eventTime: LAST SEEN and COUNT of kubectl are those of the drops.
+// newNotice returns the Event that reports what one bucket refused in one window; a combined notice reports those of one reason
+// and type. It is in core/v1 without eventTime, so that LAST SEEN and COUNT of kubectl are those of the drops.
 func newNotice(p *store.PendingWrite) *corev1.Event {
 	e := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
@@ -57,12 +57,12 @@ func newNotice(p *store.PendingWrite) *corev1.Event {
 	return e
 }
 
-// aboutObject is what a notice is about. A combined one of a namespace is about the workload if all but a few of the Events were about
-// pods of only one, and else about the namespace, where tools look for Events of its reason.
+// aboutObject returns the involved object of a notice. A combined notice in a namespace is about a workload if all but a few of its
+// Events are about pods of that workload, and about the namespace otherwise: tools look for Events of its reason there.
 func aboutObject(p *store.PendingWrite) store.Object {
 	n := p.Notice
-	ofRule := strings.HasPrefix(n.InvolvedObject.APIVersion, v1alpha1.GroupName+"/")
-	if n.Reason == "" || n.InvolvedObject.Namespace == "" || !ofRule && n.InvolvedObject.Kind != "Namespace" {
+	aboutRule := strings.HasPrefix(n.InvolvedObject.APIVersion, v1alpha1.GroupName+"/")
+	if n.Reason == "" || n.InvolvedObject.Namespace == "" || !aboutRule && n.InvolvedObject.Kind != "Namespace" {
 		return n.InvolvedObject
 	}
 	if hasSingleWorkload(p) && n.Workload.Namespace == n.InvolvedObject.Namespace {
@@ -71,8 +71,8 @@ func aboutObject(p *store.PendingWrite) store.Object {
 	return store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: n.InvolvedObject.Namespace, Name: n.InvolvedObject.Namespace}
 }
 
-// hasSingleWorkload reports whether only one workload is known of the dropped Events, and is that of at least nine in ten of them. A pod's first
-// Events may come before it is seen, so those of a few are not known.
+// hasSingleWorkload reports whether only one workload is known, and at least nine in ten of the dropped Events are about its pods.
+// A pod's first Events may come before its metadata is known, so the workload of a few is unknown.
 func hasSingleWorkload(p *store.PendingWrite) bool {
 	known := int64(0)
 	for _, t := range p.Notice.Workloads {
@@ -83,14 +83,14 @@ func hasSingleWorkload(p *store.PendingWrite) bool {
 	return !p.Notice.Workload.IsZero() && known >= p.Total-p.Total/10
 }
 
-// objectReference is what a notice about o refers to.
+// objectReference returns a reference to o.
 func objectReference(o store.Object) corev1.ObjectReference {
 	return corev1.ObjectReference{
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID),
 	}
 }
 
-// droppedDetails are what AnnotationDropped has. Names are counted; an empty one is all others.
+// droppedDetails is the content of AnnotationDropped. Maps have counts by name; an empty name stands for all others.
 type droppedDetails struct {
 	Total     int64            `json:"total"`
 	Since     time.Time        `json:"since"`
@@ -98,27 +98,27 @@ type droppedDetails struct {
 	Reasons   map[string]int64 `json:"reasons"`
 	Sources   map[string]int64 `json:"sources"`
 	Workloads map[string]int64 `json:"workloads,omitempty"`
-	// Objects are the latest, and Involved is how many there were, which Estimated says is not exact.
+	// Objects names the latest involved objects, and Involved is their number, which may be Estimated.
 	Objects   []string `json:"objects"`
 	Involved  int64    `json:"involved,omitempty"`
 	Estimated bool     `json:"estimated,omitempty"`
-	// NotInSink is how many of Total are not in the sink.
+	// NotInSink is the number of Events in Total that are not in the sink.
 	NotInSink int64 `json:"notInSink,omitempty"`
 }
 
 func droppedAnnotation(p *store.PendingWrite) string {
 	n := p.Notice
-	all := droppedDetails{
+	details := droppedDetails{
 		Total: p.Total, Since: n.First.UTC(), By: describeRefuser(n, maxAnnotationNameBytes), Reasons: countsByName(n.Reasons), Sources: countsByName(n.Sources),
 		Objects: []string{}, Involved: n.ObjectCount.N, Estimated: n.ObjectCount.Estimated, NotInSink: n.NotInSink,
 	}
 	if n.WorkloadCount.N > 0 {
-		all.Workloads = countsByName(n.Workloads)
+		details.Workloads = countsByName(n.Workloads)
 	}
 	for _, o := range n.Objects {
-		all.Objects = append(all.Objects, text.Sanitize(o))
+		details.Objects = append(details.Objects, text.Sanitize(o))
 	}
-	return mustMarshal(all)
+	return mustMarshal(details)
 }
 
 func countsByName(all []store.Tally) map[string]int64 {

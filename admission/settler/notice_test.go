@@ -68,7 +68,7 @@ func TestNoticeEvent(t *testing.T) {
 				t.Errorf("notice (-want +got):\n%s", diff)
 			}
 			if !settler.IsNotice(created) {
-				t.Error("it is not known as a notice")
+				t.Error("IsNotice is false")
 			}
 		})
 	}

@@ -22,11 +22,10 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain fails if a goroutine is left after all tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a Settler between a queue and an API server. It lives in a bubble of package synctest: its
-// clocks go on as soon as all there is to do is to wait.
+// rig is a Settler between a queue and an API server. It runs in a synctest bubble, where time passes when all goroutines wait.
 type rig struct {
 	*testing.T
 	*fakeAPIServer
@@ -47,14 +46,14 @@ func newRig(t *testing.T) *rig {
 	return &rig{T: t, fakeAPIServer: s, client: s.client(t), queue: &fakeQueue{}}
 }
 
-// runInBubble runs a test, beside others, on a clock of its own.
+// runInBubble runs a test in parallel with others, on a clock of its own.
 func runInBubble(t *testing.T, test func(*rig)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { test(newRig(t)) })
 }
 
-// settle runs a Settler for a time and drains it. It returns what Run says.
+// settle runs a Settler for a time, and drains it. It returns the error of Run.
 func (r *rig) settle(pending store.Queue, during time.Duration, o settler.Options) error {
 	ctx, cancel := context.WithTimeout(r.Context(), during)
 	defer cancel()
@@ -77,7 +76,7 @@ func (r *rig) settle(pending store.Queue, during time.Duration, o settler.Option
 	return settler.New(pending, r.client, o).Run(ctx)
 }
 
-// run settles the queue, which is to end well.
+// run settles the queue, and fails the test if Run returns an error.
 func (r *rig) run(during time.Duration, o settler.Options) {
 	r.Helper()
 	if err := r.settle(r.queue, during, o); err != nil {
@@ -85,7 +84,7 @@ func (r *rig) run(during time.Duration, o settler.Options) {
 	}
 }
 
-// start settles until what it returns is called, which drains a queue.
+// start runs a Settler. The function that it returns drains the queue.
 func (r *rig) start(pending store.Queue, during time.Duration, o settler.Options) (wait func()) {
 	r.Helper()
 	var err error
@@ -122,7 +121,7 @@ func event(namespace, name string, changes ...func(*corev1.Event)) *corev1.Event
 	return e
 }
 
-// captureCreate is what a store is asked about the CREATE of an Event, or would be if its name were valid.
+// captureCreate returns the evaluation of the CREATE of an Event, as a store gets it, also if its name is invalid.
 func captureCreate(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy)) (store.Write, store.Limits) {
 	t.Helper()
 	p := policy.Default()
@@ -145,8 +144,8 @@ func captureCreate(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy
 	return q.Write, q.Limits
 }
 
-// pending is a write about the Event of a name, which has been read before: two occurrences are its
-// own, and one was merged into it. The server has the Event.
+// pending is a write about an Event that was read before. Two occurrences are its own, and one was merged into it. The server has
+// the Event.
 func (r *rig) pending(name string, changes ...func(*store.PendingWrite)) store.PendingWrite {
 	r.Helper()
 	return r.pendingIn("default", name, changes...)
@@ -173,13 +172,13 @@ func (r *rig) pendingIn(namespace, name string, changes ...func(*store.PendingWr
 
 func counts(n int32) func(*corev1.Event) { return func(e *corev1.Event) { e.Count = n } }
 
-// notReadYet makes a write one about an Event that was not read yet.
+// notReadYet changes a write to one about an Event that was not read yet.
 func notReadYet(p *store.PendingWrite) { p.UID, p.ResourceVersion = "", "" }
 
-// epoch is when bubbles begin.
+// epoch is the start time of a bubble.
 func epoch() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// fakeQueue hands out what is in it and keeps what becomes of it.
+// fakeQueue hands out its writes, and keeps their outcomes.
 type fakeQueue struct {
 	mu       sync.Mutex
 	writes   []store.PendingWrite

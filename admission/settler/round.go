@@ -17,37 +17,37 @@ import (
 )
 
 const (
-	// maxGroups bounds the groups that are held. More wait in the store, which gives each namespace a turn for its counts, and
-	// another for the notices that its Events have caused. A turn may have no more of them than are left for all others, so that
-	// none waits long for another's storm.
+	// maxGroups bounds the claimed groups. Others wait in the store, which gives each namespace one turn for its counts, and one for
+	// the notices that its Events have caused. A turn gets at most as many groups as are left for all others, so that no namespace
+	// waits long for the storm of another.
 	maxGroups = 128
-	// maxFailures is how often a write may fail for a reason of its own until it is given back.
+	// maxFailures is how often a write may fail for a reason of its own before it is returned to the store.
 	maxFailures = 4
-	// maxFailureTime is how long a write may fail for reasons of its own until it is given up.
+	// maxFailureTime is how long a write may fail for reasons of its own before it is given up.
 	maxFailureTime = time.Hour
 	// storeTimeout bounds one call of the store.
 	storeTimeout = 10 * time.Second
 )
 
-// Attempt is a try to write something.
+// Attempt is one attempt to make a pending write.
 type Attempt struct {
-	// Result is that of the outcome, or retried: it is tried again soon, while it stays claimed.
+	// Result is the result of the outcome, or retried if the write stays claimed and is retried soon.
 	Result string
-	// Lag is the time since the write fell due, of one that the API server took, by the clocks of the store and of
-	// this process; 0 before it was due.
+	// Lag is the time from when the write fell due until the API server accepted it, by the clocks of the store and of this process;
+	// 0 if it was not due yet.
 	Lag time.Duration
-	// Lost is the number of occurrences that nothing reports, of a write that is given up.
+	// Lost is the number of occurrences that nothing reports, because the write is given up.
 	Lost int64
 }
 
-// claimedGroup is what is claimed of one group of the store, in the order in which it is written.
+// claimedGroup has the claimed writes of one group of the store, in the order in which they are written.
 type claimedGroup struct {
 	key    store.Key
 	turn   string
 	writes []*claimedWrite
 }
 
-// claim claims what falls due within ahead, and returns how many groups are held then; one more if that was not all.
+// claim claims writes that fall due within ahead. It returns the number of claimed groups, plus one if more may be due.
 func (s *Settler) claim(ctx context.Context, ahead time.Duration) int {
 	free := maxGroups - len(s.claimed)
 	if free == 0 || !s.opts.Available() {
@@ -68,14 +68,14 @@ func (s *Settler) claim(ctx context.Context, ahead time.Duration) int {
 		shares[turn]++
 		return false
 	})
-	answers := s.responses.Load()
+	responses := s.responses.Load()
 	for _, p := range writes {
 		g := held[p.Ref.Group]
 		if len(g.writes) == 0 {
 			s.claimed = append(s.claimed, g)
 		}
-		w := &claimedWrite{PendingWrite: p, storeID: s.opts.StoreID, notedBefore: p.Annotated, responses: answers}
-		if p.Name == "" { // no Event took the place of one that was not found
+		w := &claimedWrite{PendingWrite: p, storeID: s.opts.StoreID, annotatedBefore: p.Annotated, responses: responses}
+		if p.Name == "" { // no Event replaced the one that was not found
 			w.outcome = &store.Outcome{Result: store.NotFound}
 		}
 		g.writes = append(g.writes, w)
@@ -87,25 +87,25 @@ func (s *Settler) claim(ctx context.Context, ahead time.Duration) int {
 	return len(s.claimed)
 }
 
-// writeClaimed writes what is held, and reports whether all of it is written or the API server has answered anything.
+// writeClaimed makes the claimed writes, and reports whether all are done or the API server has answered any request.
 func (s *Settler) writeClaimed(ctx context.Context) bool {
-	answers := s.responses.Load()
-	var all errgroup.Group
-	all.SetLimit(workers)
+	responses := s.responses.Load()
+	var group errgroup.Group
+	group.SetLimit(workers)
 	for _, g := range s.claimed {
-		all.Go(func() error {
+		group.Go(func() error {
 			for len(g.writes) > 0 && s.writeAndComplete(ctx, g.writes[0]) {
 				g.writes = g.writes[1:]
 			}
 			return nil
 		})
 	}
-	_ = all.Wait() // nothing fails
+	_ = group.Wait() // no goroutine returns an error
 	s.claimed = slices.DeleteFunc(s.claimed, func(g *claimedGroup) bool { return len(g.writes) == 0 })
-	return len(s.claimed) == 0 || s.responses.Load() != answers
+	return len(s.claimed) == 0 || s.responses.Load() != responses
 }
 
-// writeAndComplete makes one write, and reports whether the store knows what became of it.
+// writeAndComplete makes one write, and reports whether the store has accepted its outcome.
 func (s *Settler) writeAndComplete(ctx context.Context, w *claimedWrite) bool {
 	if ctx.Err() != nil || !s.opts.Available() {
 		return false
@@ -120,43 +120,43 @@ func (s *Settler) writeAndComplete(ctx context.Context, w *claimedWrite) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	if err := s.queue.Complete(ctx, time.Now(), w.PendingWrite, *w.outcome); err != nil {
-		log.Error(err, "Store did not take the outcome of a write, trying again")
+		log.Error(err, "Store did not accept the outcome of a write, will retry")
 		return false
 	}
 	return true
 }
 
-// attempt sends one write. Its outcome is set unless it is to be tried again soon.
+// attempt sends one write. It sets the outcome unless the write is to be retried soon.
 func (s *Settler) attempt(ctx context.Context, w *claimedWrite) {
 	log := logr.FromContextOrDiscard(ctx)
 	traced, span := s.opts.Tracer.Start(ctx, "settle", trace.WithSpanKind(trace.SpanKindClient))
 	o, err := s.send(traced, w)
 	final := o.Result != store.Failed || s.recordFailure(ctx, w, &o, err)
-	t := Attempt{Result: o.Result.String()}
+	a := Attempt{Result: o.Result.String()}
 	if final {
 		w.outcome = &o
 	} else {
-		t.Result = "retried"
+		a.Result = "retried"
 	}
 	switch o.Result {
 	case store.Written:
-		t.Lag = max(0, time.Since(w.Due))
+		a.Lag = max(0, time.Since(w.Due))
 	case store.Rejected:
-		log.Error(err, "API server rejects a count, a notice reports it", "count", w.Total)
+		log.Error(err, "API server rejected a count, a notice will report it", "count", w.Total)
 	case store.GivenUp:
-		t.Lost = w.Unreported()
-		log.Error(err, "A write is given up, what it was to report is lost", "unreported", t.Lost)
+		a.Lost = w.Unreported()
+		log.Error(err, "Gave up a write, its unreported occurrences are lost", "unreported", a.Lost)
 	case store.Failed:
-		log.V(1).Info("Write failed, trying again", "later", final, "reason", err.Error())
+		log.V(1).Info("Write failed, will retry", "later", final, "reason", err.Error())
 	case store.NotFound, store.NameTaken, store.Read:
 	}
-	endSpan(span, w, t.Result, err)
-	if o.Result != store.Read { // which is no write
-		s.opts.Observe(t)
+	endSpan(span, w, a.Result, err)
+	if o.Result != store.Read { // Read is no write
+		s.opts.Observe(a)
 	}
 }
 
-// endSpan says what became of a try: of an error its reason only, as the API server may quote the Event in it.
+// endSpan records the result of an attempt. Of an error it records only the reason, as the API server may quote the Event.
 func endSpan(span trace.Span, w *claimedWrite, result string, err error) {
 	span.SetAttributes(
 		attribute.String("k8s.namespace.name", w.Namespace),
@@ -169,17 +169,17 @@ func endSpan(span trace.Span, w *claimedWrite, result string, err error) {
 	span.End()
 }
 
-// recordFailure counts a failure, and reports whether it is final for now. What delays everybody counts only
-// if the API server answered another request in the meantime, and is never given up.
+// recordFailure counts a failure, and reports whether to return the write to the store. A failure that affects all writes counts
+// only if the API server answered another request in the meantime, and never makes a write be given up.
 func (s *Settler) recordFailure(ctx context.Context, w *claimedWrite, o *store.Outcome, err error) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	own, answers := !isUnavailable(err), s.responses.Load()
-	if own || answers != w.responses {
+	own, responses := !isUnavailable(err), s.responses.Load()
+	if own || responses != w.responses {
 		w.failures++
 	}
-	w.responses = answers
+	w.responses = responses
 	if w.failures < maxFailures && !errors.Is(err, errKeepsChanging) {
 		return false
 	}

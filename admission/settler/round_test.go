@@ -24,7 +24,7 @@ import (
 
 var errRefused = errors.New("connect: connection refused")
 
-// namespaceTerminating is what the API server answers in a namespace that is being deleted.
+// namespaceTerminating is the API server's answer in a namespace that is being deleted.
 func namespaceTerminating() error {
 	err := apierrors.NewForbidden(resource(), "a", nil)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
@@ -75,7 +75,7 @@ func TestResponseHandling(t *testing.T) {
 	}
 }
 
-// waits are the times between requests.
+// waits returns the times between requests.
 func (r *rig) waits() []time.Duration {
 	var waits []time.Duration
 	for i, q := range r.requests {
@@ -89,7 +89,7 @@ func (r *rig) waits() []time.Duration {
 // minRoundPause is the time between two rounds.
 const minRoundPause = 250 * time.Millisecond
 
-// TestPermanentlyFailingWriteIsReturnedThenGivenUp has the store wait for ten minutes each time.
+// The store waits ten minutes each time.
 func TestPermanentlyFailingWriteIsReturnedThenGivenUp(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a", withTotal(9))}
@@ -155,8 +155,7 @@ func TestWritesWaitWhileAPIServerIsUnavailable(t *testing.T) {
 	}
 }
 
-// TestSingleTimeoutCountsAsOwnFailure has one Event whose writes are never answered, as with another
-// webhook that is slow about it, while others are.
+// The writes of one Event are never answered, as if another webhook were slow about it, while other writes are.
 func TestSingleTimeoutCountsAsOwnFailure(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a")}
@@ -191,15 +190,15 @@ func TestRequestRateLimit(t *testing.T) {
 				r.Fatalf("request %d after %v, not before %v", i, q.after, soonest)
 			}
 		}
-		// A burst, the others at the rate, and a claim or two until more can be taken in hand.
+		// A burst, the other writes at the rate, and one or two claims until more can be claimed.
 		if last, latest := r.requests[2*writes-1].after, 10*time.Second; last > latest {
 			r.Errorf("the last request is after %v, want by %v", last, latest)
 		}
 	})
 }
 
-// TestEachAttemptIsATrace holds what spans say of writes that the API server takes, rejects and does
-// not answer, and that none of it is what an Event says.
+// TestEachAttemptIsATrace checks the spans of writes that the API server accepts, rejects and does not answer, and that they have no
+// text of an Event.
 func TestEachAttemptIsATrace(t *testing.T) {
 	const secret = "swordfish"
 	refusal := &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -54,7 +54,7 @@ func (r *request) verb() string { return strings.Fields(r.text)[0] }
 
 var errLost = errors.New("connection reset by peer")
 
-// resource is what errors of the server are about.
+// resource is the resource that the server's errors name.
 func resource() schema.GroupResource { return corev1.Resource("events") }
 
 func newFakeAPIServer() *fakeAPIServer {
@@ -72,7 +72,7 @@ func (s *fakeAPIServer) client(t *testing.T) typedcorev1.EventsGetter {
 	return c.CoreV1()
 }
 
-// put stores an Event, as somebody else's write does.
+// put stores an Event as a write of another client does.
 func (s *fakeAPIServer) put(e *corev1.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,14 +100,14 @@ func (s *fakeAPIServer) remove(namespace, name string) {
 	delete(s.events, namespace+"/"+name)
 }
 
-// get is a stored Event, or nil.
+// get returns a stored Event, or nil.
 func (s *fakeAPIServer) get(namespace, name string) *corev1.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.events[namespace+"/"+name].DeepCopy()
 }
 
-// requestTexts are the requests in words.
+// requestTexts returns the requests as texts.
 func (s *fakeAPIServer) requestTexts() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

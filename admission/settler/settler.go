@@ -1,5 +1,5 @@
-// Package settler writes to the API server what stores have pending: the counts of stored Events,
-// and notices about drops.
+// Package settler makes the pending writes of stores to the API server: the merged counts of stored Events, and notices about
+// drops.
 package settler
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// workers send requests at the same time.
+	// workers is how many goroutines send requests.
 	workers = 8
 	// minPause and maxPause bound the time between two rounds, which doubles while the API server answers nothing.
 	minPause, maxPause = 250 * time.Millisecond, 10 * time.Second
@@ -28,25 +28,24 @@ const (
 
 // Options are a Settler's settings. Zero values stand for the defaults.
 type Options struct {
-	// RequestsPerSecond bounds the requests to the API server, reads and retries included. Default
-	// 100, with as many in a burst.
+	// RequestsPerSecond bounds the requests to the API server, reads and retries included. It is the burst, too. Default 100.
 	RequestsPerSecond int
-	// DrainTimeout is how long Run goes on, once its context has ended, to write all that is pending. Default 15s.
+	// DrainTimeout is how long Run continues to make pending writes after its context has ended. Default 15s.
 	DrainTimeout time.Duration
-	// Shared says that other replicas settle the queue too. Then Run ends with what it has
-	// claimed, and leaves all else to the next one. Default no.
+	// Shared is true if other replicas can take over the queue. Run then ends once it has made the writes that it has claimed, and
+	// leaves all others to the next replica. Default false.
 	Shared bool
-	// Abandon ends Run when it is closed, at once and without another write: another replica may
-	// be settling already. Default never.
+	// Abandon ends Run when it is closed, at once and without another write, as another replica may have taken over. Default
+	// never.
 	Abandon <-chan struct{}
-	// StoreID names the store that the queue is of in what stored Events say of their counts.
-	// Default none, as for one that all replicas share.
+	// StoreID identifies the store of the queue in the annotations of stored Events. Default empty, as for a store that all replicas
+	// share.
 	StoreID string
 	// Available reports whether the queue can be used. While it cannot, nothing is claimed or written. Default always.
 	Available func() bool
-	// Observe is called with each try.
+	// Observe is called with each attempt.
 	Observe func(Attempt)
-	// Tracer makes a trace of each try. Default none.
+	// Tracer traces each attempt. Default none.
 	Tracer trace.Tracer
 }
 
@@ -59,28 +58,28 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Events is where Events are read and written: a client of core/v1, which may write Events of both APIs.
+// Events reads and writes Events by core/v1, which has the Events of both APIs.
 type Events = typedcorev1.EventsGetter
 
-// Settler writes what is pending in a queue, in rounds: each claims what is due, writes it, and holds what is to be tried
-// again. Make one with New and call Run once.
+// Settler makes the pending writes of a queue in rounds. Each round claims writes that are due, makes them, and keeps those that are
+// to be retried. Make a Settler with New, and call Run once.
 type Settler struct {
 	queue      store.Queue
 	events     Events
 	opts       Options
 	limiter    *rate.Limiter
 	logLimiter rate.Sometimes
-	// claimed is what is claimed, in the order in which it is written. In a round one worker at a time has each group.
+	// claimed has the claimed groups in the order in which they are written. Only one worker at a time uses a group.
 	claimed []*claimedGroup
-	// responses counts the requests that the API server has answered, with yes or no.
+	// responses counts the requests that the API server has answered, with success or an error.
 	responses atomic.Int64
 }
 
 // New makes a Settler for the pending writes of a store.
-func New(pending store.Queue, events Events, o Options) *Settler {
+func New(queue store.Queue, events Events, o Options) *Settler {
 	o.setDefaults()
 	return &Settler{
-		queue:      pending,
+		queue:      queue,
 		events:     events,
 		opts:       o,
 		limiter:    rate.NewLimiter(rate.Limit(o.RequestsPerSecond), o.RequestsPerSecond),
@@ -88,10 +87,10 @@ func New(pending store.Queue, events Events, o Options) *Settler {
 	}
 }
 
-var errDrainTimeout = errors.New("the time to drain is over")
+var errDrainTimeout = errors.New("drain timeout has passed")
 
-// Run writes what falls due until ctx ends and then, within DrainTimeout, all that is pending, due
-// or not; of a shared store, what is claimed. It fails when some of that is still pending.
+// Run makes writes as they fall due until ctx ends. Then, within DrainTimeout, it makes all pending writes, due or not; with Shared,
+// only those already claimed. It returns an error if some of these are still pending.
 func (s *Settler) Run(ctx context.Context) error {
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -121,7 +120,7 @@ func (s *Settler) Run(ctx context.Context) error {
 	}
 }
 
-// watchStop ends work when it is abandoned, or DrainTimeout after ctx has ended.
+// watchStop ends work when Abandon is closed, or DrainTimeout after ctx has ended.
 func (s *Settler) watchStop(ctx, work context.Context, stop context.CancelCauseFunc) {
 	var drained <-chan time.Time
 	ended := ctx.Done()
@@ -139,8 +138,8 @@ func (s *Settler) watchStop(ctx, work context.Context, stop context.CancelCauseF
 	}
 }
 
-// claimLast claims what is to be written before the end. Of a shared store that is what is held already, and nothing while
-// the store is unavailable: it stays pending for the next replica.
+// claimLast claims the writes to make before Run ends, and returns how many groups are left. With Shared, only groups already
+// claimed are left, and none while the store is unavailable: they stay pending for the next replica.
 func (s *Settler) claimLast(ctx context.Context) int {
 	switch {
 	case !s.opts.Shared:

@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestClaimLimit has the API server unavailable, so that nothing that is claimed is returned.
+// The API server is unavailable, so that no claimed write is returned.
 func TestClaimLimit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ namespaces, want int }{

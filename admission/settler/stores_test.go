@@ -91,7 +91,7 @@ func TestEventIsWrittenOncePerInterval(t *testing.T) {
 	})
 }
 
-// notices are what is stored and is a notice.
+// notices returns the stored notices.
 func (r *rig) notices() []*corev1.Event {
 	r.fakeAPIServer.mu.Lock()
 	defer r.fakeAPIServer.mu.Unlock()
@@ -268,7 +268,7 @@ func TestLostResponseIsCountedOnce(t *testing.T) {
 	}
 }
 
-// storeAndQueue is what both stores are.
+// storeAndQueue is implemented by both stores.
 type storeAndQueue interface {
 	store.Store
 	store.Queue

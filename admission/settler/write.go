@@ -15,32 +15,30 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// maxReads is how often one try reads an Event that changes at the same time.
+// maxReads bounds how often one attempt reads an Event that others change at the same time.
 const maxReads = 4
 
 // errKeepsChanging says that an Event changed after each read.
-var errKeepsChanging = errors.New("changes all the time")
+var errKeepsChanging = errors.New("the Event changed after each read")
 
-// claimedWrite is a pending write in hand. One worker at a time works on it.
+// claimedWrite is a claimed pending write. Only one worker at a time uses it.
 type claimedWrite struct {
 	store.PendingWrite
-	// storeID names the store that it is of.
+	// storeID identifies its store.
 	storeID string
-	// stored is what the Event said before, for the store. noted is Noted before it was read, and others
-	// are those of its occurrences that the store did not know of and did not write.
-	stored              store.Stored
-	notedBefore, others int64
-	// responses is how many requests the API server had answered at the last failure, and failures
-	// how many of those count.
+	// stored has the counts of the Event before the write, for the store. annotatedBefore is Annotated before the Event was read,
+	// and others is the number of its occurrences that the store neither knew nor wrote.
+	stored                  store.Stored
+	annotatedBefore, others int64
+	// responses is the Settler's responses at the last failure, and failures is how many failures count.
 	responses int64
 	failures  int
-	// outcome is set once known, until the store has it.
+	// outcome is set once it is known, until the store has accepted it.
 	outcome *store.Outcome
 }
 
-// send writes w. An Event is read before its first write, and again when it has changed since, so
-// that nothing is written into another one and no count is lowered. The error is set unless the
-// result is Written, Read, NotFound or NameTaken.
+// send makes the write. It reads an Event before its first write, and again if it has changed since, so that it never writes into
+// another Event or lowers a count. The error is set unless the result is Written, Read, NotFound or NameTaken.
 func (s *Settler) send(ctx context.Context, w *claimedWrite) (store.Outcome, error) {
 	events := s.events.Events(w.Namespace)
 	if w.Notice != nil && w.UID == "" {
@@ -48,7 +46,7 @@ func (s *Settler) send(ctx context.Context, w *claimedWrite) (store.Outcome, err
 			return events.Create(ctx, newNotice(&w.PendingWrite), metav1.CreateOptions{})
 		})
 		switch {
-		case apierrors.IsNotFound(err): // its namespace
+		case apierrors.IsNotFound(err): // the namespace does not exist
 			return store.Outcome{Result: store.GivenUp}, err
 		case !apierrors.IsAlreadyExists(err):
 			return w.outcomeOf(e, err)
@@ -64,13 +62,13 @@ func (s *Settler) send(ctx context.Context, w *claimedWrite) (store.Outcome, err
 				return w.outcomeOf(nil, err)
 			case !w.matches(e):
 				return store.Outcome{Result: store.NameTaken}, nil
-			case w.Partial: // the store adds what it says, once
+			case w.Partial: // the store adds its counts, once
 				stored := admission.ReadStored(e, w.storeID)
 				return store.Outcome{Result: store.Read, UID: string(e.UID), ResourceVersion: e.ResourceVersion, Stored: stored}, nil
 			}
 			w.adoptCounts(e)
 			if w.Notice != nil && e.Count >= clampCount(w.Total) && reportsMissing(e, w.Notice) {
-				return w.outcomeOf(e, nil) // another settler has written as much, or more
+				return w.outcomeOf(e, nil) // another settler has written the same count or a higher one
 			}
 		}
 		body, err := json.Marshal(w.patch())
@@ -88,7 +86,7 @@ func (s *Settler) send(ctx context.Context, w *claimedWrite) (store.Outcome, err
 	return store.Outcome{Result: store.Failed}, errKeepsChanging
 }
 
-// outcomeOf is the outcome of a request about an Event, which is as the API server has it now.
+// outcomeOf returns the outcome of a request. e is the Event as the API server has it now.
 func (w *claimedWrite) outcomeOf(e *corev1.Event, err error) (store.Outcome, error) {
 	o := store.Outcome{Result: resultFor(err)}
 	switch o.Result {
@@ -99,15 +97,14 @@ func (w *claimedWrite) outcomeOf(e *corev1.Event, err error) (store.Outcome, err
 		return o, nil
 	case store.Rejected:
 		if w.Notice != nil {
-			o.Result = store.GivenUp // no other notice reports it
+			o.Result = store.GivenUp // no notice reports a notice
 		}
 	case store.NameTaken, store.Failed, store.GivenUp, store.Read:
 	}
 	return o, err
 }
 
-// matches reports whether e is the Event that was admitted, or the notice that was created before. The name of a notice cannot
-// be guessed.
+// matches reports whether e is the admitted Event, or the notice created before. Nobody can guess the name of a notice.
 func (w *claimedWrite) matches(e *corev1.Event) bool {
 	switch {
 	case w.UID != "":
@@ -118,7 +115,7 @@ func (w *claimedWrite) matches(e *corev1.Event) bool {
 	return admission.MatchesPending(&w.PendingWrite, e)
 }
 
-// adoptCounts takes over the counts of the Event that was read.
+// adoptCounts takes over the counts of an Event that was read.
 func (w *claimedWrite) adoptCounts(e *corev1.Event) {
 	w.UID, w.ResourceVersion = string(e.UID), e.ResourceVersion
 	if w.Notice != nil {
@@ -133,13 +130,13 @@ func (w *claimedWrite) adoptCounts(e *corev1.Event) {
 		w.others += w.Merged() - before.Merged()
 	}
 	if w.others != 0 {
-		// The store adds them to what it has merged, so what a try before may have written of that must not be in it.
-		noted := w.notedBefore + w.others
-		w.stored = store.Stored{Count: w.Own + noted, Merged: noted, ByOtherStore: true}
+		// The store adds these to what it has merged, so they must not include what an earlier attempt may have written of that.
+		merged := w.annotatedBefore + w.others
+		w.stored = store.Stored{Count: w.Own + merged, Merged: merged, ByOtherStore: true}
 	}
 }
 
-// patch is a merge patch of one version of the Event.
+// patch returns a merge patch for one version of the Event.
 func (w *claimedWrite) patch() any {
 	if w.Notice != nil {
 		return w.noticePatch()
@@ -147,19 +144,20 @@ func (w *claimedWrite) patch() any {
 	return patch(&w.PendingWrite, w.storeID)
 }
 
-// noticePatch is all of a notice. What it is about may have changed, and then a uid that it has no more must go.
+// noticePatch returns a patch with the whole notice. Its involved object may have changed to one without a uid; the patch then
+// removes the old uid.
 func (w *claimedWrite) noticePatch() any {
 	e := newNotice(&w.PendingWrite)
 	e.UID, e.ResourceVersion = types.UID(w.UID), w.ResourceVersion
 	if w.Notice.Reason == "" || e.InvolvedObject.UID != "" {
 		return e
 	}
-	fields := e.InvolvedObject
+	o := e.InvolvedObject
 	return struct {
 		*corev1.Event
 
 		InvolvedObject map[string]any `json:"involvedObject"`
 	}{e, map[string]any{
-		"apiVersion": fields.APIVersion, "kind": fields.Kind, "namespace": fields.Namespace, "name": fields.Name, "uid": nil,
+		"apiVersion": o.APIVersion, "kind": o.Kind, "namespace": o.Namespace, "name": o.Name, "uid": nil,
 	}}
 }

@@ -114,7 +114,7 @@ func TestMissingEventIsNotFound(t *testing.T) {
 	}
 }
 
-// TestChangedEventIsReadAgain has others write an Event that was read before.
+// Other clients change an Event that was read before.
 func TestChangedEventIsReadAgain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -162,7 +162,7 @@ func uid(uid string) func(*corev1.Event) {
 	return func(e *corev1.Event) { e.UID = types.UID(uid) }
 }
 
-// TestConstantlyChangingEventIsReturned has its recorder count on before each patch, and then end.
+// The Event's recorder counts on before each patch, and then ends.
 func TestConstantlyChangingEventIsReturned(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a", notReadYet)}

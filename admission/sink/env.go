@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Protocols of OTLP.
+// The supported protocols of OTLP.
 const protocolGRPC, protocolHTTP = "grpc", "http/protobuf"
 
-// env is what OpenTelemetry's environment variables say about an exporter of logs. Those for logs go before those for all
-// signals.
+// env has the settings of OpenTelemetry's environment variables for an exporter of logs. Variables for logs take precedence over those
+// for all signals.
 type env struct {
 	protocol string
 	headers  map[string]string
@@ -58,13 +58,13 @@ func readEnv(getenv func(string) string) (*env, error) {
 	e.timeout = time.Duration(millis) * time.Millisecond
 	value, name = get("HEADERS")
 	if e.headers, err = readHeaders(value); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err) // it may have a secret
+		return nil, fmt.Errorf("%s: %w", name, err) // does not quote the value, which may be a secret
 	}
 	e.tls, err = readTLS(get)
 	return e, err
 }
 
-// readHeaders reads pairs such as name=value,other=value, whose values are encoded as in URLs.
+// readHeaders parses pairs such as name=value,other=value. Values are percent-encoded as in URLs.
 func readHeaders(all string) (map[string]string, error) {
 	headers := map[string]string{}
 	for pair := range strings.SplitSeq(all, ",") {
@@ -75,14 +75,14 @@ func readHeaders(all string) (map[string]string, error) {
 		key = strings.ToLower(strings.TrimSpace(key))
 		decoded, err := url.PathUnescape(strings.TrimSpace(value))
 		if !ok || key == "" || err != nil || strings.ContainsAny(key, " :\t\r\n") || strings.ContainsAny(decoded, "\r\n") {
-			return nil, fmt.Errorf("must be pairs such as name=value, with commas between them")
+			return nil, fmt.Errorf("must be comma-separated pairs such as name=value")
 		}
 		headers[key] = decoded
 	}
 	return headers, nil
 }
 
-// readTLS reads the CAs that are trusted and, whenever a connection is made, the certificate of the client.
+// readTLS reads the trusted CAs. The client's certificate is read again for each connection.
 func readTLS(get func(string) (value, name string)) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file, name := get("CERTIFICATE"); file != "" {
@@ -92,7 +92,7 @@ func readTLS(get func(string) (value, name string)) (*tls.Config, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(content) {
-			return nil, fmt.Errorf("%s: %s must have certificates in PEM", name, file)
+			return nil, fmt.Errorf("%s: %s must contain PEM certificates", name, file)
 		}
 	}
 	certificate, name := get("CLIENT_CERTIFICATE")

@@ -20,16 +20,16 @@ import (
 // Stdout is the path of standard output.
 const Stdout = "-"
 
-// file is an output of lines of JSON.
+// file is an output that writes lines of JSON.
 type file struct {
 	path string
 	w    *os.File
-	// partialLine says that the last line is not whole.
+	// partialLine is true if the last line is incomplete.
 	partialLine bool
 }
 
-// NewFile returns an output that appends lines of JSON to a file, which is made if there is none, or writes them to stdout
-// where the path is "-". A file that is moved away, or deleted, is made anew.
+// NewFile returns an output that appends lines of JSON to a file, which it creates if necessary, or writes them to stdout if path is
+// "-". If the file is moved or deleted, it creates a new one.
 func NewFile(path string, stdout *os.File) (Output, error) {
 	f := &file{path: path, w: stdout}
 	if path == Stdout {
@@ -51,15 +51,15 @@ func (f *file) Close() {
 	}
 }
 
-// reopenIfMoved opens the file of the path if that is not the one that is open.
+// reopenIfMoved opens the file at path if it is not the open one.
 func (f *file) reopenIfMoved() error {
 	if f.path == Stdout {
 		return nil
 	}
 	if f.w != nil {
-		is, err := os.Stat(f.path)
-		was, _ := f.w.Stat()
-		if err == nil && os.SameFile(is, was) {
+		current, err := os.Stat(f.path)
+		opened, _ := f.w.Stat()
+		if err == nil && os.SameFile(current, opened) {
 			return nil
 		}
 		_ = f.w.Close()
@@ -68,7 +68,7 @@ func (f *file) reopenIfMoved() error {
 	return f.open()
 }
 
-// Send implements Output. It tries again what was not written, beginning with a line that was not written whole.
+// Send implements Output. After a partial write, the rest is to be retried, beginning with the incomplete line.
 func (f *file) Send(_ context.Context, batch [][]byte) SendResult {
 	if err := f.reopenIfMoved(); err != nil {
 		return SendResult{Err: err, Retry: true}
@@ -84,7 +84,7 @@ func (f *file) Send(_ context.Context, batch [][]byte) SendResult {
 		if err != nil {
 			return SendResult{Err: err}
 		}
-		_, _ = safe.Write(append(line, '\n')) // a Buffer takes all
+		_, _ = safe.Write(append(line, '\n')) // a Buffer never fails
 		ends = append(ends, lines.Len())
 	}
 	n, err := f.w.Write(lines.Bytes())
@@ -92,22 +92,22 @@ func (f *file) Send(_ context.Context, batch [][]byte) SendResult {
 		f.partialLine = false
 		return SendResult{}
 	}
-	taken := 0
-	for taken < len(ends) && ends[taken] <= n {
-		taken++
+	accepted := 0
+	for accepted < len(ends) && ends[accepted] <= n {
+		accepted++
 	}
 	f.partialLine = f.partialLine && n == 0 || n > 0 && lines.Bytes()[n-1] != '\n'
 	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed) {
-		return SendResult{Err: err, Accepted: taken}
+		return SendResult{Err: err, Accepted: accepted}
 	}
-	return SendResult{Err: err, Accepted: taken, Retry: true}
+	return SendResult{Err: err, Accepted: accepted, Retry: true}
 }
 
-// appendLine appends a LogRecord as an object of JSON, with the names of OpenTelemetry's data model.
+// appendLine appends a LogRecord as a JSON object, with the field names of OpenTelemetry's data model.
 func appendLine(b, record []byte) ([]byte, error) {
 	var r logsv1.LogRecord
 	if err := proto.Unmarshal(record, &r); err != nil {
-		return nil, fmt.Errorf("read a record: %w", err)
+		return nil, fmt.Errorf("decode record: %w", err)
 	}
 	moment := func(nanos uint64) string { return time.Unix(0, int64(nanos)).UTC().Format(time.RFC3339Nano) }
 	b = append(b, `{"timestamp":"`+moment(r.GetTimeUnixNano())+`","observedTimestamp":"`+moment(r.GetObservedTimeUnixNano())+`"`...)
@@ -118,27 +118,27 @@ func appendLine(b, record []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendPairs appends an object.
-func appendPairs(b []byte, all []*commonv1.KeyValue) []byte {
+// appendPairs appends attributes as a JSON object.
+func appendPairs(b []byte, pairs []*commonv1.KeyValue) []byte {
 	b = append(b, '{')
-	for i, a := range all {
+	for i, pair := range pairs {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendQuoted(b, a.GetKey()), ':')
-		switch v := a.GetValue().GetValue().(type) {
+		b = append(appendQuoted(b, pair.GetKey()), ':')
+		switch v := pair.GetValue().GetValue().(type) {
 		case *commonv1.AnyValue_IntValue:
 			b = fmt.Append(b, v.IntValue)
 		case *commonv1.AnyValue_KvlistValue:
 			b = appendPairs(b, v.KvlistValue.GetValues())
 		default:
-			b = appendQuoted(b, a.GetValue().GetStringValue())
+			b = appendQuoted(b, pair.GetValue().GetStringValue())
 		}
 	}
 	return append(b, '}')
 }
 
-// appendQuoted appends a text, which is in UTF-8.
+// appendQuoted appends a JSON string. s is valid UTF-8.
 func appendQuoted(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s)
 	return b

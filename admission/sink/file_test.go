@@ -23,7 +23,7 @@ func records(n int) (all [][]byte) {
 	return all
 }
 
-// TestFileLineFormat holds what a line is.
+// TestFileLineFormat checks the format of a line.
 func TestFileLineFormat(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "events")
@@ -42,7 +42,7 @@ func TestFileLineFormat(t *testing.T) {
 	cli.CompareGolden(t, "testdata/line.json", string(content))
 }
 
-// lines are the ids of the whole lines of a file, and how many are not whole.
+// lines returns the ids of the complete lines of a file, and the number of incomplete ones.
 func lines(t *testing.T, path string) (ids []string, broken int) {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -60,7 +60,7 @@ func lines(t *testing.T, path string) (ids []string, broken int) {
 	return ids, broken
 }
 
-// TestMovedFileIsReopened holds that, as programs that rotate files do it.
+// The test moves files as programs that rotate them do.
 func TestMovedFileIsReopened(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "events")
@@ -85,8 +85,7 @@ func TestMovedFileIsReopened(t *testing.T) {
 	}
 }
 
-// TestFullDiskKeepsCountsExact holds that lines which were written are not written again, and that one that is cut is
-// ended. The limit of the size of a file stands for the size of a disk.
+// Complete lines are not written again, and an incomplete line is ended. A limit on the file size stands in for a full disk.
 func TestFullDiskKeepsCountsExact(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events")
 	f, err := NewFile(path, nil)

@@ -22,7 +22,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain fails if a goroutine is left after all tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -53,7 +53,7 @@ func dropDecision(namespace string, changes ...func(*admission.FullDecision)) *a
 	return d
 }
 
-// decoded is a record as a collector reads it: its attributes by name.
+// decoded is a record as a collector decodes it, with its attributes by name.
 func decoded(t *testing.T, record []byte) (*logsv1.LogRecord, map[string]any) {
 	t.Helper()
 	r := &logsv1.LogRecord{}
@@ -113,7 +113,7 @@ func (c *fakeCounts) Undelivered(_, namespace string, why Reason, occurrences in
 	c.lost[why]++
 }
 
-// read is what was counted until now.
+// read returns the counts until now.
 func (c *fakeCounts) read() (delivered, lost int, occurrences int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,8 +126,8 @@ func (c *fakeCounts) read() (delivered, lost int, occurrences int64) {
 	return c.delivered, lost, occurrences
 }
 
-// fakeCollector is an Output that keeps what it takes. answer, unless nil, says what becomes of a batch, and how many of its records
-// it takes.
+// fakeCollector is an Output that keeps the records it accepts. answer, unless nil, returns the result of a batch, and how many of its
+// records are accepted.
 type fakeCollector struct {
 	answer func(ctx context.Context, batch [][]byte) (SendResult, int)
 
@@ -168,7 +168,7 @@ func (c *fakeCollector) Send(ctx context.Context, batch [][]byte) SendResult {
 
 func (c *fakeCollector) Close() {}
 
-// total is how many records and occurrences it has, each record once.
+// total returns the number of records and occurrences, counting each record once.
 func (c *fakeCollector) total() (records int, occurrences int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

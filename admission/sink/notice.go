@@ -9,27 +9,27 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// notice is where the occurrences of a drop are reported.
+// notice identifies the notice that reports a drop, with the occurrences that may be missing from the sink.
 type notice struct {
 	register store.Key
 	missing  engine.SinkLoss
 }
 
-// noticesBytes bounds what waits to be noted in notices, and noticeBytes are those of one.
+// noticesBytes bounds the memory of losses that are not reported yet, and noticeBytes is the size of one without its texts.
 const noticesBytes, noticeBytes = 1 << 20, 512
 
-// ReportFunc adds what is missing of the drops of a namespace to the notice of a register, if there is one.
+// ReportFunc adds the drops of a namespace that are missing from the sink to the notice of a register, if there is one.
 type ReportFunc func(now time.Time, namespace string, register store.Key, m engine.SinkLoss)
 
-// notices add up what was not delivered until it is reported, within a bound that namespaces share. What gives way is in
-// metrics only. It is safe for concurrent use.
+// notices adds up undelivered occurrences by notice until they are reported. Namespaces share its bounded memory; losses that do
+// not fit are in metrics only. It is safe for concurrent use.
 type notices struct {
 	mu      sync.Mutex
 	hasher  store.Hasher
 	pending *store.FairLRU[*pendingNotice]
 }
 
-// pendingNotice is what is to be noted in one notice.
+// pendingNotice has the losses to report in one notice.
 type pendingNotice struct {
 	namespace string
 	notice
@@ -37,7 +37,7 @@ type pendingNotice struct {
 
 func newNotices() *notices { return &notices{pending: store.NewFairLRU[*pendingNotice](noticesBytes)} }
 
-// add adds the occurrences of a record that was not delivered.
+// add adds the occurrences of an undelivered record.
 func (n *notices) add(r *record) {
 	if r.notice.register.IsZero() || r.notice.missing.Occurrences <= 0 {
 		return
@@ -56,7 +56,7 @@ func (n *notices) add(r *record) {
 	n.pending.Shrink(0)
 }
 
-// flush reports what was added since.
+// flush reports everything added since the last flush.
 func (n *notices) flush(now time.Time, report ReportFunc) {
 	n.mu.Lock()
 	all := n.pending

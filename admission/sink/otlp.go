@@ -29,7 +29,7 @@ import (
 // scopeName is the instrumentation scope of records.
 const scopeName = "github.com/eventquota/eventquota/admission/sink"
 
-// Fields of the messages of OTLP around a LogRecord.
+// Field numbers of the OTLP messages around a LogRecord.
 const (
 	requestResourceLogs                                  = 1
 	resourceLogsResource, resourceLogsScope              = 1, 2
@@ -37,13 +37,13 @@ const (
 	scopeNameField, scopeVersionField, resourceAttribute = 1, 2, 1
 )
 
-// envelope makes requests of LogRecords. They are encoded already, so no message of them is made.
+// envelope builds requests from LogRecords that are already encoded.
 type envelope struct{ resource, scope []byte }
 
-// newEnvelope is for records of what a resource describes.
-func newEnvelope(of *resource.Resource, version string) *envelope {
+// newEnvelope makes an envelope for records of a resource.
+func newEnvelope(source *resource.Resource, version string) *envelope {
 	var attributes, scope []byte
-	for _, a := range of.Attributes() {
+	for _, a := range source.Attributes() {
 		key, value := toValidUTF8(string(a.Key)), toValidUTF8(a.Value.String())
 		attributes = appendText(appendPair(attributes, resourceAttribute, key, fieldSize(len(value))), valueString, value)
 	}
@@ -54,7 +54,7 @@ func newEnvelope(of *resource.Resource, version string) *envelope {
 	}
 }
 
-// encodeRequest is an ExportLogsServiceRequest of a batch.
+// encodeRequest encodes an ExportLogsServiceRequest with a batch.
 func (e *envelope) encodeRequest(batch [][]byte) []byte {
 	scopeLogs := len(e.scope)
 	for _, r := range batch {
@@ -70,23 +70,23 @@ func (e *envelope) encodeRequest(batch [][]byte) []byte {
 	return b
 }
 
-// partialResult is the answer to a request that was taken, but for some records.
+// partialResult returns the result of a successful request, which may have rejected records.
 func partialResult(r *collectorv1.ExportLogsServiceResponse) SendResult {
 	return SendResult{Rejected: int(r.GetPartialSuccess().GetRejectedLogRecords())}
 }
 
-// OTLP returns an output that sends to the collector at an endpoint, with a scheme and a host, and by HTTP perhaps a path. All
-// else is in OpenTelemetry's environment variables, which getenv reads.
-func OTLP(endpoint *url.URL, of *resource.Resource, version string, getenv func(string) string) (Output, error) {
+// OTLP returns an output that sends to the collector at endpoint, which has a scheme and a host and, for HTTP, may have a path. All
+// other settings are OpenTelemetry's environment variables, read by getenv.
+func OTLP(endpoint *url.URL, source *resource.Resource, version string, getenv func(string) string) (Output, error) {
 	env, err := readEnv(getenv)
 	if err != nil {
 		return nil, err
 	}
-	made := newEnvelope(of, version)
+	envelope := newEnvelope(source, version)
 	if env.protocol == protocolGRPC {
-		return newGRPC(endpoint, env, made)
+		return newGRPC(endpoint, env, envelope)
 	}
-	return newHTTP(endpoint, env, made), nil
+	return newHTTP(endpoint, env, envelope), nil
 }
 
 // grpcOutput is an output by gRPC.
@@ -98,9 +98,9 @@ type grpcOutput struct {
 	logs collectorv1.LogsServiceClient
 }
 
-func newGRPC(endpoint *url.URL, env *env, made *envelope) (Output, error) {
+func newGRPC(endpoint *url.URL, env *env, envelope *envelope) (Output, error) {
 	if endpoint.Path != "" {
-		return nil, fmt.Errorf("%s: must have no path with the protocol grpc", endpoint)
+		return nil, fmt.Errorf("%s: must not have a path with the protocol grpc", endpoint)
 	}
 	secure := insecure.NewCredentials()
 	if endpoint.Scheme == "https" {
@@ -108,7 +108,7 @@ func newGRPC(endpoint *url.URL, env *env, made *envelope) (Output, error) {
 	}
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(secure),
-		// The default waits for up to two minutes before it connects again.
+		// gRPC's default waits up to two minutes before it reconnects.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           grpcbackoff.Config{BaseDelay: minRetryDelay, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxRetryDelay},
 			MinConnectTimeout: maxRetryDelay,
@@ -121,7 +121,7 @@ func newGRPC(endpoint *url.URL, env *env, made *envelope) (Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &grpcOutput{env, made, conn, collectorv1.NewLogsServiceClient(conn)}, nil
+	return &grpcOutput{env, envelope, conn, collectorv1.NewLogsServiceClient(conn)}, nil
 }
 
 // Close implements Output.
@@ -132,28 +132,28 @@ func (o *grpcOutput) Send(ctx context.Context, batch [][]byte) SendResult {
 	ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, metadata.New(o.headers)), o.timeout)
 	defer cancel()
 	request := &collectorv1.ExportLogsServiceRequest{}
-	request.ProtoReflect().SetUnknown(o.encodeRequest(batch)) // fields that are not known are sent as they are
+	request.ProtoReflect().SetUnknown(o.encodeRequest(batch)) // unknown fields are sent as they are
 	response, err := o.logs.Export(ctx, request)
 	if err == nil {
 		return partialResult(response)
 	}
-	// By the table of the protocol's specification, in which all that is not here is not to be sent again.
+	// The retryable codes of the protocol's specification. All others must not be retried.
 	s := status.Convert(err)
-	a := SendResult{Err: err}
+	result := SendResult{Err: err}
 	switch s.Code() {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.OutOfRange, codes.Unavailable, codes.DataLoss:
-		a.Retry = true
+		result.Retry = true
 	case codes.ResourceExhausted:
 	default:
 	}
 	for _, detail := range s.Details() {
 		if retry, ok := detail.(*errdetails.RetryInfo); ok {
-			a.Retry, a.RetryAfter = true, retry.GetRetryDelay().AsDuration()
+			result.Retry, result.RetryAfter = true, retry.GetRetryDelay().AsDuration()
 		}
 	}
-	// A connection that breaks says Unavailable too.
-	a.Unknown = a.Retry && s.Code() != codes.ResourceExhausted && a.RetryAfter == 0 || s.Code() == codes.Unknown || s.Code() == codes.Internal
-	return a
+	// A broken connection is Unavailable too.
+	result.Unknown = result.Retry && s.Code() != codes.ResourceExhausted && result.RetryAfter == 0 || s.Code() == codes.Unknown || s.Code() == codes.Internal
+	return result
 }
 
 // httpOutput is an output by HTTP.
@@ -165,16 +165,16 @@ type httpOutput struct {
 	client *http.Client
 }
 
-func newHTTP(endpoint *url.URL, env *env, made *envelope) Output {
-	to := *endpoint
-	if to.Path == "" {
-		to.Path = "/v1/logs"
+func newHTTP(endpoint *url.URL, env *env, envelope *envelope) Output {
+	target := *endpoint
+	if target.Path == "" {
+		target.Path = "/v1/logs"
 	}
-	return &httpOutput{env, made, to.String(), &http.Client{
+	return &httpOutput{env, envelope, target.String(), &http.Client{
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: env.tls, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 		},
-		// Headers may have secrets, which are for this address.
+		// Headers may contain secrets, which must not go to another address.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -182,7 +182,7 @@ func newHTTP(endpoint *url.URL, env *env, made *envelope) Output {
 // Close implements Output.
 func (o *httpOutput) Close() { o.client.CloseIdleConnections() }
 
-// maxResponseBytes is how much of an answer is read.
+// maxResponseBytes bounds how much of a response is read.
 const maxResponseBytes = 64 << 10
 
 // Send implements Output.
@@ -191,11 +191,11 @@ func (o *httpOutput) Send(ctx context.Context, batch [][]byte) SendResult {
 	defer cancel()
 	body := o.encodeRequest(batch)
 	if o.compress {
-		var smaller bytes.Buffer
-		w := gzip.NewWriter(&smaller)
-		_, _ = w.Write(body) // a Buffer takes all
+		var compressed bytes.Buffer
+		w := gzip.NewWriter(&compressed)
+		_, _ = w.Write(body) // a Buffer never fails
 		_ = w.Close()
-		body = smaller.Bytes()
+		body = compressed.Bytes()
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url, bytes.NewReader(body))
 	if err != nil {
@@ -217,23 +217,23 @@ func (o *httpOutput) Send(ctx context.Context, batch [][]byte) SendResult {
 	return parseResponse(response, content, err)
 }
 
-// parseResponse reads the answer of a collector, by the protocol's specification.
+// parseResponse interprets a collector's response as the protocol's specification says.
 func parseResponse(r *http.Response, content []byte, err error) SendResult {
 	switch r.StatusCode {
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
-		var said collectorv1.ExportLogsServiceResponse
+		var response collectorv1.ExportLogsServiceResponse
 		if err == nil && r.Header.Get("Content-Type") == "application/x-protobuf" {
-			err = proto.Unmarshal(content, &said)
+			err = proto.Unmarshal(content, &response)
 		}
 		if err != nil {
-			return SendResult{Err: fmt.Errorf("read the answer: %w", err), Unknown: true}
+			return SendResult{Err: fmt.Errorf("read response: %w", err), Unknown: true}
 		}
-		return partialResult(&said)
+		return partialResult(&response)
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, _ := strconv.Atoi(r.Header.Get("Retry-After"))
 		return SendResult{
 			Err: errors.New(r.Status), Retry: true, RetryAfter: time.Duration(seconds) * time.Second,
-			// A proxy says these where the collector did not answer it.
+			// A proxy returns these if the collector did not answer it.
 			Unknown: r.StatusCode == http.StatusBadGateway || r.StatusCode == http.StatusGatewayTimeout,
 		}
 	}

@@ -33,7 +33,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// fakeServer is the other side of a connection. It gives answer to each request that it keeps.
+// fakeServer is a collector. It keeps each request, and responds with answer.
 type fakeServer struct {
 	collectorv1.UnimplementedLogsServiceServer
 
@@ -59,7 +59,7 @@ func (p *fakeServer) Export(ctx context.Context, r *collectorv1.ExportLogsServic
 	return p.answer()
 }
 
-// newCertificate is a certificate of 127.0.0.1, and the file of its CA.
+// newCertificate returns a certificate for 127.0.0.1, and the file of its CA.
 func newCertificate(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
@@ -159,7 +159,7 @@ func (p *fakeServer) serve(t *testing.T, protocol string, certificates ...tls.Ce
 	return s.URL
 }
 
-// TestOTLPDelivery holds both protocols, with TLS, headers and compression.
+// TestOTLPDelivery tests both protocols, with TLS, headers and compression.
 func TestOTLPDelivery(t *testing.T) {
 	t.Parallel()
 	certificate, ca := newCertificate(t)
@@ -204,7 +204,7 @@ func TestOTLPDelivery(t *testing.T) {
 	}
 }
 
-// TestCollectorResponses holds what becomes of a batch by what a collector says.
+// TestCollectorResponses checks the result of a batch for each response of a collector.
 func TestCollectorResponses(t *testing.T) {
 	t.Parallel()
 	says := func(c codes.Code, wait time.Duration) func() (*collectorv1.ExportLogsServiceResponse, error) {
@@ -257,7 +257,7 @@ func TestCollectorResponses(t *testing.T) {
 	}
 }
 
-// TestUnreachableCollector holds that one is tried again, and that a stranger gets nothing.
+// An unreachable collector is retried, and a server with another certificate gets nothing.
 func TestUnreachableCollector(t *testing.T) {
 	t.Parallel()
 	certificate, _ := newCertificate(t)
@@ -275,7 +275,7 @@ func TestUnreachableCollector(t *testing.T) {
 	}
 }
 
-// TestReadEnv names each variable that is wrong, and says nothing of secrets.
+// Errors name the invalid variable, and do not quote secrets.
 func TestReadEnv(t *testing.T) {
 	t.Parallel()
 	broken := filepath.Join(t.TempDir(), "broken")
@@ -286,10 +286,10 @@ func TestReadEnv(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_PROTOCOL=http/json":           `OTEL_EXPORTER_OTLP_PROTOCOL "http/json": must be grpc or http/protobuf`,
 		"OTEL_EXPORTER_OTLP_LOGS_COMPRESSION=zip":         `OTEL_EXPORTER_OTLP_LOGS_COMPRESSION "zip": must be gzip or none`,
 		"OTEL_EXPORTER_OTLP_TIMEOUT=10s":                  `OTEL_EXPORTER_OTLP_TIMEOUT "10s": must be milliseconds, at least 1`,
-		"OTEL_EXPORTER_OTLP_HEADERS=secret":               `OTEL_EXPORTER_OTLP_HEADERS: must be pairs such as name=value, with commas between them`,
-		"OTEL_EXPORTER_OTLP_HEADERS=a=secret%0d%0ab":      `OTEL_EXPORTER_OTLP_HEADERS: must be pairs such as name=value, with commas between them`,
+		"OTEL_EXPORTER_OTLP_HEADERS=secret":               `OTEL_EXPORTER_OTLP_HEADERS: must be comma-separated pairs such as name=value`,
+		"OTEL_EXPORTER_OTLP_HEADERS=a=secret%0d%0ab":      `OTEL_EXPORTER_OTLP_HEADERS: must be comma-separated pairs such as name=value`,
 		"OTEL_EXPORTER_OTLP_CERTIFICATE=/none":            `OTEL_EXPORTER_OTLP_CERTIFICATE: open /none: no such file or directory`,
-		"OTEL_EXPORTER_OTLP_CERTIFICATE=" + broken:        `OTEL_EXPORTER_OTLP_CERTIFICATE: ` + broken + ` must have certificates in PEM`,
+		"OTEL_EXPORTER_OTLP_CERTIFICATE=" + broken:        `OTEL_EXPORTER_OTLP_CERTIFICATE: ` + broken + ` must contain PEM certificates`,
 		"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=" + broken: `OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY: open : no such file or directory`,
 	} {
 		name, value, _ := strings.Cut(variable, "=")

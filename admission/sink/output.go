@@ -16,27 +16,26 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Output takes batches of records. One call of Send is made at a time.
+// Output accepts batches of records. Only one call of Send runs at a time.
 type Output interface {
-	// Send sends LogRecords of OTLP, and returns how many of them were not taken, and why. It ends soon after its context,
-	// if it can.
+	// Send sends encoded OTLP LogRecords. It returns soon after its context has ended, if it can.
 	Send(ctx context.Context, batch [][]byte) SendResult
-	// Close ends what Send uses.
+	// Close releases what Send uses.
 	Close()
 }
 
-// SendResult is what became of a batch.
+// SendResult is the result of sending a batch.
 type SendResult struct {
-	// Err is nil where the batch was taken.
+	// Err is nil if the batch was accepted.
 	Err error
-	// Rejected is how many of a batch that was taken were not. Which of them, the other side does not say.
+	// Rejected is the number of records rejected from a batch that was accepted. The receiver does not say which.
 	Rejected int
-	// Accepted is how many of a batch that was not taken were, from its beginning: the rest is tried again, if Again says so.
+	// Accepted is the number of records, from the start, accepted from a batch that failed. The rest is retried if Retry is set.
 	Accepted int
-	// Retry says that it may be tried again, not before After.
+	// Retry is true if the rest may be retried after RetryAfter.
 	Retry      bool
 	RetryAfter time.Duration
-	// Unknown says that the batch may have been taken, as there was no answer.
+	// Unknown is true if the batch may have been accepted, because there was no answer.
 	Unknown bool
 }
 
@@ -45,8 +44,7 @@ const (
 	batchRecords, batchBytes = 512, 1 << 20
 	// batchDelay is how long the first record of a batch waits for others.
 	batchDelay = 100 * time.Millisecond
-	// minRetryDelay and maxRetryDelay are the first and the longest wait before a batch is sent again, and maxRetryTime is for how long
-	// it is.
+	// minRetryDelay and maxRetryDelay are the first and the longest wait before a batch is retried, and maxRetryTime bounds its retries.
 	minRetryDelay, maxRetryDelay, maxRetryTime = 200 * time.Millisecond, 10 * time.Second, 5 * time.Minute
 )
 
@@ -63,12 +61,12 @@ type output struct {
 	minRetryDelay, maxRetryTime time.Duration
 
 	mu      sync.Mutex
-	sending []*record // what was taken from the queue, until it is known what became of it
+	sending []*record // removed from the queue, with an outcome that is not known yet
 }
 
-func newOutput(s *Sink, name string, to Output, bytes int64) *output {
+func newOutput(s *Sink, name string, target Output, bytes int64) *output {
 	return &output{
-		Sink: s, name: name, target: to, queue: newQueue(bytes), logLimiter: rate.Sometimes{Interval: 10 * time.Second},
+		Sink: s, name: name, target: target, queue: newQueue(bytes), logLimiter: rate.Sometimes{Interval: 10 * time.Second},
 		minRetryDelay: minRetryDelay, maxRetryTime: maxRetryTime,
 	}
 }
@@ -85,7 +83,7 @@ func (o *output) run(ctx context.Context) {
 	}
 }
 
-// waitForRecords waits until there is something to send, and a moment longer for more of it. It reports whether there is.
+// waitForRecords waits until there are records to send, and then up to batchDelay for more. It reports whether there are any.
 func (o *output) waitForRecords(ctx context.Context) bool {
 	for o.queue.pending() == 0 {
 		select {
@@ -106,34 +104,34 @@ func (o *output) waitForRecords(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// deliver sends a batch until it is known what became of all of it.
+// deliver sends a batch, with retries, until the outcome of each record is known.
 func (o *output) deliver(ctx context.Context, batch []*record) {
 	encoded := make([][]byte, len(batch))
 	for i, r := range batch {
 		encoded[i] = r.encoded
 	}
-	waits := backoff.NewExponentialBackOff()
-	waits.InitialInterval, waits.MaxInterval = o.minRetryDelay, maxRetryDelay
-	why := Refused // once it is unanswered it stays so: what was not answered may have been taken
+	delays := backoff.NewExponentialBackOff()
+	delays.InitialInterval, delays.MaxInterval = o.minRetryDelay, maxRetryDelay
+	why := Refused // stays Unanswered once it is: an attempt without an answer may have been accepted
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		a := o.target.Send(ctx, encoded)
-		if a.Err == nil {
-			o.countSent(len(encoded), a.Rejected, why)
+		result := o.target.Send(ctx, encoded)
+		if result.Err == nil {
+			o.countSent(len(encoded), result.Rejected, why)
 			return struct{}{}, nil
 		}
-		if a.Unknown {
+		if result.Unknown {
 			why = Unanswered
 		}
-		o.countSent(a.Accepted, 0, why)
-		encoded = encoded[a.Accepted:]
+		o.countSent(result.Accepted, 0, why)
+		encoded = encoded[result.Accepted:]
 		switch {
-		case !a.Retry:
-			return struct{}{}, backoff.Permanent(a.Err)
-		case a.RetryAfter > 0:
-			return struct{}{}, errors.Join(a.Err, &backoff.RetryAfterError{Duration: min(a.RetryAfter, maxRetryDelay)})
+		case !result.Retry:
+			return struct{}{}, backoff.Permanent(result.Err)
+		case result.RetryAfter > 0:
+			return struct{}{}, errors.Join(result.Err, &backoff.RetryAfterError{Duration: min(result.RetryAfter, maxRetryDelay)})
 		}
-		return struct{}{}, a.Err
-	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(o.maxRetryTime), backoff.WithNotify(func(err error, _ time.Duration) { o.logFailure(err) }))
+		return struct{}{}, result.Err
+	}, backoff.WithBackOff(delays), backoff.WithMaxElapsedTime(o.maxRetryTime), backoff.WithNotify(func(err error, _ time.Duration) { o.logFailure(err) }))
 	switch {
 	case err == nil:
 		o.logRecovery()
@@ -145,8 +143,8 @@ func (o *output) deliver(ctx context.Context, batch []*record) {
 	o.countSent(len(encoded), len(encoded), why)
 }
 
-// countSent counts the next n records of those that are being sent, of which some were not delivered, for a reason. Once end has
-// counted them, it does nothing.
+// countSent counts the outcome of the next n records being sent, of which some were undelivered for a reason. It does nothing once
+// countRemaining has counted them.
 func (o *output) countSent(n, undelivered int, why Reason) {
 	o.mu.Lock()
 	n = min(n, len(o.sending))
@@ -159,7 +157,7 @@ func (o *output) countSent(n, undelivered int, why Reason) {
 	o.queue.release(part)
 	undelivered = min(max(undelivered, 0), n)
 	if undelivered > 0 && undelivered < n {
-		// The other side does not say which: those that stand for most, so that what is said to be missing is not too little.
+		// The receiver does not say which records it rejected. Count those with the most occurrences, so that no loss is underreported.
 		part = slices.Clone(part)
 		slices.SortStableFunc(part, func(a, b *record) int { return cmp.Compare(b.occurrences, a.occurrences) })
 		o.logFailure(fmt.Errorf("%w: %d of %d", errPartlyRejected, undelivered, n))
@@ -170,9 +168,10 @@ func (o *output) countSent(n, undelivered int, why Reason) {
 	}
 }
 
-// countUndelivered counts records that were not delivered, and lets notices say so. An output more changes nothing in a notice.
-func (o *output) countUndelivered(why Reason, all ...*record) {
-	for _, r := range all {
+// countUndelivered counts undelivered records, and has notices report them. Notices report a record once, even if several outputs
+// have not delivered it.
+func (o *output) countUndelivered(why Reason, records ...*record) {
+	for _, r := range records {
 		if o.opts.Counts != nil {
 			o.opts.Counts.Undelivered(o.name, r.namespace, why, r.occurrences)
 		}
@@ -183,13 +182,13 @@ func (o *output) countUndelivered(why Reason, all ...*record) {
 	}
 }
 
-// countRemaining counts what is left.
+// countRemaining counts all remaining records as undelivered.
 func (o *output) countRemaining() {
 	o.queue.close()
 	o.mu.Lock()
 	n := len(o.sending)
 	o.mu.Unlock()
-	o.countSent(n, n, Unanswered) // as Send has not returned
+	o.countSent(n, n, Unanswered) // Send has not returned
 	for {
 		batch := o.queue.dequeue(batchRecords, batchBytes)
 		if len(batch) == 0 {
@@ -200,7 +199,7 @@ func (o *output) countRemaining() {
 	}
 }
 
-// logFailure says from time to time that an output fails, and why.
+// logFailure logs that an output fails, and why, at most every 10 s.
 func (o *output) logFailure(err error) {
 	o.failing.Store(true)
 	o.logLimiter.Do(func() {
@@ -208,7 +207,7 @@ func (o *output) logFailure(err error) {
 	})
 }
 
-// logRecovery says that an output that has failed does not any more.
+// logRecovery logs that an output works again after a failure.
 func (o *output) logRecovery() {
 	if o.failing.CompareAndSwap(true, false) {
 		o.opts.Log.Info("Copies of Events are delivered again", "output", o.name)

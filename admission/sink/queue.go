@@ -6,45 +6,46 @@ import (
 	"sync"
 )
 
-// queue holds the records that wait for one output, within a bound of bytes that namespaces share: when it is full, the
-// newest records of the namespace that holds most give way. So a namespace loses nothing to one that holds less. It is
-// safe for concurrent use. An operation takes time in the logarithm of the number of namespaces that hold something.
+// queue holds the records that wait for one output. Namespaces share its bound in bytes: when it is full, it evicts the newest
+// records of the namespace that holds the most. So a namespace loses nothing to one that holds more. It is safe for concurrent
+// use. An operation takes time in the logarithm of the number of namespaces with records.
 type queue struct {
 	limit int64
-	// ready has a signal while there may be something to take. closed is closed once nothing more is taken in.
+	// ready has a signal while there may be records to dequeue. closed is closed when the queue accepts no more.
 	ready, closed chan struct{}
 
 	mu         sync.Mutex
 	isClosed   bool
-	bytes      int64 // with those of what was taken and is not released
-	records    int   // that can be taken
+	bytes      int64 // including records that were dequeued and are not released
+	records    int   // that can be dequeued
 	namespaces map[string]*namespaceQueue
 	order      bySize
-	turns      list.List // of holders, the one whose turn is next first
+	turns      list.List // of *namespaceQueue, with the next turn first
 }
 
-// namespaceQueue is a namespace that has records in a queue.
+// namespaceQueue holds the records of one namespace in a queue.
 type namespaceQueue struct {
 	namespace string
-	records   []*record // oldest first, from first on
+	records   []*record // oldest first, starting at index first
 	first     int
 	bytes     int64
-	heapIndex int // in the order
+	heapIndex int // in queue.order
 	turn      *list.Element
 }
 
-func newQueue(most int64) *queue {
-	return &queue{limit: most, ready: make(chan struct{}, 1), closed: make(chan struct{}), namespaces: map[string]*namespaceQueue{}}
+func newQueue(limit int64) *queue {
+	return &queue{limit: limit, ready: make(chan struct{}, 1), closed: make(chan struct{}), namespaces: map[string]*namespaceQueue{}}
 }
 
-// accepts reports whether there is a place for a record of a namespace and of about so many bytes. It may be gone a moment later.
+// accepts reports whether push would accept a record of a namespace with about this many bytes. The result may be outdated when it
+// returns.
 func (q *queue) accepts(namespace string, bytes int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.fits(q.namespaces[namespace], bytes)
 }
 
-// fits reports whether a namespace may hold more bytes. The caller holds the lock.
+// fits reports whether a namespace may hold more bytes. The caller holds q.mu.
 func (q *queue) fits(h *namespaceQueue, bytes int64) bool {
 	if q.isClosed || bytes > q.limit {
 		return false
@@ -59,8 +60,8 @@ func (q *queue) fits(h *namespaceQueue, bytes int64) bool {
 	return len(q.order) > 0 && q.order[0] != h && q.order[0].bytes >= held+bytes
 }
 
-// push adds a record, and returns those that give way to it: itself, where no other namespace holds more. What was taken
-// and is not released does not give way.
+// push adds a record, and returns the records that are lost: evicted ones, or r itself if no other namespace holds more. Records that
+// were dequeued and are not released cannot be evicted.
 func (q *queue) push(r *record) (lost []*record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,7 +103,7 @@ func (q *queue) evict(h *namespaceQueue) *record {
 	return r
 }
 
-// resize notes that a namespace holds more or less, and forgets one that holds nothing.
+// resize changes the bytes of a namespace, and removes it when it has no records.
 func (q *queue) resize(h *namespaceQueue, more int64) {
 	h.bytes += more
 	if h.first < len(h.records) {
@@ -114,8 +115,8 @@ func (q *queue) resize(h *namespaceQueue, more int64) {
 	delete(q.namespaces, h.namespace)
 }
 
-// dequeue removes up to so many records and bytes, but one at least where there is one: one of each namespace after the other,
-// in turn. Their bytes are held until they are released.
+// dequeue removes records up to these bounds, but at least one if there is any. Namespaces take turns, one record each. The bytes
+// count until the records are released.
 func (q *queue) dequeue(records int, bytes int64) (batch []*record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,7 +137,7 @@ func (q *queue) dequeue(records int, bytes int64) (batch []*record) {
 	return batch
 }
 
-// compact moves what is left to the front once as much was taken, so that memory follows what is held.
+// compact moves the remaining records to the front once as many have been dequeued, so that memory use follows the number held.
 func (h *namespaceQueue) compact() {
 	if h.first < 64 || 2*h.first < len(h.records) {
 		return
@@ -145,7 +146,7 @@ func (h *namespaceQueue) compact() {
 	h.first = 0
 }
 
-// release gives back the bytes of records that were taken.
+// release frees the bytes of dequeued records.
 func (q *queue) release(batch []*record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,7 +155,7 @@ func (q *queue) release(batch []*record) {
 	}
 }
 
-// close ends it: no more records are taken in.
+// close makes the queue accept no more records.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -164,7 +165,7 @@ func (q *queue) close() {
 	}
 }
 
-// refusalReason is why it does not take in a record.
+// refusalReason returns why the queue does not accept a record.
 func (q *queue) refusalReason() Reason {
 	select {
 	case <-q.closed:
@@ -174,43 +175,43 @@ func (q *queue) refusalReason() Reason {
 	}
 }
 
-// heldBytes is how many bytes it holds, with what was taken and is not released.
+// heldBytes returns the bytes of all records, including those that were dequeued and are not released.
 func (q *queue) heldBytes() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.bytes
 }
 
-// pending is how many records there are to take.
+// pending returns the number of records that can be dequeued.
 func (q *queue) pending() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.records
 }
 
-// bySize is a heap of namespaces, the one that holds most first.
+// bySize is a heap of namespaces, with the one that holds the most first.
 type bySize []*namespaceQueue
 
-// Len is container/heap's, as are Less, Swap, Push and Pop.
+// Len implements heap.Interface.
 func (b bySize) Len() int { return len(b) }
 
-// Less says which holds more.
+// Less implements heap.Interface. The namespace with more bytes is less.
 func (b bySize) Less(i, j int) bool { return b[i].bytes > b[j].bytes }
 
-// Swap is container/heap's.
+// Swap implements heap.Interface.
 func (b bySize) Swap(i, j int) {
 	b[i], b[j] = b[j], b[i]
 	b[i].heapIndex, b[j].heapIndex = i, j
 }
 
-// Push is container/heap's.
+// Push implements heap.Interface.
 func (b *bySize) Push(x any) {
 	h := x.(*namespaceQueue)
 	h.heapIndex = len(*b)
 	*b = append(*b, h)
 }
 
-// Pop is container/heap's.
+// Pop implements heap.Interface.
 func (b *bySize) Pop() any {
 	last := len(*b) - 1
 	h := (*b)[last]

@@ -13,28 +13,28 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// record is a copy of one Event write. It is not changed once it is queued.
+// record is a copy of one Event write. It does not change once it is queued, except for undelivered.
 type record struct {
 	namespace string
 	// encoded is a LogRecord of OTLP.
 	encoded []byte
-	// occurrences are those that it stands for: of a write that is refused, all that no other record and no stored Event does.
+	// occurrences is how many it stands for: for a refused write, those that no other record and no stored Event reports.
 	occurrences int64
-	// notice reports these too; the zero value for none.
+	// notice reports these occurrences too; the zero value for none.
 	notice notice
-	// undelivered is set once an output has not delivered it.
+	// undelivered is set once some output has not delivered the record.
 	undelivered atomic.Bool
 }
 
-// recordOverheadBytes are those of a record without its texts, with the places that it takes in lists.
+// recordOverheadBytes is the size of a record without its encoding, including its entries in lists.
 const recordOverheadBytes = 320
 
 func (r *record) queuedBytes() int64 { return recordOverheadBytes + int64(len(r.encoded)) }
 
-// maxTime bounds times of Events: beyond it, nanoseconds overflow.
+// maxTime bounds the times of Events, in seconds: beyond it, nanoseconds overflow.
 const maxTime = 1 << 33
 
-// Names of attributes, of OpenTelemetry's semantic conventions and as its collector's receivers of Events have them, and ours.
+// Names of attributes: those of OpenTelemetry's semantic conventions, those that its collector's receivers of Events use, and ours.
 const (
 	attrUID           = "log.record.uid"
 	attrNamespace     = "k8s.namespace.name"
@@ -64,14 +64,14 @@ const (
 	attrUnreadable    = "eventquota.unreadable"
 )
 
-// outcome is what became of a write.
+// outcome is the outcome of a write.
 type outcome struct {
 	verdict, rule, bucket     string
 	mergedInto, mergedIntoUID string
 	occurrences               int64
 }
 
-// Fields of the messages of OTLP, by opentelemetry/proto/logs/v1/logs.proto and common/v1/common.proto.
+// Field numbers of OTLP messages, from opentelemetry/proto/logs/v1/logs.proto and common/v1/common.proto.
 const (
 	recordTime, recordSeverity, recordSeverityText, recordBody = 1, 2, 3, 5
 	recordAttribute, recordObserved                            = 6, 11
@@ -80,7 +80,7 @@ const (
 	mapPair                                                    = 1
 )
 
-// severities of OpenTelemetry.
+// Severity numbers of OpenTelemetry.
 const severityInfo, severityWarn = 9, 13
 
 // encode appends the LogRecord of a write to b.
@@ -141,10 +141,10 @@ func encode(b []byte, uid string, now time.Time, r *admission.Request, e *corev1
 	return b
 }
 
-// maxErrorBytes is the longest text of an error that is kept or logged: it may quote what others wrote.
+// maxErrorBytes bounds the text of an error that is kept or logged, as it may quote what clients wrote.
 const maxErrorBytes = 256
 
-// toValidUTF8 is s as protobuf has texts, which is in UTF-8: another one would make a whole batch invalid.
+// toValidUTF8 replaces invalid UTF-8 in s: protobuf texts are UTF-8, and an invalid one would make a whole batch invalid.
 func toValidUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -152,29 +152,29 @@ func toValidUTF8(s string) string {
 	return strings.ToValidUTF8(s, string(utf8.RuneError))
 }
 
-// fieldSize is the size of a field of n bytes. No field here has a number above 15.
+// fieldSize returns the encoded size of a field with n bytes of content. Field numbers here are at most 15, so the tag is one byte.
 func fieldSize(n int) int { return 1 + protowire.SizeBytes(n) }
 
-// appendFieldHeader appends what comes before the n bytes of a field.
+// appendFieldHeader appends the tag and length of a field with n bytes of content.
 func appendFieldHeader(b []byte, field protowire.Number, n int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(n))
 }
 
-// appendText appends a field of a text.
+// appendText appends a text field.
 func appendText(b []byte, field protowire.Number, s string) []byte {
 	return append(appendFieldHeader(b, field, len(s)), s...)
 }
 
-// pairSize is the size of a KeyValue whose value has n bytes.
+// pairSize returns the size of a KeyValue whose value has n bytes.
 func pairSize(key string, n int) int { return fieldSize(len(key)) + fieldSize(n) }
 
-// appendPair appends a KeyValue as a field, but for its value of n bytes.
+// appendPair appends a KeyValue as a field, without its value of n bytes.
 func appendPair(b []byte, field protowire.Number, key string, n int) []byte {
 	b = appendFieldHeader(b, field, pairSize(key, n))
 	return appendFieldHeader(appendText(b, pairKey, key), pairValue, n)
 }
 
-// appendString appends an attribute, unless it is empty.
+// appendString appends an attribute unless its value is empty.
 func appendString(b []byte, key, value string) []byte {
 	if value == "" {
 		return b
@@ -188,7 +188,7 @@ func appendInt(b []byte, key string, value int64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, valueInt, protowire.VarintType), uint64(value))
 }
 
-// appendMap appends an attribute that is a map, unless it is empty: what clients choose is no name of an attribute.
+// appendMap appends a map as one attribute, unless it is empty. Clients choose its keys, so they do not become names of attributes.
 func appendMap(b []byte, key string, all map[string]string) []byte {
 	if len(all) == 0 {
 		return b

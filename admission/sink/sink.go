@@ -1,6 +1,6 @@
-// Package sink sends copies of Event writes to where logs are kept: to a collector by OTLP, and as lines of JSON to a file.
-// It neither delays nor changes a decision. What waits is bounded in memory, and namespaces share that. What is not
-// delivered is counted, and noted in the notices of what was dropped.
+// Package sink sends copies of Event writes to log storage: to a collector by OTLP, and as lines of JSON to a file. It neither
+// delays nor changes a decision. Namespaces share its bounded memory for queued copies. It counts undelivered copies, and reports
+// them in the notices about drops.
 package sink
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// MinBytes is the least memory that a Sink may be given, and DefaultBytes what it is by default.
+// MinBytes is the least allowed value of Options.Bytes, and DefaultBytes is its default.
 const (
 	MinBytes     = 1 << 20
 	DefaultBytes = 32 << 20
@@ -31,43 +31,43 @@ const (
 
 // Options are the settings of a Sink.
 type Options struct {
-	// Default is for rules that do not say which Events they send. Not empty.
+	// Default applies to rules that do not set which Events they send. It must be set.
 	Default policy.Sink
-	// Admitted says that rules with All and Warnings send what is admitted, too.
+	// Admitted makes rules with All and Warnings send admitted Events, too.
 	Admitted bool
-	// Bytes bounds what waits for all outputs, at least MinBytes. A batch on its way takes a few MiB more.
+	// Bytes bounds the queues of all outputs together, at least MinBytes. Sending a batch takes a few MiB more.
 	Bytes int64
-	// DrainTimeout is how long Run goes on to send what waits, once its context has ended.
+	// DrainTimeout is how long Run continues to send queued records after its context has ended.
 	DrainTimeout time.Duration
-	// Counts is told what became of records. Nil for nobody.
+	// Counts counts the outcomes of records, if set.
 	Counts Counts
-	// Report notes in a notice what was not delivered of its drops. Nil for nowhere.
+	// Report adds the undelivered copies of drops to the drops' notices, if set.
 	Report ReportFunc
-	// Log is for outputs that fail.
+	// Log logs failures of outputs.
 	Log logr.Logger
 }
 
-// Counts counts what becomes of records. Its methods are safe for concurrent use and do not block.
+// Counts counts the outcomes of records. Its methods are safe for concurrent use and do not block.
 type Counts interface {
-	// Delivered is called for records that an output has taken.
+	// Delivered counts records that an output has accepted.
 	Delivered(output string, records int)
-	// Undelivered is called for each record, of an Event of a namespace, that an output has not taken, with the
-	// occurrences that it stands for.
+	// Undelivered counts one record that an output has not accepted, of an Event in a namespace, with the occurrences that it
+	// stands for.
 	Undelivered(output, namespace string, why Reason, occurrences int64)
 }
 
 // Reason is why a record was not delivered.
 type Reason string
 
-// The reasons. What is Unanswered may have been taken; all else surely was not.
+// The reasons. Unanswered records may have been accepted; all others were not.
 const (
-	Full       Reason = "full"       // its queue was full
-	Refused    Reason = "refused"    // the output does not take it
-	Unanswered Reason = "unanswered" // the output did not answer, for as long as was tried
-	Stopped    Reason = "stopped"    // the process has ended
+	Full       Reason = "full"       // the queue was full
+	Refused    Reason = "refused"    // the output refused it
+	Unanswered Reason = "unanswered" // the output did not answer, also to retries
+	Stopped    Reason = "stopped"    // the process ended
 )
 
-// Sink is an admission.Sink. Make it with New, add outputs, and call Run once.
+// Sink implements admission.Sink. Make it with New, add outputs, and call Run once.
 type Sink struct {
 	opts        Options
 	now         func() time.Time
@@ -91,10 +91,10 @@ func New(o Options) *Sink {
 	return s
 }
 
-// Add adds outputs, each by its name, before the first call of another method. They share Options.Bytes.
+// Add adds outputs by name. It must be called once, before any other method. The outputs share Options.Bytes.
 func (s *Sink) Add(outputs map[string]Output) {
-	for name, to := range outputs {
-		s.outputs = append(s.outputs, newOutput(s, name, to, s.opts.Bytes/int64(len(outputs))))
+	for name, target := range outputs {
+		s.outputs = append(s.outputs, newOutput(s, name, target, s.opts.Bytes/int64(len(outputs))))
 	}
 }
 
@@ -111,15 +111,15 @@ func (s *Sink) CopyDecided(d *admission.FullDecision) {
 	s.enqueue(d.Request, e, &f, noticeOf(d))
 }
 
-// sends reports whether a rule sends an Event, with what its setting says.
-func (s *Sink) sends(says policy.Sink, v store.Verdict, e *corev1.Event) bool {
-	if says == "" {
-		says = s.opts.Default
+// sends reports whether an Event with a verdict is sent under a rule's setting.
+func (s *Sink) sends(setting policy.Sink, v store.Verdict, e *corev1.Event) bool {
+	if setting == "" {
+		setting = s.opts.Default
 	}
 	if v.Admits() && !s.opts.Admitted {
 		return false
 	}
-	switch says {
+	switch setting {
 	case policy.SinkAll:
 		return true
 	case policy.SinkWarnings:
@@ -131,7 +131,7 @@ func (s *Sink) sends(says policy.Sink, v store.Verdict, e *corev1.Event) bool {
 	return false
 }
 
-// occurrences are those that no other write has reported before.
+// occurrences returns how many occurrences a write adds to those that earlier writes reported.
 func occurrences(d *admission.FullDecision) int64 {
 	switch w := d.Write; {
 	case d.Verdict == store.Deny:
@@ -146,7 +146,7 @@ func occurrences(d *admission.FullDecision) int64 {
 	return admission.Occurrences(d.Request.Object)
 }
 
-// countOfUnknown is how many occurrences a write reports of which nothing is known: no more than one.
+// countOfUnknown returns how many occurrences an undecided write counts for: at most one.
 func countOfUnknown(r *admission.Request) int64 {
 	if r.Operation == admissionv1.Update && r.Object != nil {
 		return min(max(0, admission.Occurrences(r.Object)-storedCount(r)), 1)
@@ -154,7 +154,7 @@ func countOfUnknown(r *admission.Request) int64 {
 	return 1
 }
 
-// storedCount is the count of the Event that an UPDATE is of, 0 where it could not be read.
+// storedCount returns the count of the Event that an UPDATE changes, 0 if it could not be read.
 func storedCount(r *admission.Request) int64 {
 	if r.OldObject == nil {
 		return 0
@@ -162,7 +162,7 @@ func storedCount(r *admission.Request) int64 {
 	return admission.Occurrences(r.OldObject)
 }
 
-// noticeOf is what reports a drop; the zero value where nothing does.
+// noticeOf returns the notice that reports a drop; the zero value if none does.
 func noticeOf(d *admission.FullDecision) notice {
 	b := d.Decision.RefusedBy
 	if d.Verdict != store.Drop || b == nil || d.Write == nil {
@@ -190,27 +190,27 @@ func (s *Sink) CopyUndecided(r *admission.Request, o admission.Outcome) {
 	}
 }
 
-// enqueue queues a copy of a write for each output. Where an output has no place for it, it is not even made for that.
+// enqueue queues a copy of a write for each output. It encodes the copy only if some queue accepts it.
 func (s *Sink) enqueue(r *admission.Request, e *corev1.Event, f *outcome, n notice) {
 	defer s.recoverPanic()
-	about := recordOverheadBytes + int64(len(e.Message)+len(e.InvolvedObject.Name)) // of all that are of any size
-	var made *record
-	lost := &record{namespace: r.Namespace, occurrences: f.occurrences, notice: n}
+	estimate := recordOverheadBytes + int64(len(e.Message)+len(e.InvolvedObject.Name)) // the texts that may be long
+	copied := &record{namespace: r.Namespace, occurrences: f.occurrences, notice: n}
+	encoded := false
 	for _, o := range s.outputs {
-		if !o.queue.accepts(r.Namespace, about) {
-			o.countUndelivered(o.queue.refusalReason(), lost)
+		if !o.queue.accepts(r.Namespace, estimate) {
+			o.countUndelivered(o.queue.refusalReason(), copied)
 			continue
 		}
-		if made == nil {
-			lost.namespace = strings.Clone(r.Namespace)
-			lost.encoded = s.encode(r, e, f)
-			made = lost
+		if !encoded {
+			copied.namespace = strings.Clone(r.Namespace)
+			copied.encoded = s.encode(r, e, f)
+			encoded = true
 		}
-		o.countUndelivered(o.queue.refusalReason(), o.queue.push(made)...)
+		o.countUndelivered(o.queue.refusalReason(), o.queue.push(copied)...)
 	}
 }
 
-// encode is the LogRecord of a write, in memory of its own.
+// encode returns the LogRecord of a write, in its own memory.
 func (s *Sink) encode(r *admission.Request, e *corev1.Event, f *outcome) []byte {
 	scratch, _ := s.scratch.Get().(*[]byte)
 	b := encode((*scratch)[:0], s.steps.Next().String(), s.now(), r, e, f)
@@ -220,17 +220,17 @@ func (s *Sink) encode(r *admission.Request, e *corev1.Event, f *outcome) []byte 
 	return append(make([]byte, 0, len(b)), b...)
 }
 
-// maxScratchBytes is how large a buffer may be that is used again.
+// maxScratchBytes bounds the size of a buffer that is reused.
 const maxScratchBytes = 16 << 10
 
-// recoverPanic lets a decision stand, whatever a copy of it meets.
+// recoverPanic keeps a panic in copying from affecting the decision.
 func (s *Sink) recoverPanic() {
 	if p := recover(); p != nil {
-		s.panics.Do(func() { s.opts.Log.Error(fmt.Errorf("panic: %v", p), "A copy of an Event could not be made") })
+		s.panics.Do(func() { s.opts.Log.Error(fmt.Errorf("panic: %v", p), "Cannot copy an Event") })
 	}
 }
 
-// HeldBytes is how many bytes wait for outputs, or are on their way.
+// HeldBytes returns the bytes of records that are queued or being sent.
 func (s *Sink) HeldBytes() (bytes int64) {
 	for _, o := range s.outputs {
 		bytes += o.queue.heldBytes()
@@ -238,14 +238,14 @@ func (s *Sink) HeldBytes() (bytes int64) {
 	return bytes
 }
 
-// Undelivered is how many occurrences some output has not taken.
+// Undelivered returns the number of occurrences that some output has not accepted.
 func (s *Sink) Undelivered() int64 { return s.undelivered.Load() }
 
-// reportInterval is how often notices learn of what was not delivered.
+// reportInterval is how often undelivered copies are reported to notices.
 const reportInterval = time.Second
 
-// Run sends until ctx ends, and then what waits, for DrainTimeout at most. What is left then, and whatever comes later, is
-// not delivered. It has reported all of that to notices when it returns.
+// Run sends records until ctx ends, and then the queued ones for at most DrainTimeout. Records that are left, or come later, are
+// not delivered. Run has reported the undelivered ones to notices when it returns.
 func (s *Sink) Run(ctx context.Context) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -273,7 +273,7 @@ func (s *Sink) Run(ctx context.Context) {
 			stop()
 			select {
 			case <-ended:
-			case <-time.After(stopGrace): // a file may block for ever
+			case <-time.After(stopGrace): // writing to a file may block forever
 			}
 		case <-ended:
 		}
@@ -285,7 +285,7 @@ func (s *Sink) Run(ctx context.Context) {
 	s.report()
 }
 
-// stopGrace is how long an output may take to end once it is told so.
+// stopGrace is how long an output may take to end after its context has.
 const stopGrace = 500 * time.Millisecond
 
 func (s *Sink) report() {
@@ -294,5 +294,5 @@ func (s *Sink) report() {
 	}
 }
 
-// errPartlyRejected is why an output has not taken a part of a batch.
-var errPartlyRejected = errors.New("a part of the records was refused")
+// errPartlyRejected says that the receiver rejected some records of a batch.
+var errPartlyRejected = errors.New("the receiver rejected some records")

@@ -16,60 +16,60 @@ import (
 )
 
 const (
-	// maxSources bounds the sources of a status, and maxTrackedSources those that are followed until it is written.
+	// maxSources bounds the sources in a status, and maxTrackedSources those tracked between two writes of it.
 	maxSources, maxTrackedSources = 5, 16
-	// newReplicaAge is a replica that, where the first look of a term did not find it, had shared nothing before: a snapshot is
-	// kept for five minutes.
+	// newReplicaAge is how long before the first collection of a term a replica may have started and still count as new. It had shared
+	// no snapshot then: Redis keeps snapshots for five minutes.
 	newReplicaAge = time.Minute
-	// maxMissedCollections is for how many looks a replica without a snapshot is remembered: an hour of them.
+	// maxMissedCollections is how many collections a replica is remembered without a snapshot: an hour.
 	maxMissedCollections = 360
-	// overflowTTL is how long after its last decision by an overflow bucket a rule is said to have one.
+	// overflowTTL is how long the Overflow condition stays after the last decision by an overflow bucket.
 	overflowTTL = 10 * time.Minute
-	// overflowMessage is the message of that, with a namespace.
-	overflowMessage = "namespace %s has as many token buckets, or sources and objects with a state, as it may: further ones share one overflow bucket"
+	// overflowMessage is the message of that condition, with a namespace.
+	overflowMessage = "namespace %s has reached its bound of token buckets, or of sources and objects with state: further ones share one overflow bucket"
 )
 
-// ruleCounts is what all replicas have decided by one generation of a rule.
+// ruleCounts counts the decisions of all replicas by one generation of a rule.
 type ruleCounts struct {
 	since time.Time
 	total busiest.Counts
-	// sources were refused since the status was written last.
+	// sources are those refused since the last write of the status.
 	sources []busiest.SourceCounts
-	// failure says that it is unknown for some Events whether the rule matches, with an example.
+	// failure has an example of an Event on which the rule could not be evaluated; empty for none.
 	failure string
-	// overflow says that overflow buckets decide, with an example, and overflown when they last did.
+	// overflow names a namespace for which an overflow bucket decides, and lastOverflow is when one last did.
 	overflow     string
 	lastOverflow time.Time
 }
 
-// newRuleCounts goes on from the status of a rule, if that has counts of the generation that governs.
+// newRuleCounts continues from the stored status of a rule if that counts the generation in force.
 func newRuleCounts(r *ruleState, now time.Time) *ruleCounts {
-	s := &ruleCounts{since: now}
+	c := &ruleCounts{since: now}
 	if !continuesCounts(&r.stored, &r.report) {
-		return s
+		return c
 	}
-	c := r.stored.Total
-	s.total = busiest.Counts{Admitted: c.Admitted, Merged: c.Merged, Dropped: c.Dropped}
-	if c.Since != nil {
-		s.since = c.Since.Time
+	stored := r.stored.Total
+	c.total = busiest.Counts{Admitted: stored.Admitted, Merged: stored.Merged, Dropped: stored.Dropped}
+	if stored.Since != nil {
+		c.since = stored.Since.Time
 	}
 	if failed := meta.FindStatusCondition(r.stored.Conditions, v1alpha1.ConditionErrors); failed != nil {
-		s.failure = failed.Message
+		c.failure = failed.Message
 	}
-	if over := meta.FindStatusCondition(r.stored.Conditions, v1alpha1.ConditionOverflow); over != nil {
-		s.overflow, s.lastOverflow = over.Message, now
+	if overflow := meta.FindStatusCondition(r.stored.Conditions, v1alpha1.ConditionOverflow); overflow != nil {
+		c.overflow, c.lastOverflow = overflow.Message, now
 	}
-	return s
+	return c
 }
 
-// replicaCounts is what its last snapshot said.
+// replicaCounts holds the counts in a replica's last snapshot.
 type replicaCounts struct {
-	missedCollections int // looks since
+	missedCollections int // since that snapshot
 	rules             map[busiest.RuleID]busiest.RuleCounts
 }
 
-// collectCounts adds to the sums by how much the snapshots of replicas have grown. What a replica counted before the first look
-// of a term is taken to be in the statuses, or lost: so no leader counts anything twice.
+// collectCounts adds what each replica has counted since its previous snapshot. Counts from before the first collection of a term
+// are taken to be in the stored statuses, or are lost, so that no leader counts anything twice.
 func (w *Writer) collectCounts(ctx context.Context, now time.Time) error {
 	snapshots, err := w.counts.Snapshots(ctx)
 	if err != nil {
@@ -79,9 +79,9 @@ func (w *Writer) collectCounts(ctx context.Context, now time.Time) error {
 	if first {
 		w.firstCollection = now
 	}
-	for name, one := range w.replicas { // each misses a look until its next snapshot
-		one.missedCollections++
-		w.replicas[name] = one
+	for name, replica := range w.replicas { // reset below if the replica has a snapshot
+		replica.missedCollections++
+		w.replicas[name] = replica
 	}
 	for _, snapshot := range snapshots {
 		before, known := w.replicas[snapshot.Replica.Name]
@@ -96,37 +96,37 @@ func (w *Writer) collectCounts(ctx context.Context, now time.Time) error {
 				r.counts.add(now, &counted, &old)
 				r.validUntil = time.Time{}
 			default:
-				counted = old // it is added once the generation governs here
+				counted = old // add it once this replica has the generation in force
 			}
 			seen.rules[id] = counted
 		}
 		w.replicas[snapshot.Replica.Name] = seen
 	}
-	maps.DeleteFunc(w.replicas, func(_ string, one replicaCounts) bool { return one.missedCollections > maxMissedCollections })
+	maps.DeleteFunc(w.replicas, func(_ string, replica replicaCounts) bool { return replica.missedCollections > maxMissedCollections })
 	return nil
 }
 
-// add adds by how much a replica has counted more than before.
-func (s *ruleCounts) add(now time.Time, counted, before *busiest.RuleCounts) {
-	s.total = s.total.Add(counted.Since(before.Counts))
-	if s.failure == "" && counted.Error != "" {
-		s.failure = "it is unknown for some Events whether it matches, such as: " + counted.Error
+// add adds what a replica has counted since its previous snapshot.
+func (c *ruleCounts) add(now time.Time, counted, before *busiest.RuleCounts) {
+	c.total = c.total.Add(counted.Since(before.Counts))
+	if c.failure == "" && counted.Error != "" {
+		c.failure = "evaluation failed for some Events, for example: " + counted.Error
 	}
 	if counted.Overflow != before.Overflow {
-		s.overflow, s.lastOverflow = fmt.Sprintf(overflowMessage, counted.OverflowIn), now
+		c.overflow, c.lastOverflow = fmt.Sprintf(overflowMessage, counted.OverflowIn), now
 	}
 	for _, o := range counted.Sources {
 		if i := sourceIndex(before.Sources, &o); i >= 0 {
 			o.Counts = o.Since(before.Sources[i].Counts)
 		}
-		if i := sourceIndex(s.sources, &o); i >= 0 {
-			s.sources[i].Counts = s.sources[i].Add(o.Counts)
+		if i := sourceIndex(c.sources, &o); i >= 0 {
+			c.sources[i].Counts = c.sources[i].Add(o.Counts)
 		} else if o.Matched() > 0 {
-			s.sources = append(s.sources, o)
+			c.sources = append(c.sources, o)
 		}
 	}
-	slices.SortStableFunc(s.sources, func(a, b busiest.SourceCounts) int { return cmp.Compare(b.Matched(), a.Matched()) })
-	s.sources = s.sources[:min(maxTrackedSources, len(s.sources))]
+	slices.SortStableFunc(c.sources, func(a, b busiest.SourceCounts) int { return cmp.Compare(b.Matched(), a.Matched()) })
+	c.sources = c.sources[:min(maxTrackedSources, len(c.sources))]
 }
 
 func sourceIndex(all []busiest.SourceCounts, s *busiest.SourceCounts) int {

@@ -19,8 +19,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// A leader adds what it sees being decided to what the status has. What was decided between two is in no status, and
-// nothing is twice in one.
+// A leader adds the decisions of its term to the counts in the status. Decisions between two terms are in no status, and none is
+// counted twice.
 func TestNewLeaderContinuesCounts(t *testing.T) {
 	t.Parallel()
 	for says, between := range map[string]func(r *rig){
@@ -30,7 +30,7 @@ func TestNewLeaderContinuesCounts(t *testing.T) {
 			r.reports = []watch.Report{{Identity: r.reports[0].Identity, Pending: true}}
 			r.after(30*time.Second, func() { r.changeReport(validReport("p", 1)) })
 		},
-		"while a replica is not heard of at first": func(r *rig) {
+		"while a replica has no snapshot at first": func(r *rig) {
 			hidden := r.counts.replicas
 			r.counts.replicas = nil
 			r.after(5*time.Second, func() { r.counts.replicas = hidden })
@@ -53,10 +53,9 @@ func TestNewLeaderContinuesCounts(t *testing.T) {
 	}
 }
 
-var randomRuns = flag.Uint64("seeds", 2, "how many random courses of events TestSumsAreExact takes")
+var randomRuns = flag.Uint64("seeds", 2, "how many random runs TestCountsAreExact makes")
 
-// TestCountsAreExact lets replicas count, restart and vanish for a while, and leaders follow each other when nothing is
-// decided.
+// In TestCountsAreExact, replicas count, restart and vanish for a while, and the leader changes while nothing is decided.
 func TestCountsAreExact(t *testing.T) {
 	t.Parallel()
 	for seed := range *randomRuns {
@@ -76,7 +75,7 @@ func TestCountsAreExact(t *testing.T) {
 							r.counts.replicas = replicas
 							r.decideOn(random.IntN(3), "p", 1, c)
 							want = want.Add(c)
-							if i < steps-1 && random.IntN(2) == 0 { // the snapshot of one has expired or is to come yet
+							if i < steps-1 && random.IntN(2) == 0 { // the snapshot of one has expired or is not there yet
 								r.counts.replicas = slices.Delete(slices.Clone(replicas), 1, 2)
 							}
 						})
@@ -87,21 +86,21 @@ func TestCountsAreExact(t *testing.T) {
 					r.runLeader(steps*step + 6*time.Minute)
 				}
 				got := r.writes[len(r.writes)-1].status.Total
-				if is := (busiest.Counts{Admitted: got.Admitted, Merged: got.Merged, Dropped: got.Dropped}); is != want {
-					r.Errorf("seed %d: %+v, want %+v", seed, is, want)
+				if counts := (busiest.Counts{Admitted: got.Admitted, Merged: got.Merged, Dropped: got.Dropped}); counts != want {
+					r.Errorf("seed %d: %+v, want %+v", seed, counts, want)
 				}
 			})
 		})
 	}
 }
 
-// Redis could not be reached for hours, and replicas come back one after the other.
+// Redis is unavailable for hours, and then replicas come back one after the other.
 func TestCountsAreExactAfterLongOutage(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		r.changeReport(validReport("p", 1))
 		r.counts.replicas = append(r.counts.replicas, busiest.NewCounter("b", time.Now(), busiest.MaxTracked))
 		both := r.counts.replicas
-		r.after(time.Minute, func() { r.counts.err = errors.New("away") })
+		r.after(time.Minute, func() { r.counts.err = errors.New("unavailable") })
 		r.after(2*time.Hour, func() {
 			r.decideOn(0, "p", 1, busiest.Counts{Admitted: 5})
 			r.decideOn(1, "p", 1, busiest.Counts{Merged: 7})
@@ -115,7 +114,7 @@ func TestCountsAreExactAfterLongOutage(t *testing.T) {
 	})
 }
 
-// A replica that has just started is in no snapshot yet when a leader looks first.
+// A replica that has just started has no snapshot yet when a leader first collects counts.
 func TestCountsBeforeFirstSnapshotAreIncluded(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		r.changeReport(validReport("p", 1))
@@ -159,13 +158,13 @@ func TestTopSourcesOfAllReplicas(t *testing.T) {
 		}
 		for _, w := range r.writes[2:] {
 			if top := w.status.TopSources; len(top) != 1 || top[0].InvolvedObject != "Pod shop/late" || top[0].Dropped != 1 {
-				r.Errorf("top sources %+v, want the last that was refused", top)
+				r.Errorf("top sources %+v, want the one refused last", top)
 			}
 		}
 	})
 }
 
-// TestFailedConditionIsReported holds it over a change of leader, too, until there is a new generation.
+// The condition stays after a change of leader, until there is a new generation.
 func TestFailedConditionIsReported(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		r.changeReport(validReport("p", 1))
@@ -179,7 +178,7 @@ func TestFailedConditionIsReported(t *testing.T) {
 		r.after(20*time.Minute-500*time.Millisecond, func() { r.changeReport(validReport("p", 2)) })
 		r.runLeader(30 * time.Minute)
 		r.wantWritten("0s: p@1 0/0/0", "1m10s: p@1 0/0/0", "15m0s: p@1 1/0/0", "30m0s: p@2 0/0/0")
-		said := "it is unknown for some Events whether it matches, such as: condition \"team\": no such key: te\ufffdam\ufffd[2J"
+		said := "evaluation failed for some Events, for example: condition \"team\": no such key: te\ufffdam\ufffd[2J"
 		for i, want := range []string{"", said, said, ""} {
 			got := ""
 			if c := meta.FindStatusCondition(r.writes[i].status.Conditions, v1alpha1.ConditionErrors); c != nil {
@@ -192,7 +191,7 @@ func TestFailedConditionIsReported(t *testing.T) {
 	})
 }
 
-// TestOverflowConditionLifetime holds the condition to the last ten minutes, over a change of leader too.
+// The condition stays for ten minutes after the last overflow, also after a change of leader.
 func TestOverflowConditionLifetime(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		r.changeReport(validReport("p", 1))
@@ -210,7 +209,7 @@ func TestOverflowConditionLifetime(t *testing.T) {
 			}
 			said = append(said, message)
 		}
-		if len(said) != 3 || said[0] != "" || !strings.Contains(said[1], "namespace shop has as many") || said[2] != "" {
+		if len(said) != 3 || said[0] != "" || !strings.Contains(said[1], "namespace shop has reached its bound") || said[2] != "" {
 			r.Errorf("the condition says %q, want an overflow of shop in between", said)
 		}
 	})

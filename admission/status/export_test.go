@@ -9,21 +9,21 @@ import (
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// Render is the next status of a rule, where nothing is known of what it decided.
+// Render returns the next status of a rule whose counts are not known.
 func Render(r *watch.Report, before *v1alpha1.Status, now time.Time) *v1alpha1.Status {
-	one := ruleState{report: *r, stored: *before}
-	one.render(now)
-	return one.next
+	rule := ruleState{report: *r, stored: *before}
+	rule.render(now)
+	return rule.next
 }
 
-// RenderCounts is the next status of a rule that has admitted so many Events since then.
+// RenderCounts returns the next status of a rule that has admitted this many Events since the given time.
 func RenderCounts(r *watch.Report, since time.Time, admitted int64) *v1alpha1.Status {
 	one := ruleState{report: *r, counts: &ruleCounts{since: since, total: busiest.Counts{Admitted: admitted}}}
 	one.render(since)
 	return one.next
 }
 
-// RenderWorst is the next status of a rule of which everything that can be said is so long.
+// RenderWorst returns the next status of a rule in which every text is long.
 func RenderWorst(r *watch.Report, long string, now time.Time) *v1alpha1.Status {
 	one := ruleState{report: *r, shadowed: []string{long, long}, counts: &ruleCounts{failure: long, overflow: long, lastOverflow: now}}
 	for i := range maxTrackedSources {

@@ -35,12 +35,12 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// rig is rules, what is known of them and what is written about them, on the
-// clock of a synctest bubble, where time passes when all wait.
+// rig has rules, their reports, the counts of replicas, and the writes of statuses. It runs in a synctest bubble, where time
+// passes when all goroutines wait.
 type rig struct {
 	*testing.T
 
-	mu         sync.Mutex // guards what follows while somebody leads
+	mu         sync.Mutex // guards what follows while a leader runs
 	reports    []watch.Report
 	objects    map[types.UID]*unstructured.Unstructured
 	counts     *fakeCounts
@@ -51,7 +51,7 @@ type rig struct {
 	logged     []string
 }
 
-// write is one that the API server took, or refused.
+// write is a write that the API server accepted or refused.
 type write struct {
 	at       time.Duration // since the rig began
 	name     string
@@ -59,7 +59,7 @@ type write struct {
 	status   v1alpha1.Status
 }
 
-// runInBubble runs a test, beside others, on a clock of its own.
+// runInBubble runs a test in parallel with others, on a clock of its own.
 func runInBubble(t *testing.T, test func(r *rig)) {
 	t.Helper()
 	t.Parallel()
@@ -72,7 +72,7 @@ func runInBubble(t *testing.T, test func(r *rig)) {
 	})
 }
 
-// fakeCounts are those of replicas, which can be away.
+// fakeCounts has the counters of replicas, and fails if err is set.
 type fakeCounts struct {
 	mu       *sync.Mutex // the rig's
 	replicas []*busiest.Counter
@@ -84,18 +84,18 @@ func (c *fakeCounts) Snapshots(context.Context) ([]busiest.Snapshot, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []busiest.Snapshot
-	for _, one := range c.replicas {
-		all = append(all, one.Snapshot(time.Now()))
+	for _, counter := range c.replicas {
+		all = append(all, counter.Snapshot(time.Now()))
 	}
 	return all, c.err
 }
 
-// restart makes the replica another one, which has counted nothing.
+// restart replaces a replica by a new one, which has counted nothing.
 func (c *fakeCounts) restart(replica int) {
 	c.replicas[replica] = busiest.NewCounter(rand.Text(), time.Now(), busiest.MaxTracked)
 }
 
-// Reports implements status.Rules. Their objects are not changed any more.
+// Reports implements status.Rules. The objects in the reports are not changed later.
 func (r *rig) Reports() []watch.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +126,7 @@ func (r *rig) runLeader(during time.Duration) {
 	}
 }
 
-// after does something later, while somebody leads.
+// after calls do later, while a leader runs.
 func (r *rig) after(d time.Duration, do func()) {
 	time.AfterFunc(d, func() {
 		r.mu.Lock()
@@ -135,7 +135,7 @@ func (r *rig) after(d time.Duration, do func()) {
 	})
 }
 
-// changeReport is a report of a new generation.
+// changeReport sets the report of a rule, which may be new.
 func (r *rig) changeReport(report watch.Report) {
 	report.Kind = cmp.Or(report.Kind, v1alpha1.KindEventPolicy)
 	if !strings.HasPrefix(report.Kind, "Cluster") {
@@ -169,14 +169,14 @@ func validReport(name string, generation int64) watch.Report {
 
 var errInvalidCondition = errors.New("spec.match.conditions[0].expression: ERROR: <input>:1:16: Syntax error")
 
-// invalidReport is a report of a generation that is not valid, after one that was.
+// invalidReport is a report of an invalid generation while governing, or none for 0, is in force.
 func invalidReport(name string, generation, governing int64) watch.Report {
 	report := validReport(name, generation)
 	report.ActiveGeneration, report.Err = governing, errInvalidCondition
 	return report
 }
 
-// decide counts decisions of the first replica by a rule.
+// decide counts decisions of the first replica under a rule.
 func (r *rig) decide(name string, generation int64, c busiest.Counts) {
 	r.decideOn(0, name, generation, c)
 }
@@ -189,7 +189,7 @@ func (r *rig) decideOn(replica int, name string, generation int64, c busiest.Cou
 	}
 }
 
-// decided is a decision by a rule about an object.
+// decided is a decision under a rule about an object.
 func decided(name string, generation int64, v store.Verdict, object string) *admission.DecidedWrite {
 	return &admission.DecidedWrite{
 		Rule: &policy.Rule{Identity: policy.Identity{UID: types.UID("uid of " + name), Generation: generation}}, Verdict: v,
@@ -198,7 +198,7 @@ func decided(name string, generation int64, v store.Verdict, object string) *adm
 	}
 }
 
-// patch is what the API server does with a patch of a status.
+// patch stands in for the API server, and applies a patch of a status.
 func (r *rig) patch(action clienttesting.Action) (bool, runtime.Object, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,7 +228,7 @@ func (r *rig) patch(action clienttesting.Action) (bool, runtime.Object, error) {
 	return true, u, nil
 }
 
-// store makes a status be the one of a rule, written now.
+// store sets the stored status of a rule, with a new resource version.
 func (r *rig) store(u *unstructured.Unstructured, s *v1alpha1.Status) {
 	r.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)

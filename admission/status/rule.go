@@ -14,25 +14,25 @@ import (
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// ruleState is what a Writer knows of one rule.
+// ruleState is a Writer's state of one rule.
 type ruleState struct {
 	report watch.Report
-	// shadowed is what stands before it, so that it can never decide.
+	// shadowed names the rules that take precedence, so that this one can never decide.
 	shadowed []string
-	// stored is the status that the API server has.
+	// stored is the status in the API server.
 	stored v1alpha1.Status
-	// counts is what was counted of the generation that governs; nil when that is not known.
+	// counts are those of the generation in force; nil while they are not known.
 	counts *ruleCounts
 
-	lastWrite  time.Time // when the status was written last; where another replica did, when this one saw it first
+	lastWrite  time.Time // when the status was last written; if another replica wrote it, when this one first saw it
 	notBefore  time.Time // when to try again after a failure
 	next       *v1alpha1.Status
-	urgent     bool      // next says more than counts do
-	upToDate   bool      // next is what is stored
-	validUntil time.Time // until when next and idle hold, unless something is learnt
+	urgent     bool      // next differs from stored in more than counts
+	upToDate   bool      // next equals stored
+	validUntil time.Time // until when next and upToDate hold, unless something changes
 }
 
-// refresh brings the records up to date with reports and stored statuses.
+// refresh updates the records from reports and stored statuses.
 func (w *Writer) refresh(now time.Time) {
 	reports, changed := w.rules.Reports(), map[string]bool{} // namespaces
 	exists := make(map[types.UID]bool, len(reports))
@@ -61,7 +61,7 @@ func (w *Writer) refresh(now time.Time) {
 	w.pruneTurns()
 }
 
-// setReport takes in a report, and says whether another generation or mode of the rule is in force.
+// setReport sets the report, and reports whether the generation in force or the mode has changed.
 func (r *ruleState) setReport(report watch.Report, now time.Time) bool {
 	before := r.report
 	r.report = report
@@ -80,8 +80,7 @@ func (r *ruleState) setReport(report watch.Report, now time.Time) bool {
 	return report.ActiveGeneration != before.ActiveGeneration || report.Mode != before.Mode
 }
 
-// refreshShadowed learns what stands before the rules of namespaces that have changed, and of all of them after a
-// change of the cluster's.
+// refreshShadowed updates shadowed for the rules of changed namespaces, and for all rules if those of the cluster changed.
 func (w *Writer) refreshShadowed(changed map[string]bool) {
 	if len(changed) == 0 {
 		return
@@ -100,31 +99,30 @@ func (w *Writer) refreshShadowed(changed map[string]bool) {
 	}
 }
 
-// equalReports reports whether two reports of a rule say the same.
+// equalReports reports whether two reports of a rule are equal.
 func equalReports(a, b *watch.Report) bool {
-	says := func(err error) string {
+	text := func(err error) string {
 		if err == nil {
 			return ""
 		}
 		return err.Error()
 	}
 	return a.Object != nil && a.Object.GetResourceVersion() == b.Object.GetResourceVersion() && a.Generation == b.Generation &&
-		a.ActiveGeneration == b.ActiveGeneration && a.Mode == b.Mode && a.Pending == b.Pending && says(a.Excluded) == says(b.Excluded) && says(a.Err) == says(b.Err)
+		a.ActiveGeneration == b.ActiveGeneration && a.Mode == b.Mode && a.Pending == b.Pending && text(a.Excluded) == text(b.Excluded) && text(a.Err) == text(b.Err)
 }
 
-// decodeStored takes in the status that the API server has. One that cannot be decoded is none.
+// decodeStored decodes the status in the API server. A status that cannot be decoded counts as empty.
 func (r *ruleState) decodeStored() {
-	var p struct {
+	var object struct {
 		Status v1alpha1.Status `json:"status"`
 	}
 	r.stored = v1alpha1.Status{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(r.report.Object.Object, &p) == nil {
-		r.stored = p.Status
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(r.report.Object.Object, &object) == nil {
+		r.stored = object.Status
 	}
 }
 
-// render makes the next status. Without a sum, because none is known, it keeps what was counted before, if that is of
-// the generation in force.
+// render makes the next status. While counts are not known, it keeps the stored ones if they are of the generation in force.
 func (r *ruleState) render(now time.Time) {
 	s := r.stored.DeepCopy()
 	r.next = s
@@ -147,12 +145,12 @@ func (r *ruleState) render(now time.Time) {
 		if now.Sub(r.counts.lastOverflow) >= overflowTTL {
 			r.counts.overflow = ""
 		}
-		r.setOrRemove(s, v1alpha1.ConditionOverflow, "NoPlace", r.counts.overflow, r.report.ActiveGeneration, now)
+		r.setOrRemove(s, v1alpha1.ConditionOverflow, reasonTooManyBuckets, r.counts.overflow, r.report.ActiveGeneration, now)
 	}
 	r.urgent = s.ObservedGeneration != r.stored.ObservedGeneration || !equality.Semantic.DeepEqual(s.Conditions, r.stored.Conditions)
 }
 
-// render says in s what was counted. Sources stay until there are others.
+// render writes the counts to s. Stored sources stay until there are new ones.
 func (c *ruleCounts) render(s *v1alpha1.Status) {
 	since, t := metav1.NewTime(c.since.Truncate(time.Second)), c.total
 	s.Total = &v1alpha1.Counts{Since: &since, Matched: t.Matched(), Admitted: t.Admitted, Merged: t.Merged, Dropped: t.Dropped}
@@ -166,8 +164,8 @@ func (c *ruleCounts) render(s *v1alpha1.Status) {
 	}
 }
 
-// continuesCounts reports whether the counts of a status are those of the generation that governs. A status that is about an
-// invalid one counts the one before it.
+// continuesCounts reports whether the counts of a status are those of the generation in force. The status of an invalid generation
+// counts the one before it.
 func continuesCounts(before *v1alpha1.Status, r *watch.Report) bool {
 	if before.Total == nil || r.ActiveGeneration == 0 {
 		return false

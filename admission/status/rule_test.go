@@ -29,19 +29,19 @@ func TestConditions(t *testing.T) {
 	t.Parallel()
 	beyond, both := reportInMode(policy.Enforce), invalidReport("p", 3, 0)
 	beyond.ActiveGeneration, beyond.Excluded, both.Excluded = 0, errors.New("too many"), errors.New("too many")
-	for says, tt := range map[string]struct {
+	for name, tt := range map[string]struct {
 		report watch.Report
 		want   string
 	}{
-		"it is enforced":          {reportInMode(policy.Enforce), "Accepted True Valid, Ready True InForce"},
-		"it is audited":           {reportInMode(policy.Audit), "Accepted True Valid, Ready True Audited"},
-		"it is disabled":          {reportInMode(policy.Disabled), "Accepted True Valid, Ready True Disabled"},
-		"the one before governs":  {invalidReport("p", 3, 2), "Accepted False Invalid, Ready False PreviousGenerationInForce"},
-		"there are too many":      {beyond, "Accepted True Valid, Ready False TooMany"},
-		"and it is not valid":     {both, "Accepted False Invalid, Ready False TooMany"},
-		"there was none to go on": {invalidReport("p", 3, 0), "Accepted False Invalid, Ready False NeverValid"},
+		"it is enforced":         {reportInMode(policy.Enforce), "Accepted True Valid, Ready True InForce"},
+		"it is audited":          {reportInMode(policy.Audit), "Accepted True Valid, Ready True Audited"},
+		"it is disabled":         {reportInMode(policy.Disabled), "Accepted True Valid, Ready True Disabled"},
+		"the last valid governs": {invalidReport("p", 3, 2), "Accepted False Invalid, Ready False PreviousGenerationInForce"},
+		"it is beyond a bound":   {beyond, "Accepted True Valid, Ready False LimitExceeded"},
+		"and it is invalid":      {both, "Accepted False Invalid, Ready False LimitExceeded"},
+		"none was ever valid":    {invalidReport("p", 3, 0), "Accepted False Invalid, Ready False NeverValid"},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := status.Render(&tt.report, &v1alpha1.Status{}, epoch())
 			var got []string
@@ -68,8 +68,7 @@ func TestLongTextsFitIntoStatus(t *testing.T) {
 	}
 }
 
-// TestLargestNamespacedStatusIsKept holds that what is written of it is not larger than what replicas keep: it
-// would be taken for none, and written again and again.
+// Replicas discard a larger status: they would take it for none, and write it again and again.
 func TestLargestNamespacedStatusIsKept(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("\"é", 4000)
@@ -93,19 +92,19 @@ func TestCountsBelongToGenerationInForce(t *testing.T) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1alpha1.ConditionErrors, Status: metav1.ConditionTrue})
 		return s
 	}
-	for says, tt := range map[string]struct {
+	for name, tt := range map[string]struct {
 		before *v1alpha1.Status
 		report watch.Report
 		kept   bool
 	}{
-		"the same":                          {counted(validReport("p", 1)), validReport("p", 1), true},
-		"a new one":                         {counted(validReport("p", 1)), validReport("p", 2), false},
-		"one that is invalid":               {counted(validReport("p", 1)), invalidReport("p", 2, 1), true},
-		"another that is invalid":           {counted(invalidReport("p", 2, 1)), invalidReport("p", 3, 1), true},
-		"one that mends it":                 {counted(invalidReport("p", 2, 1)), validReport("p", 3), false},
-		"none, as a new process knows none": {counted(invalidReport("p", 2, 1)), invalidReport("p", 2, 0), false},
+		"the same":                     {counted(validReport("p", 1)), validReport("p", 1), true},
+		"a new one":                    {counted(validReport("p", 1)), validReport("p", 2), false},
+		"an invalid one":               {counted(validReport("p", 1)), invalidReport("p", 2, 1), true},
+		"another invalid one":          {counted(invalidReport("p", 2, 1)), invalidReport("p", 3, 1), true},
+		"a valid one after it":         {counted(invalidReport("p", 2, 1)), validReport("p", 3), false},
+		"none known, in a new process": {counted(invalidReport("p", 2, 1)), invalidReport("p", 2, 0), false},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := status.Render(&tt.report, tt.before, epoch())
 			failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionErrors) != nil

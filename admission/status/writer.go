@@ -1,4 +1,4 @@
-// Package status writes the status of policies and quotas: whether they are in force, and what they did.
+// Package status writes the status of policies and quotas: whether they are in force, and how much they admitted, merged and dropped.
 package status
 
 import (
@@ -23,68 +23,67 @@ import (
 )
 
 const (
-	// DefaultCountsInterval is how often the counts of one rule are written by default, whichever replica writes them.
+	// DefaultCountsInterval is the default of how often the counts of one rule are written, whichever replica writes them.
 	DefaultCountsInterval = 5 * time.Minute
 	// minChangeInterval is the least time between two writes of one rule's status.
 	minChangeInterval = 30 * time.Second
-	// writeInterval is the time between two writes, of whatever rules, retries included.
+	// writeInterval is the time between two writes of any rules, retries included.
 	writeInterval = time.Second
-	// collectInterval is the time between two looks at what has been counted.
+	// collectInterval is the time between two collections of counts.
 	collectInterval = 10 * time.Second
 	// requestTimeout bounds one write.
 	requestTimeout               = 10 * time.Second
 	minRetryDelay, maxRetryDelay = time.Second, 5 * time.Minute
-	// logInterval is the least time between two log lines about one trouble.
+	// logInterval is the least time between two log messages about one kind of failure.
 	logInterval = time.Minute
 	// fieldManager is the field manager of statuses.
 	fieldManager = "eventquota-status"
 )
 
-// Rules is what is known of policies and quotas: a *watch.Cache.
+// Rules has the policies and quotas. It is implemented by *watch.Cache.
 type Rules interface {
-	// Reports are those of all rules.
+	// Reports returns the reports of all rules.
 	Reports() []watch.Report
-	// Shadowed says by name what stands before rules of a namespace, or of the cluster for "", so that they, or
-	// limits of them, can never decide; nothing for most.
+	// Shadowed returns, by name, the rules of a namespace, or of the cluster for "", that can never decide, or that have limits that
+	// never can, and which objects take precedence over each.
 	Shadowed(namespace string) map[string][]string
 }
 
-// Counts are what replicas have counted.
+// Counts has what replicas have counted.
 type Counts interface {
-	// Snapshots are the snapshots of all replicas, within seconds.
+	// Snapshots returns the snapshots of all replicas. They are seconds old at most.
 	Snapshots(ctx context.Context) ([]busiest.Snapshot, error)
 }
 
-// Writer writes the status of each rule when it has changed. New generations go before counts, but not every time. Of
-// each of the two, the cluster's rules have every other write, and namespaces take turns: so however many rules a
-// namespace has, and however often they or their statuses change, others' statuses are written as if it had one.
+// Writer writes the status of each rule when it has changed. Statuses with more than new counts go first, but not every time.
+// Within each of these two kinds, the cluster's rules get every other write, and namespaces take turns. So however many rules a
+// namespace has, and however often they or their statuses change, other statuses are written as if it had one rule.
 //
-// One goroutine does it all, so that nothing needs a lock. Make one with New for each term of a leader, and call Run
-// once.
+// All work runs in one goroutine, so nothing needs a lock. Make a Writer with New for each term of a leader, and call Run once.
 type Writer struct {
 	rules  Rules
 	counts Counts
 	client dynamic.Interface
-	// countsInterval is the least time between two writes of a status in which nothing but counts is new.
+	// countsInterval is the least time between two writes of a status in which only counts are new.
 	countsInterval time.Duration
 
 	records          map[types.UID]*ruleState
 	replicas         map[string]replicaCounts
-	firstCollection  time.Time // when replicas were looked at first
-	nextCollection   time.Time // when to look again at what was counted
+	firstCollection  time.Time // zero before it
+	nextCollection   time.Time
 	retries          workqueue.TypedRateLimiter[types.UID]
 	wroteChanges     bool              // the last write was for more than counts
-	wroteCluster     bool              // the last write was of a rule of the cluster
-	turns            map[string]uint64 // by namespace, the number of its last write
+	wroteCluster     bool              // the last write was for a rule of the cluster
+	turns            map[string]uint64 // the number of the last write, by namespace
 	writes           uint64
 	writeLogLimiter  rate.Sometimes
 	countsLogLimiter rate.Sometimes
 }
 
-// New makes a Writer of what is known of rules and what replicas have counted, which it writes countsInterval.
-func New(rules Rules, counts Counts, countsEvery time.Duration, client dynamic.Interface) *Writer {
+// New makes a Writer. It writes a status in which only counts are new at most once in each countsInterval.
+func New(rules Rules, counts Counts, countsInterval time.Duration, client dynamic.Interface) *Writer {
 	return &Writer{
-		rules: rules, counts: counts, countsInterval: countsEvery, client: client,
+		rules: rules, counts: counts, countsInterval: countsInterval, client: client,
 		records: map[types.UID]*ruleState{}, replicas: map[string]replicaCounts{}, turns: map[string]uint64{},
 		retries:          workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](minRetryDelay, maxRetryDelay),
 		writeLogLimiter:  rate.Sometimes{Interval: logInterval},
@@ -92,21 +91,21 @@ func New(rules Rules, counts Counts, countsEvery time.Duration, client dynamic.I
 	}
 }
 
-// Run keeps statuses up to date until ctx ends, and then returns nil. Failures are tried again, and what is not
-// written is left to the next leader.
+// Run keeps statuses up to date until ctx ends, and then returns nil. Failed writes are retried. Unwritten statuses are left to
+// the next leader.
 func (w *Writer) Run(ctx context.Context) error {
 	wait.NonSlidingUntilWithContext(ctx, w.round, writeInterval)
 	return nil
 }
 
-// round makes one write, if any is due.
+// round makes one write if any is due.
 func (w *Writer) round(ctx context.Context) {
 	now := time.Now()
 	if !now.Before(w.nextCollection) {
 		w.nextCollection = now.Add(collectInterval)
 		if err := w.collectCounts(ctx, now); err != nil && ctx.Err() == nil {
 			w.countsLogLimiter.Do(func() {
-				logr.FromContextOrDiscard(ctx).Error(err, "Counts in the status of policies and quotas are left as they are")
+				logr.FromContextOrDiscard(ctx).Error(err, "Cannot collect counts, the status of policies and quotas keeps the last ones")
 			})
 		}
 	}
@@ -116,12 +115,12 @@ func (w *Writer) round(ctx context.Context) {
 	}
 }
 
-// nextDue is the record whose status is to be written first of those that are due; nil for none.
+// nextDue returns the rule whose status is written next, or nil if none is due.
 func (w *Writer) nextDue(now time.Time) *ruleState {
 	var changed, counted nextWrite
 	for _, r := range w.records {
 		every := w.countsInterval
-		// A replica that knows less than has been written has nothing to say.
+		// A replica that lags behind the stored status must not overwrite it.
 		if r.report.Pending || r.stored.ObservedGeneration > r.report.Generation || now.Before(r.notBefore) ||
 			now.Before(r.lastWrite.Add(min(minChangeInterval, every))) {
 			continue
@@ -139,14 +138,14 @@ func (w *Writer) nextDue(now time.Time) *ruleState {
 		}
 		best.add(r, w.turns[r.report.Namespace])
 	}
-	// Anyone who changes rules all the time must not keep others' counts from being written.
+	// An account that changes rules constantly must not starve the counts of others.
 	if changed.isEmpty() || w.wroteChanges && !counted.isEmpty() {
 		return counted.choose(w.wroteCluster)
 	}
 	return changed.choose(w.wroteCluster)
 }
 
-// write writes the status of a rule. A failure is tried again later, as long as the rule exists.
+// write writes the status of a rule. A failure is retried later, as long as the rule exists.
 func (w *Writer) write(ctx context.Context, r *ruleState) {
 	w.wroteChanges = r.urgent
 	w.noteTurn(r)
@@ -166,11 +165,10 @@ func (w *Writer) write(ctx context.Context, r *ruleState) {
 	}
 	log := logr.FromContextOrDiscard(ctx).WithValues("rule", r.report.String(), "generation", r.report.Generation)
 	log.V(1).Info("Status not written", "reason", err.Error())
-	w.writeLogLimiter.Do(func() { log.Error(err, "Statuses of policies and quotas cannot be written, trying again") })
+	w.writeLogLimiter.Do(func() { log.Error(err, "Cannot write the status of policies and quotas, will retry") })
 }
 
-// patch replaces the status of the rule of a uid. The API server accepts a status patch that names another uid,
-// so the patch tests it.
+// patch replaces the status of a rule. The API server accepts a status patch that names another uid, so the patch tests the uid.
 func (w *Writer) patch(ctx context.Context, r *ruleState) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// written are the writes, each as one line.
+// written returns the writes, one line each.
 func (r *rig) written() []string {
 	var lines []string
 	for _, w := range r.writes {
@@ -71,11 +71,11 @@ func TestEachKindHasAStatus(t *testing.T) {
 		}
 		r.runLeader(time.Minute)
 		if len(r.writes) != len(want) {
-			t.Errorf("written %q", r.written())
+			t.Errorf("wrote %q", r.written())
 		}
 		for _, w := range r.writes {
 			if kind := strings.TrimPrefix(w.name, "of a "); w.resource != want[kind] {
-				t.Errorf("the status of a %s is written to %v", kind, w.resource)
+				t.Errorf("the status of a %s was written to %v", kind, w.resource)
 			}
 		}
 	})
@@ -86,7 +86,7 @@ func TestShadowedIsWrittenImmediately(t *testing.T) {
 		r.shadows = map[string][]string{}
 		r.changeReport(validReport("p", 1))
 		r.after(64500*time.Millisecond, func() {
-			r.shadows["EventPolicy shop/p"] = []string{"governed by EventPolicy shop/first before", "and more"}
+			r.shadows["EventPolicy shop/p"] = []string{"EventPolicy shop/first takes precedence", "and more"}
 			r.changeReport(validReport("first", 1))
 		})
 		r.after(119500*time.Millisecond, func() {
@@ -97,14 +97,14 @@ func TestShadowedIsWrittenImmediately(t *testing.T) {
 		r.wantWritten("0s: p@1 0/0/0", "1m5s: first@1 0/0/0", "1m6s: p@1 0/0/0", "2m0s: first@2 0/0/0", "2m1s: p@1 0/0/0")
 		c, ready := meta.FindStatusCondition, v1alpha1.ConditionReady
 		said := r.writes[2].status.Conditions
-		if s := c(said, v1alpha1.ConditionShadowed); s == nil || s.Status != metav1.ConditionTrue || s.Message != "governed by EventPolicy shop/first before; and more" {
+		if s := c(said, v1alpha1.ConditionShadowed); s == nil || s.Status != metav1.ConditionTrue || s.Message != "EventPolicy shop/first takes precedence; and more" {
 			t.Errorf("condition %+v", s)
 		}
 		if s := c(said, ready); s.Status != metav1.ConditionTrue || s.Reason != "Shadowed" {
 			t.Errorf("condition %+v, want a reason that kubectl get shows", s)
 		}
 		if s := c(r.writes[4].status.Conditions, v1alpha1.ConditionShadowed); s != nil {
-			t.Errorf("condition %+v, though nothing stands before it", s)
+			t.Errorf("condition %+v, want none: nothing takes precedence", s)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func TestCountsStayWhileReplicasAreUnavailable(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		r.changeReport(validReport("p", 1))
 		r.after(5*time.Second, func() { r.decide("p", 1, busiest.Counts{Admitted: 5}) })
-		r.after(305*time.Second, func() { r.counts.err = errors.New("away") })
+		r.after(305*time.Second, func() { r.counts.err = errors.New("unavailable") })
 		r.after(341500*time.Millisecond, func() { r.changeReport(invalidReport("p", 2, 1)) })
 		r.after(354500*time.Millisecond, func() { r.changeReport(validReport("new", 1)) })
 		r.after(399*time.Second, func() { r.counts.err = nil })
@@ -125,7 +125,7 @@ func TestCountsStayWhileReplicasAreUnavailable(t *testing.T) {
 	})
 }
 
-// TestCountsRestartWithGeneration has another replica know the new one first.
+// Another replica knows the new generation first.
 func TestCountsRestartWithGeneration(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		r.changeReport(validReport("p", 1))
@@ -136,7 +136,7 @@ func TestCountsRestartWithGeneration(t *testing.T) {
 		r.runLeader(10 * time.Minute)
 		r.wantWritten("0s: p@1 0/0/0", "45s: p@2 0/0/0", "5m45s: p@2 0/4/0")
 		if since := r.writes[2].status.Total.Since.Sub(r.began); since != 45*time.Second {
-			r.Errorf("counted since %v, want the 45s at which the generation was new", since)
+			r.Errorf("counted since %v, want the 45s at which the new generation was seen", since)
 		}
 	})
 }
@@ -175,12 +175,12 @@ func TestLaggingReplicaWritesNothing(t *testing.T) {
 	})
 }
 
-// Somebody edits rules all the time, more than can be written.
+// An account edits rules constantly, faster than statuses can be written.
 func TestChangesDoNotStarveCounts(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		r.changeReport(validReport("calm", 1))
 		r.after(time.Minute, func() { r.decide("calm", 1, busiest.Counts{Admitted: 1}) })
-		for edit := range int64(48) { // each rule may be written every half a minute
+		for edit := range int64(48) { // the status of a rule is written every 30 s at most
 			r.after(time.Duration(5+10*edit)*time.Second, func() {
 				for i := range 40 {
 					r.changeReport(validReport(fmt.Sprint("edited", i), edit+1))
@@ -194,7 +194,7 @@ func TestChangesDoNotStarveCounts(t *testing.T) {
 	})
 }
 
-// Events flow through more rules all the time than have their turn in five minutes, and one of them is changed meanwhile.
+// More rules decide Events than five minutes have writes for, and one of them is changed meanwhile.
 func TestOneWritePerSecond(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		const rules, during, late = 310, 8 * time.Minute, 7*time.Minute + 3300*time.Millisecond
@@ -219,7 +219,7 @@ func TestOneWritePerSecond(t *testing.T) {
 				r.Fatalf("two writes within %v", w.at-r.writes[i-1].at)
 			}
 			if at, again := last[w.name]; again && w.at-at < 5*time.Minute && w.status.ObservedGeneration == 1 {
-				r.Errorf("%s is written after %v again", w.name, w.at-at)
+				r.Errorf("%s was written again after %v", w.name, w.at-at)
 			}
 			last[w.name] = w.at
 			urgent = urgent || w.status.ObservedGeneration == 2 && w.at < late+3*time.Second
@@ -228,12 +228,12 @@ func TestOneWritePerSecond(t *testing.T) {
 			r.Errorf("%d rules have a status", len(last))
 		}
 		if !urgent {
-			r.Error("the changed one has to wait for others")
+			r.Error("the changed rule waited for others")
 		}
 	})
 }
 
-// One tenant has thousands of rules, and changes them and writes into their statuses all the time. Nobody else waits for them.
+// One tenant has thousands of rules, and constantly changes them and writes to their statuses. Nobody else waits for them.
 func TestNamespacesShareStatusWrites(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		const rules = 2000
@@ -266,10 +266,10 @@ func TestNamespacesShareStatusWrites(t *testing.T) {
 			at[w.name] = append(at[w.name], w.at)
 		}
 		if len(at["z-brake"]) == 0 || at["z-brake"][0] > late+3*time.Second {
-			r.Errorf("the admin's rule, new after %v, has a status at %v", late, at["z-brake"])
+			r.Errorf("the admin's rule, created at %v, got a status at %v", late, at["z-brake"])
 		}
 		if len(at["z-calm"]) != 2 || at["z-calm"][0] > late+5*time.Second || at["z-calm"][1] > at["z-calm"][0]+status.DefaultCountsInterval+5*time.Second {
-			r.Errorf("the other tenant's rule, new after %v, has a status at %v, and its counts", late, at["z-calm"])
+			r.Errorf("the other tenant's rule, created at %v, got its status and its counts at %v", late, at["z-calm"])
 		}
 		if len(r.writes) < 500 {
 			r.Errorf("%d writes in 10m, want about one a second", len(r.writes))

@@ -214,7 +214,7 @@ func TestScreenInTerminal(t *testing.T) {
 	term.press("Escape")
 	term.waitForText("6 quotas")
 	webhook.Kill()
-	t.Logf("after its replica has ended at 80x24:\n%s", term.waitForText("No answer, asking again"))
+	t.Logf("after its replica has ended at 80x24:\n%s", term.waitForText("No answer, retrying"))
 	term.press("q")
 	eventually(t, "the screen ends", func() (bool, string) {
 		out, err := exec.CommandContext(t.Context(), "tmux", "-S", term.socket, "list-sessions").CombinedOutput()

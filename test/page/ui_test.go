@@ -258,7 +258,7 @@ const overflow = `(() => {
       .map(e => e.tagName + ' ' + e.className + ' ' + e.textContent.slice(0, 40))].filter(Boolean);
 })()`
 
-// markup is what names would have become part of.
+// markup counts elements that a name has become.
 const markup = `document.querySelectorAll('img, iframe, object, script:not([src="page.js"]), link:not([rel="icon"], [href="page.css"]), [onerror], [href^="javascript"]').length
   + (document.title === 'eventquota' ? 0 : 100)`
 
@@ -389,7 +389,7 @@ func (s *livePage) checkAccessibility(address string) {
 	tree := s.accessibilityTree()
 	for _, want := range []string{
 		"RootWebArea eventquota", "banner ", "main ", "contentinfo ", "navigation Where you are", "navigation Lists", "heading eventquota", "heading Quotas",
-		"region Event writes a second", "region Refused now, and next", "region Quotas", "table Quotas: how empty they are", "link Skip to the list", "link Namespaces",
+		"region Event writes per second", "region Refused now, and next", "region Quotas", "table Quotas: the emptiest first", "link Skip to the list", "link Namespaces",
 		"columnheader Quota", "columnheader Left", "columnheader Dropped", "button Left", "button Dropped", "button Pause (pressed \"false\")", "status  (live \"polite\")",
 		"rowheader namespace of storm: ClusterEventQuota few", "term Stored", "term Dropped",
 	} {

@@ -1,5 +1,4 @@
-// Package brake pulls the emergency brake, a policy that refuses all Events but Warnings, and releases it, with the
-// user's own rights.
+// Package brake pulls and releases the emergency brake, a policy that refuses all Events except Warnings, with the user's own rights.
 package brake
 
 import (
@@ -17,16 +16,16 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// fieldManager owns the fields of a brake that was pulled here.
+// fieldManager owns the fields of a policy that Pull applied.
 const fieldManager = "eventquota-brake"
 
-// Brake is the one of the cluster, or of a namespace.
+// Brake is the emergency brake of the cluster or of a namespace.
 type Brake struct {
 	client dynamic.ResourceInterface
 	policy *unstructured.Unstructured
 }
 
-// New is the brake of a namespace, an EventPolicy there, or of the cluster if that is empty, a ClusterEventPolicy.
+// New makes the brake of a namespace, an EventPolicy, or, if namespace is empty, that of the cluster, a ClusterEventPolicy.
 func New(config *rest.Config, namespace string) (*Brake, error) {
 	b := &Brake{policy: &unstructured.Unstructured{}}
 	if err := yaml.Unmarshal(manifests.EmergencyBrake(), b.policy); err != nil {
@@ -35,35 +34,35 @@ func New(config *rest.Config, namespace string) (*Brake, error) {
 	if namespace != "" {
 		b.policy.SetKind(v1alpha1.KindEventPolicy)
 		b.policy.SetNamespace(namespace)
-		unstructured.RemoveNestedField(b.policy.Object, "spec", "tier") // only those of the cluster have one
+		unstructured.RemoveNestedField(b.policy.Object, "spec", "tier") // only policies of the cluster have a tier
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	of := client.Resource(v1alpha1.Resources()[b.policy.GetKind()])
-	b.client = of
+	resource := client.Resource(v1alpha1.Resources()[b.policy.GetKind()])
+	b.client = resource
 	if namespace != "" {
-		b.client = of.Namespace(namespace)
+		b.client = resource.Namespace(namespace)
 	}
 	return b, nil
 }
 
-// Description is what the brake refuses, in words.
+// Description describes the Events that the brake refuses.
 func (b *Brake) Description() string {
 	if namespace := b.policy.GetNamespace(); namespace != "" {
-		return "all Events but Warnings in namespace " + namespace
+		return "all Events except Warnings in namespace " + namespace
 	}
-	return "all Events but Warnings in all namespaces"
+	return "all Events except Warnings in all namespaces"
 }
 
-// YAML is all that Pull applies.
+// YAML returns the policy that Pull applies.
 func (b *Brake) YAML() string {
 	content, _ := yaml.Marshal(b.policy.Object) // it was read from YAML
 	return string(content)
 }
 
-// ReleaseCommand is the command that releases the brake.
+// ReleaseCommand returns the command that releases the brake.
 func (b *Brake) ReleaseCommand() string {
 	command := "kubectl delete " + v1alpha1.Resources()[b.policy.GetKind()].Resource + " " + b.policy.GetName()
 	if namespace := b.policy.GetNamespace(); namespace != "" {
@@ -72,7 +71,7 @@ func (b *Brake) ReleaseCommand() string {
 	return command
 }
 
-// Pulled reports whether there is a policy of that name.
+// Pulled reports whether a policy of its name exists.
 func (b *Brake) Pulled(ctx context.Context) (bool, error) {
 	_, err := b.client.Get(ctx, b.policy.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -84,7 +83,7 @@ func (b *Brake) Pulled(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Pull applies the policy by server-side apply. It fails where others have set one of its fields to something else.
+// Pull applies the policy by server-side apply. It fails if another field manager has set one of its fields to another value.
 func (b *Brake) Pull(ctx context.Context) error {
 	if _, err := b.client.Apply(ctx, b.policy.GetName(), b.policy, metav1.ApplyOptions{FieldManager: fieldManager}); err != nil {
 		return fmt.Errorf("pull the emergency brake: %w", err)

@@ -1,5 +1,5 @@
-// Package explain is the command that shows what becomes of an object's Events, and the endpoint of a replica
-// that it asks.
+// Package explain is the command that shows what is merged and dropped of an object's Events, and why. It also has the endpoint of
+// a replica that the command asks.
 package explain
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 )
 
-// maxEvents bounds the Events that are read about objects of one name.
+// maxEvents bounds the Events read about objects with one name.
 const maxEvents = 5000
 
 // options are the flags of explain.
@@ -40,19 +40,19 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
 		Short: "Show what is merged and dropped of an object's Events, and why",
-		Long: `Explain shows, for each source of Events about an object: what is counted, merged
-into other Events and not yet written; what was dropped, by which policy or quota;
-which policy governs and why; how many tokens its buckets have, and when the next
-one comes.
+		Long: `Explain shows, for each source of Events about an object: the count of each stored
+Event, how much of it was merged, and how much is not yet written; what was dropped,
+and by which policy or quota; which policy governs, and why; and how many tokens its
+buckets have, and when each gets its next one.
 
 It reads the stored Events and the policies from the API server as the user of your
-kubeconfig, who needs the right to list events, eventpolicies, eventquotas,
+kubeconfig, who needs the rights to list events, eventpolicies, eventquotas,
 clustereventpolicies and clustereventquotas, and to get the namespace. It asks one
-replica what is merged and pending, with the same rights as top; a replica that keeps
-its state in memory only knows its own. It changes nothing.
+replica what is merged and pending, with the same rights as top. A replica without
+Redis knows only its own state. Explain changes nothing.
 
-A source is only known by its stored Events: one that has none is not shown. What is
-merged and dropped is kept for each user that writes, and an Event does not say who
+It finds sources by their stored Events, so a source without any is not shown. The
+state of merging and dropping is separate for each user, and an Event does not say who
 wrote it. Explain tries the users of kubelets, schedulers and the controllers of
 Kubernetes; --writer names others.`,
 		Example: `  eventquota explain pod/web-0 -n storm
@@ -60,7 +60,7 @@ Kubernetes; --writer names others.`,
   eventquota explain pod/web-0 --endpoint http://127.0.0.1:8080 -o json | jq .sources`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("explain: must be given one object as KIND/NAME, not %d", len(args))
+				return fmt.Errorf("explain: needs exactly one object as KIND/NAME, not %d", len(args))
 			}
 			return nil
 		},
@@ -68,12 +68,12 @@ Kubernetes; --writer names others.`,
 	}
 	f := cmd.Flags()
 	o.Replicas = replicas.AddFlags(f, true)
-	f.StringArrayVar(&o.Writers, "writer", nil, "user whose Events to look at; may be given several times; none for the users that Kubernetes' own sources write as")
+	f.StringArrayVar(&o.Writers, "writer", nil, "user whose Events to show; may be repeated; default the users that Kubernetes' own sources write as")
 	output.AddChoiceFlag(cmd, &o.Output, "output", "o", output.Formats(), "format of the report: table, wide for all Events rather than 30 of a source, json, yaml, or name for the names of Events")
 	return cmd
 }
 
-// run reads all that is known of an object and prints it.
+// run prints the report on an object.
 func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
 	kind, name, ok := strings.Cut(arg, "/")
 	if !ok || kind == "" || name == "" || strings.Contains(name, "/") || strings.ContainsAny(arg, " \t\n") {
@@ -93,7 +93,7 @@ func (o *options) run(ctx context.Context, out io.Writer, arg string) error {
 	return nil
 }
 
-// Object writes the table that the command prints for an object, found as o says.
+// Object writes the report on an object as the table that the command prints. It asks the replica that o selects.
 func Object(ctx context.Context, out io.Writer, o *replicas.Options, namespace, kind, name string) error {
 	r, err := (&options{Replicas: o}).explain(ctx, namespace, kind, name)
 	if err != nil {
@@ -102,7 +102,7 @@ func Object(ctx context.Context, out io.Writer, o *replicas.Options, namespace, 
 	return r.write(out, output.Table)
 }
 
-// Report writes the JSON that the command prints for an object, found as o says.
+// Report writes the report on an object as the JSON that the command prints. It asks the replica that o selects.
 func Report(ctx context.Context, out io.Writer, o *replicas.Options, namespace, kind, name string) error {
 	r, err := (&options{Replicas: o}).explain(ctx, namespace, kind, name)
 	if err != nil {
@@ -111,7 +111,7 @@ func Report(ctx context.Context, out io.Writer, o *replicas.Options, namespace, 
 	return r.write(out, output.JSON)
 }
 
-// explain reads all that is known of an object.
+// explain makes the report on an object.
 func (o *options) explain(ctx context.Context, namespace, kind, name string) (*report, error) {
 	config, _, err := o.Replicas.Cluster.Config()
 	if err != nil {
@@ -146,8 +146,8 @@ func (o *options) explain(ctx context.Context, namespace, kind, name string) (*r
 	return &x.report, nil
 }
 
-// eventsAbout are the stored Events about an object in a namespace, without notices. There is at least one. The kind is
-// as for kubectl: in any case, in the singular or plural and perhaps with a group.
+// eventsAbout returns the stored Events about an object in a namespace, without notices. Without an error there is at least one.
+// The kind is as for kubectl: in any case, singular or plural, with or without a group.
 func eventsAbout(ctx context.Context, client kubernetes.Interface, namespace, kind, name string) ([]corev1.Event, error) {
 	all, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String(), Limit: maxEvents,

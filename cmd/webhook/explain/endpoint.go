@@ -13,86 +13,86 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// maxKeys bounds one question. A group is 32 KiB at most, and mostly less than one.
+// maxKeys bounds one request. A group takes at most 32 KiB, and mostly less than 1 KiB.
 const maxKeys = 256
 
-// Peeker is a store that can be looked into.
+// Peeker is a store whose state can be read.
 type Peeker interface {
-	// Peek copies what is known of groups and of the levels of quotas, and changes nothing.
-	Peek(ctx context.Context, groups, levels []store.Key) (engine.Snapshot, error)
+	// Peek copies the state of groups and of buckets of quotas, and changes nothing.
+	Peek(ctx context.Context, groups, buckets []store.Key) (engine.Snapshot, error)
 }
 
-// Store is the store that a replica decides by, with its name in metrics.
+// Store is the store in which a replica decides, with its name in metrics.
 type Store struct {
 	Peeker
 
 	Name string
-	// Now is its clock; nil for one that has a clock of its own.
+	// Now is its clock; nil for a store with its own clock.
 	Now func() time.Time
 }
 
-// peekResponse is what a replica answers to GET /explain: what its store has under the keys that were given.
+// peekResponse is the answer to GET /explain: the state that the store has under the requested keys.
 type peekResponse struct {
 	Store string    `json:"store"`
 	At    time.Time `json:"at"` // by the clock of the store
-	// Groups are in the encoding of store/engine, without what Events say.
+	// Groups are in the encoding of store/engine, without messages of Events.
 	Groups  map[store.Key][]byte             `json:"groups,omitempty"`
 	Buckets map[store.Key]engine.BucketState `json:"levels,omitempty"` // of quotas
 }
 
-// Handler answers GET /explain?key=KEY, with up to 256 keys, each of a group or a quota. It changes nothing. The
-// store may take as long as within.
-func Handler(s Store, within time.Duration) http.Handler {
+// Handler serves GET /explain?key=KEY with up to 256 keys, each of a group or of a bucket of a quota. It changes nothing. Reading the
+// store takes at most timeout.
+func Handler(s Store, timeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		keys, err := parseQuery(r.URL.RawQuery)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), within)
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
-		a, err := s.peekResponse(ctx, keys)
+		response, err := s.peekResponse(ctx, keys)
 		if err != nil {
 			http.Error(w, "store "+s.Name+" cannot be read: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(a) // if it fails, the client has left
+		_ = json.NewEncoder(w).Encode(response) // it fails if the client has disconnected
 	})
 }
 
-// BucketStates copies the levels of quotas, and the time by the clock of the store.
-func (s Store) BucketStates(ctx context.Context, quotas []store.Key) (engine.Snapshot, error) {
-	known, err := s.Peek(ctx, nil, quotas)
+// BucketStates copies the state of buckets of quotas, and the time by the clock of the store.
+func (s Store) BucketStates(ctx context.Context, buckets []store.Key) (engine.Snapshot, error) {
+	state, err := s.Peek(ctx, nil, buckets)
 	if s.Now != nil {
-		known.At = s.Now()
+		state.At = s.Now()
 	}
-	return known, err
+	return state, err
 }
 
-// peekResponse looks into the store. What does not matter any more is left out, and so are messages of Events: no
-// decision depends on them, and those who may read metrics need not be allowed to read Events.
+// peekResponse reads the store. It leaves out expired groups and messages of Events: no decision depends on messages, and an account
+// that may read metrics need not have the right to read Events.
 func (s Store) peekResponse(ctx context.Context, keys []store.Key) (peekResponse, error) {
-	known, err := s.Peek(ctx, keys, keys)
+	state, err := s.Peek(ctx, keys, keys)
 	if err != nil {
 		return peekResponse{}, err
 	}
 	if s.Now != nil {
-		known.At = s.Now()
+		state.At = s.Now()
 	}
-	a := peekResponse{Store: s.Name, At: known.At, Groups: map[store.Key][]byte{}, Buckets: known.Buckets}
-	for key, g := range known.Groups {
-		if g.Expired(known.At) {
+	response := peekResponse{Store: s.Name, At: state.At, Groups: map[store.Key][]byte{}, Buckets: state.Buckets}
+	for key, g := range state.Groups {
+		if g.Expired(state.At) {
 			continue
 		}
 		g = g.Clone()
 		for i := range g.Events {
 			g.Events[i].Text, g.Events[i].Messages = "", nil
 		}
-		a.Groups[key] = g.Append(nil)
+		response.Groups[key] = g.Append(nil)
 	}
-	return a, nil
+	return response, nil
 }
 
 func parseQuery(raw string) ([]store.Key, error) {

@@ -22,7 +22,7 @@ func TestBadInputReturnsOneError(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no object":                            {with(), []string{"explain: must be given one object as KIND/NAME, not 0"}},
+		"no object":                            {with(), []string{"explain: needs exactly one object as KIND/NAME, not 0"}},
 		"two objects":                          {with("pod/a", "pod/b"), []string{"KIND/NAME, not 2"}},
 		"a name without a kind":                {with("web-0"), []string{`explain "web-0": must be KIND/NAME, as in pod/web-0`}},
 		"a kind without a name":                {with("pod/"), []string{`explain "pod/": must be KIND/NAME`}},

@@ -41,7 +41,7 @@ func TestExplainReportsMergedPendingAndDropped(t *testing.T) {
 	}
 }
 
-// TestObjectAndReportMatchCommand holds what the screen of top and the page of ui show.
+// The screen of top and the page of ui show the same report as the command.
 func TestObjectAndReportMatchCommand(t *testing.T) {
 	r := newExplainRig(t, stormPolicies, "memory", newMemory(t)).storm()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)

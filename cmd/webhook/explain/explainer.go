@@ -22,8 +22,8 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// explainer makes a report. Policies and the stored Events are the API server's; what is merged, pending and
-// dropped, and how many tokens are left, is the state of a replica's store.
+// explainer makes a report. Policies and stored Events come from the API server. The store of a replica has what is merged, pending
+// and dropped, and how many tokens are left.
 type explainer struct {
 	writers  []string // of --writer
 	policies *policy.Set
@@ -34,38 +34,38 @@ type explainer struct {
 // explain reports on Events about one object, of which there is at least one.
 func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 	if len(events) >= maxEvents {
-		x.addNote("there may be more Events than the %d that were read", len(events))
+		x.addNote("only %d Events were read: there may be more", len(events))
 	}
-	var candidates [][]*source // each source, for each user that may have written its Events
+	var candidates [][]*source // for each source, one entry for each user that may have written its Events
 	var keys []store.Key
 	for _, s := range sourcesOf(events) {
 		writers := s.byWriter(x.writers)
-		for _, one := range writers {
-			if err := x.addPolicies(ctx, one); err != nil {
+		for _, candidate := range writers {
+			if err := x.addPolicies(ctx, candidate); err != nil {
 				return fmt.Errorf("explain: %w", err)
 			}
-			keys = append(append(keys, one.group), one.notices...)
-			for _, b := range one.Buckets {
+			keys = append(append(keys, candidate.group), candidate.notices...)
+			for _, b := range candidate.Buckets {
 				keys = append(keys, b.key)
 			}
 		}
 		candidates = append(candidates, writers)
 	}
-	known, err := x.peek(ctx, keys)
+	state, err := x.peek(ctx, keys)
 	if err != nil {
 		return err
 	}
 	notices := sets.New[store.Key]()
 	for _, writers := range candidates {
-		for _, s := range x.chooseWriters(writers, &known) {
-			s.addState(&known)
+		for _, s := range x.chooseWriters(writers, &state) {
+			s.addState(&state)
 			notices.Insert(s.group)
 			notices.Insert(s.notices...)
 			x.report.Sources = append(x.report.Sources, s)
 		}
 	}
 	for key := range notices {
-		if g := known.Groups[key]; g != nil {
+		if g := state.Groups[key]; g != nil {
 			x.report.Dropped = append(x.report.Dropped, noticesOf(g)...)
 		}
 	}
@@ -73,13 +73,13 @@ func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
 	if x.report.Store.Name == "memory" {
-		x.addNote("the replica keeps its state in memory: what other replicas have merged and dropped is not in it")
+		x.addNote("the replica keeps its state in memory, which does not have what other replicas have merged and dropped")
 	}
 	return nil
 }
 
-// addPolicies finds out which policies govern Events of s, which buckets these must get a token from, and where the
-// quotas among these report what they drop.
+// addPolicies adds the policies that govern the Events of s, the buckets that these Events need a token from, and the keys of the
+// notices of quotas.
 func (x *explainer) addPolicies(ctx context.Context, s *source) error {
 	for i, e := range s.stored {
 		if slices.ContainsFunc(s.stored[:i], func(o *corev1.Event) bool { return o.Type == e.Type && o.Reason == e.Reason }) {
@@ -101,7 +101,7 @@ func (x *explainer) addPolicies(ctx context.Context, s *source) error {
 	return nil
 }
 
-// createRequest is the CREATE of a stored Event, as its writer sent it.
+// createRequest returns the CREATE request of a stored Event, as its writer sent it.
 func (s *source) createRequest(stored *corev1.Event) *admission.Request {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
@@ -119,44 +119,44 @@ func (s *source) createRequest(stored *corev1.Event) *admission.Request {
 	return r
 }
 
-// peek asks the replica what its store has under some keys.
+// peek asks the replica for the state that its store has under these keys.
 func (x *explainer) peek(ctx context.Context, keys []store.Key) (engine.Snapshot, error) {
-	known := engine.Snapshot{Groups: map[store.Key]*engine.Group{}, Buckets: map[store.Key]engine.BucketState{}}
+	state := engine.Snapshot{Groups: map[store.Key]*engine.Group{}, Buckets: map[store.Key]engine.BucketState{}}
 	for chunk := range slices.Chunk(sets.New(keys...).UnsortedList(), maxKeys) {
 		query := url.Values{}
 		for _, key := range chunk {
 			query.Add("key", key.String())
 		}
-		var a peekResponse
-		if err := x.replica.Get(ctx, "/explain", query, &a); err != nil {
-			return known, err
+		var response peekResponse
+		if err := x.replica.Get(ctx, "/explain", query, &response); err != nil {
+			return state, err
 		}
-		for key, encoded := range a.Groups {
+		for key, encoded := range response.Groups {
 			g, err := engine.Unmarshal(encoded)
 			if err != nil {
-				return known, fmt.Errorf("explain: the answer of the replica is malformed: %w", err)
+				return state, fmt.Errorf("explain: the answer of the replica is malformed: %w", err)
 			}
-			known.Groups[key] = g
+			state.Groups[key] = g
 		}
-		maps.Copy(known.Buckets, a.Buckets)
-		known.At, x.report.Store.Name, x.report.Store.At = a.At, a.Store, a.At
+		maps.Copy(state.Buckets, response.Buckets)
+		state.At, x.report.Store.Name, x.report.Store.At = response.At, response.Store, response.At
 	}
-	return known, nil
+	return state, nil
 }
 
-// chooseWriters is a source for each user of whose Events the store knows, or else for the first one.
-func (x *explainer) chooseWriters(writers []*source, known *engine.Snapshot) (chosen []*source) {
+// chooseWriters returns the source for each user whose Events the store knows, or for the first user if it knows none.
+func (x *explainer) chooseWriters(writers []*source, state *engine.Snapshot) (chosen []*source) {
 	var users []string
 	for _, s := range writers {
 		users = append(users, s.Writer)
-		if known.Groups[s.group] != nil {
+		if state.Groups[s.group] != nil {
 			chosen = append(chosen, s)
 		}
 	}
 	if len(chosen) > 0 {
 		return chosen
 	}
-	x.addNote("store %s knows no Events of %s that %s wrote: none came within the windows of the policy, another user wrote them (see --writer), "+
+	x.addNote("store %s has no state for Events of %s written by %s: none came within the windows of the policy, another user wrote them (see --writer), "+
 		"the store has lost its state since, or it belongs to another cluster or --redis-prefix", x.report.Store.Name, writers[0].name(), strings.Join(users, " or "))
 	return writers[:1]
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// maxRows bounds the stored Events that a table shows of one source.
+// maxRows bounds the stored Events of one source in a table.
 const maxRows = 30
 
 // write writes the report in a format.
@@ -54,7 +54,7 @@ func (r *report) write(w io.Writer, format string) error {
 	return p.Flush()
 }
 
-// printer prints a report for people.
+// printer prints a report as text.
 type printer struct {
 	output.Rows
 
@@ -88,7 +88,7 @@ func (p *printer) events(all []event) {
 	}
 }
 
-// untilText is how long it takes to a moment, - for none.
+// untilText formats the time left until a moment, - for none.
 func (p *printer) untilText(at time.Time) string {
 	switch {
 	case at.IsZero():
@@ -101,12 +101,12 @@ func (p *printer) untilText(at time.Time) string {
 
 func (p *printer) dropped(all []notice) {
 	p.Add()
-	heads := []any{"DROPPED", "BY", "OF", "ABOUT", "SINCE", "PENDING", "WRITTEN IN", "REASONS", "SOURCES"}
+	titles := []any{"DROPPED", "BY", "OF", "ABOUT", "SINCE", "PENDING", "WRITTEN IN", "REASONS", "SOURCES"}
 	workloads := slices.ContainsFunc(all, func(n notice) bool { return len(n.Workloads) > 0 })
 	if workloads {
-		heads = append(heads, "WORKLOADS")
+		titles = append(titles, "WORKLOADS")
 	}
-	p.Add(heads...)
+	p.Add(titles...)
 	for _, n := range all {
 		cells := []any{
 			n.Count, cmp.Or(n.Bucket, "-"), cmp.Or(n.Policy, "a replica"), n.About, n.Since.Format(time.RFC3339),
@@ -119,7 +119,7 @@ func (p *printer) dropped(all []notice) {
 	}
 }
 
-// joinCounts is counts in a line.
+// joinCounts formats counts in one line.
 func joinCounts(counts []store.Tally) string {
 	parts := make([]string, len(counts))
 	for i, c := range counts {

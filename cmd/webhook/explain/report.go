@@ -15,20 +15,20 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// report is what explain says of an object. Its JSON is what -o json prints.
+// report is the report on an object. Its JSON is the output of -o json.
 type report struct {
 	Namespace string `json:"namespace"`
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
-	// Store is what was looked into, and At is by its clock.
+	// Store is the store that was read, and At the time by its clock.
 	Store struct {
 		Name string    `json:"name"`
 		At   time.Time `json:"at"`
 	} `json:"store"`
 	Sources []*source `json:"sources"`
-	// Dropped is what the spam filters of all sources have dropped, and what quotas have, of any object; the oldest first.
+	// Dropped has the drops by the spam filters of all sources, and those by quotas about any object; oldest first.
 	Dropped []notice `json:"dropped,omitempty"`
-	// Notes say what is not known, and what is uncertain because of it.
+	// Notes say what is not known, and what is therefore uncertain.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -38,7 +38,7 @@ type source struct {
 	Host      string `json:"host,omitempty"`
 	UID       string `json:"uid,omitempty"` // of the object
 	Writer    string `json:"writer"`
-	// InStore says whether the store knows anything of it.
+	// InStore is true if the store has state for the source.
 	InStore  bool              `json:"known"`
 	Policies []governingPolicy `json:"policies"`
 	Events   []event           `json:"events,omitempty"`
@@ -57,39 +57,39 @@ type governingPolicy struct {
 	Reasons []string `json:"reasons"`
 }
 
-// event is a stored Event. Counts are those of the store or, where that does not know it, of the API server.
+// event is a stored Event. Its counts are those of the store or, if the store does not know the Event, of the API server.
 type event struct {
-	// Name is empty for one that was not found: what is pending goes with the next one.
+	// Name is empty for an Event that was not found: pending counts go to the next one of its kind.
 	Name   string `json:"name,omitempty"`
 	Type   string `json:"type,omitempty"`
 	Reason string `json:"reason"`
 	Count  int64  `json:"count"`
-	// Merged is how much of Count came under other names, and Pending how much was not sent to the API server.
+	// Merged is the part of Count that came under other names, and Pending the part that is not yet written.
 	Merged  int64 `json:"merged"`
 	Pending int64 `json:"pending"`
-	// Due is when what is pending is to be written; zero when nothing is.
+	// Due is when the pending count is to be written; zero if nothing is pending.
 	Due     time.Time `json:"due,omitzero"`
 	InStore bool      `json:"known"`
 }
 
-// bucket is a token bucket that Events of a source must get a token from.
+// bucket is a token bucket that Events of a source need a token from.
 type bucket struct {
 	Bucket string `json:"bucket"`
 	For    string `json:"for,omitempty"`
-	// Policy is the policy or quota that the bucket is of.
+	// Policy names the policy or quota of the bucket.
 	Policy string `json:"policy"`
 	Tokens int    `json:"tokens"`
 	Burst  int    `json:"burst"`
-	// Reserve is how many tokens are for Warnings, if any but these need one.
+	// Reserve is how many tokens are for Warnings only, if Events other than Warnings use the bucket.
 	Reserve int `json:"reserve,omitempty"`
-	// Next is when there is one more; zero when it is full, or never has any.
+	// Next is the time of the next token; zero if the bucket is full, or never has any.
 	Next time.Time `json:"next,omitzero"`
 
 	key   store.Key
 	limit store.Limit
 }
 
-// notice is what one bucket has dropped within a window.
+// notice has the drops of one bucket within a window.
 type notice struct {
 	Name    string        `json:"name"`
 	Bucket  string        `json:"bucket,omitempty"`
@@ -99,13 +99,13 @@ type notice struct {
 	Count   int64         `json:"count"`
 	Reasons []store.Tally `json:"reasons,omitempty"` // empty for those beyond 15
 	Sources []store.Tally `json:"sources,omitempty"` // likewise
-	// Workloads are those of pods, as far as they are known.
+	// Workloads are those that the pods belong to, as far as they are known.
 	Workloads []store.Tally `json:"workloads,omitempty"`
 	Pending   int64         `json:"pending"`
 	Due       time.Time     `json:"due,omitzero"`
 }
 
-// name is what the source is called.
+// name returns the name to print for the source.
 func (s *source) name() string { return cmp.Or(s.Component, "a source without a name") }
 
 func (s *source) addPolicy(p *policy.Policy, reason string) {
@@ -118,16 +118,16 @@ func (s *source) addPolicy(p *policy.Policy, reason string) {
 	}
 }
 
-// precedenceReason says why a policy governs an Event that it matches: it was asked before all others that match.
+// precedenceReason says why a policy governs an Event that it matches: it takes precedence over all others that match.
 func precedenceReason(p *policy.Policy) string {
 	if p.Identity.Kind == "" {
 		return "no policy matches: the built-in default"
 	}
-	of := "of the namespace"
+	level := "of the namespace"
 	if p.Tier != "" {
-		of = fmt.Sprintf("tier %s", p.Tier)
+		level = fmt.Sprintf("tier %s", p.Tier)
 	}
-	parts := []string{of, fmt.Sprintf("precedence %d", p.Precedence), fmt.Sprintf("action %s", p.Action)}
+	parts := []string{level, fmt.Sprintf("precedence %d", p.Precedence), fmt.Sprintf("action %s", p.Action)}
 	if len(p.Match.Messages) > 0 {
 		parts = append(parts, "its messages match")
 	}
@@ -137,7 +137,7 @@ func precedenceReason(p *policy.Policy) string {
 	return strings.Join(parts, ", ")
 }
 
-// addBuckets adds the buckets that an Event must get a token from. That of a policy which drops all is none.
+// addBuckets adds the buckets that an Event needs a token from. A policy that drops all Events has none.
 func (s *source) addBuckets(governing *policy.Resolution, l *store.Limits, e *corev1.Event) {
 	if !l.SpamFilter.Key.IsZero() {
 		s.addBucket(&l.SpamFilter, s.describeKey(governing.Policy.SpamFilter.Per, e))
@@ -157,7 +157,7 @@ func (s *source) addBuckets(governing *policy.Resolution, l *store.Limits, e *co
 	}
 }
 
-// addOverflow adds the overflow bucket of the limit that a bucket is of. It is shown where tokens of it are used.
+// addOverflow adds the overflow bucket of a bucket's limit. addState removes it if it is full.
 func (s *source) addOverflow(b *store.Bucket, namespace string) {
 	o := b.Overflow(namespace)
 	s.notices = append(s.notices, engine.NoticeKey(&o))
@@ -172,7 +172,7 @@ func (s *source) addBucket(b *store.Bucket, about string) {
 	s.Buckets[i].Reserve = max(s.Buckets[i].Reserve, b.Reserve)
 }
 
-// describeKey says what a bucket with such a key is for, beside the source and object.
+// describeKey describes the scope of a bucket with such a key, without the source and object.
 func (s *source) describeKey(key []policy.KeyPart, e *corev1.Event) string {
 	about := map[policy.KeyPart]string{
 		policy.KeyType: e.Type, policy.KeyReason: e.Reason, policy.KeyNamespace: e.Namespace, policy.KeyUser: "user " + s.Writer,
@@ -187,9 +187,9 @@ func (s *source) describeKey(key []policy.KeyPart, e *corev1.Event) string {
 	return strings.Join(words, " ")
 }
 
-// addState adds to s what a store knows of it: its Events, those with the most occurrences first, and how many tokens are left.
-func (s *source) addState(known *engine.Snapshot) {
-	g := known.Groups[s.group]
+// addState adds the store's state: the Events of s, those with the most occurrences first, and how many tokens are left.
+func (s *source) addState(state *engine.Snapshot) {
+	g := state.Groups[s.group]
 	if s.InStore = g != nil; !s.InStore {
 		g = &engine.Group{}
 	}
@@ -217,32 +217,32 @@ func (s *source) addState(known *engine.Snapshot) {
 	})
 	for i := range s.Buckets {
 		b := &s.Buckets[i]
-		level := cmp.Or(known.Buckets[b.key], g.SpamState(b.key))
-		b.Tokens, b.Next = level.Tokens(b.limit, known.At), level.NextToken(b.limit, known.At)
+		bucket := cmp.Or(state.Buckets[b.key], g.SpamState(b.key))
+		b.Tokens, b.Next = bucket.Tokens(b.limit, state.At), bucket.NextToken(b.limit, state.At)
 	}
 	s.Buckets = slices.DeleteFunc(s.Buckets, func(b bucket) bool {
-		return strings.HasSuffix(b.Bucket, store.OverflowSuffix) && b.Next.IsZero() // it is full: nothing is beyond the bound
+		return strings.HasSuffix(b.Bucket, store.OverflowSuffix) && b.Next.IsZero() // a full bucket: nothing is beyond the bound
 	})
 }
 
-// noticesOf are the notices of a group or quota.
+// noticesOf returns the notices of a group or quota.
 func noticesOf(g *engine.Group) (all []notice) {
 	for i := range g.Notices {
 		n := &g.Notices[i]
-		one := notice{
+		dropped := notice{
 			Name: n.Name, Bucket: n.Bucket, Policy: n.Policy, About: n.InvolvedObject.String(), Since: registerTime(n.First),
 			Count: n.Total, Reasons: engine.Tallies(n.Reasons), Sources: engine.Tallies(n.Sources),
 		}
 		if len(n.DistinctWorkloads) > 0 {
-			one.Workloads = engine.Tallies(n.Workloads)
+			dropped.Workloads = engine.Tallies(n.Workloads)
 		}
 		if n.Due != 0 {
-			one.Pending, one.Due = n.Total-n.Written, registerTime(n.Due)
+			dropped.Pending, dropped.Due = n.Total-n.Written, registerTime(n.Due)
 		}
-		all = append(all, one)
+		all = append(all, dropped)
 	}
 	return all
 }
 
-// registerTime is a time of a register.
+// registerTime converts a time in a register.
 func registerTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -14,8 +14,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// sourcesOf groups Events by their source and, as objects of one name may follow each other, by the uid of
-// their object.
+// sourcesOf groups Events by their source and by the uid of their object, as an object may be replaced by another with the same name.
 func sourcesOf(events []corev1.Event) []*source {
 	var all []*source
 	known := map[store.Key]*source{}
@@ -37,8 +36,8 @@ func sourcesOf(events []corev1.Event) []*source {
 	return all
 }
 
-// byWriter is s for each user that may have written its Events, which do not say who did: those that are named or
-// else, by the source, those that parts of Kubernetes are.
+// byWriter returns a copy of s for each user that may have written its Events, as Events do not say who did. These are the given names
+// or, without any, the users that Kubernetes' own components of this source write as.
 func (s *source) byWriter(names []string) (all []*source) {
 	switch {
 	case len(names) > 0:
@@ -50,15 +49,15 @@ func (s *source) byWriter(names []string) (all []*source) {
 		names = []string{user.KubeControllerManager, serviceaccount.MakeUsername("kube-system", s.Component)}
 	}
 	for _, name := range names {
-		one := *s
-		one.Writer, one.group = name, admission.GroupKey(s.stored[0], name)
-		one.user = policy.UserInfo{Username: name, Groups: groupsOf(name)}
-		all = append(all, &one)
+		candidate := *s
+		candidate.Writer, candidate.group = name, admission.GroupKey(s.stored[0], name)
+		candidate.user = policy.UserInfo{Username: name, Groups: groupsOf(name)}
+		all = append(all, &candidate)
 	}
 	return all
 }
 
-// groupsOf are the groups that the API server puts a user of such a name into.
+// groupsOf returns the groups that the API server adds a user of this name to.
 func groupsOf(name string) []string {
 	groups := []string{user.AllAuthenticated}
 	if namespace, _, err := serviceaccount.SplitUsername(name); err == nil {

@@ -61,9 +61,9 @@ func TestExplainFindsEventsOfNamedWriter(t *testing.T) {
 		r.write("agent", "Normal", "Synced", "synced")
 	}
 	e := r.report()
-	const looked = "knows no Events of agent that system:kube-controller-manager or system:serviceaccount:kube-system:agent wrote"
-	if len(e.Sources) != 1 || e.Sources[0].InStore || !strings.Contains(e.Notes[0], looked) {
-		t.Errorf("%+v, notes %q, want one that is not known, and a note that says for whom was looked", e.Sources[0], e.Notes)
+	const noState = "has no state for Events of agent written by system:kube-controller-manager or system:serviceaccount:kube-system:agent"
+	if len(e.Sources) != 1 || e.Sources[0].InStore || !strings.Contains(e.Notes[0], noState) {
+		t.Errorf("%+v, notes %q, want one without state, and a note that names the users", e.Sources[0], e.Notes)
 	}
 	e = r.report("--writer", "jane", "--writer", r.user)
 	if s := e.Sources[0]; !s.InStore || s.Writer != r.user || len(s.Events) != 1 || s.Events[0].Merged != 2 {

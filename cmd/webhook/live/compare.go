@@ -9,18 +9,18 @@ import (
 	"github.com/eventquota/eventquota/admission/busiest"
 )
 
-// sameReplicas reports whether counts of two looks can be compared: they are of the same replicas.
+// sameReplicas reports whether two samples are of the same replicas, so that their counts can be compared.
 func sameReplicas(before, now *busiest.Sum) bool {
 	return before.Partial == now.Partial && slices.EqualFunc(before.Replicas, now.Replicas, func(a, b busiest.Replica) bool { return a.Name == b.Name })
 }
 
-// delta compares two looks; they are the same one where there is nothing to compare with.
+// delta compares two samples. They are the same sample if there is nothing to compare with.
 type delta struct {
 	before, now *sample
 	seconds     float64
 }
 
-// rates are by how much counts have grown, a second.
+// rates returns the growth of counts per second.
 func (d *delta) rates(before, now busiest.Counts) Rates {
 	if d.seconds == 0 {
 		return Rates{}
@@ -29,24 +29,23 @@ func (d *delta) rates(before, now busiest.Counts) Rates {
 	return Rates{Admitted: float64(grown.Admitted) / d.seconds, Merged: float64(grown.Merged) / d.seconds, Dropped: float64(grown.Dropped) / d.seconds}
 }
 
-// compareFigures compares things of one kind that are identified by a key. What was not there before had no writes, unless there
-// were more of them than are sent.
+// compareFigures compares items of one kind by key. A new item had no writes before, unless the earlier list was cut at MaxRows.
 func compareFigures[T any, K comparable](d *delta, before, now []T, key func(*T) K, counts func(*T) busiest.Counts) []Figures {
-	was := map[K]busiest.Counts{}
+	previous := map[K]busiest.Counts{}
 	for i := range before {
-		was[key(&before[i])] = counts(&before[i])
+		previous[key(&before[i])] = counts(&before[i])
 	}
 	all := make([]Figures, len(now))
 	for i := range now {
 		all[i].Total = counts(&now[i])
-		if c, known := was[key(&now[i])]; known || len(before) < busiest.MaxRows {
+		if c, known := previous[key(&now[i])]; known || len(before) < busiest.MaxRows {
 			all[i].Rates = d.rates(c, all[i].Total)
 		}
 	}
 	return all
 }
 
-// newView is what happened between two looks.
+// newView compares two samples.
 func newView(before, now *sample) View {
 	d := &delta{before, now, now.at.Sub(before.at).Seconds()}
 	v := View{
@@ -81,11 +80,11 @@ func replicasOf(now *sample) []Replica {
 
 func (d *delta) ranking(by busiest.Dimension) Ranking {
 	ranking := d.now.Rankings[by]
-	found := compareFigures(d, d.before.Rankings[by].Rows, ranking.Rows,
+	figures := compareFigures(d, d.before.Rankings[by].Rows, ranking.Rows,
 		func(r *busiest.Row) string { return r.Name }, func(r *busiest.Row) busiest.Counts { return r.Counts })
-	rows := make([]Row, len(found))
-	for i := range found {
-		rows[i] = Row{ranking.Rows[i].Name, found[i]}
+	rows := make([]Row, len(figures))
+	for i := range figures {
+		rows[i] = Row{ranking.Rows[i].Name, figures[i]}
 	}
 	slices.SortFunc(rows, compareRows)
 	return Ranking{rows, ranking.Others()}
@@ -93,17 +92,17 @@ func (d *delta) ranking(by busiest.Dimension) Ranking {
 
 func (d *delta) details() []Detail {
 	type key [4]string
-	found := compareFigures(d, d.before.Details, d.now.Details,
+	figures := compareFigures(d, d.before.Details, d.now.Details,
 		func(d *busiest.Detail) key { return key{d.Namespace, d.Source, d.Reason, d.Policy} }, func(d *busiest.Detail) busiest.Counts { return d.Counts })
-	all := make([]Detail, len(found))
-	for i, o := range d.now.Details {
-		all[i] = Detail{o.Namespace, o.Source, o.Reason, o.Policy, found[i]}
+	all := make([]Detail, len(figures))
+	for i, detail := range d.now.Details {
+		all[i] = Detail{detail.Namespace, detail.Source, detail.Reason, detail.Policy, figures[i]}
 	}
 	slices.SortStableFunc(all, func(a, b Detail) int { return a.compare(b.Figures) })
 	return all
 }
 
-// objects are those of the rows of objects.
+// objects returns the objects of rows.
 func (d *delta) objects(rows []Row) []Object {
 	involved := map[string]*busiest.InvolvedObject{}
 	for i := range d.now.Objects {
@@ -120,11 +119,11 @@ func (d *delta) objects(rows []Row) []Object {
 }
 
 func (d *delta) buckets() []Bucket {
-	found := compareFigures(d, d.before.Buckets, d.now.Buckets,
+	figures := compareFigures(d, d.before.Buckets, d.now.Buckets,
 		func(b *busiest.Bucket) [16]byte { return b.Key }, func(b *busiest.Bucket) busiest.Counts { return b.Counts })
-	all := make([]Bucket, len(found))
+	all := make([]Bucket, len(figures))
 	for i := range d.now.Buckets {
-		all[i] = newBucket(&d.now.Buckets[i], found[i])
+		all[i] = newBucket(&d.now.Buckets[i], figures[i])
 	}
 	slices.SortStableFunc(all, func(a, b Bucket) int {
 		return cmp.Or(cmp.Compare(a.FillRatio(), b.FillRatio()), cmp.Compare(b.Rates.Dropped, a.Rates.Dropped), a.compare(b.Figures),

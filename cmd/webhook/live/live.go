@@ -1,4 +1,4 @@
-// Package live asks a replica again and again who and what makes Event writes, for screens that follow it.
+// Package live polls a replica for the busiest writers of Events, for a screen or page that follows them.
 package live
 
 import (
@@ -18,18 +18,18 @@ const (
 
 // Options are the settings of Watch.
 type Options struct {
-	// Open finds a replica to ask after one has failed.
+	// Open finds another replica after one has failed.
 	Open func(context.Context) (*replicas.Replica, error)
-	// Namespace is the only one to look into; empty for all.
+	// Namespace is the only namespace to show; empty for all.
 	Namespace string
-	// Interval is the time between two looks, DefaultInterval if it is 0. Replicas report to each other every two seconds.
+	// Interval is the time between two polls, DefaultInterval if it is 0. Replicas share their counts every two seconds.
 	Interval time.Duration
 	// Points bounds View.Timeline, DefaultPoints if it is 0.
 	Points int
 }
 
-// Watch sends a View at once and then after each look, also of one that has failed, until ctx ends. Then it closes the
-// channel. It asks first, if that is not nil, and closes it and any replica that it has opened. Nobody may change a View.
+// Watch sends a View at once and then after each poll, failed polls included, until ctx ends. Then it closes the channel. It polls
+// first if that is not nil, and closes it and each replica that it has opened. Receivers must not change a View.
 func Watch(ctx context.Context, first *replicas.Replica, o Options) <-chan View {
 	if o.Interval <= 0 {
 		o.Interval = DefaultInterval
@@ -60,26 +60,26 @@ func Watch(ctx context.Context, first *replicas.Replica, o Options) <-chan View 
 	return views
 }
 
-// watcher looks again and again.
+// watcher polls a replica.
 type watcher struct {
 	opts    Options
 	replica *replicas.Replica // nil for none
-	samples []sample          // the last few between which no replica came or went
+	samples []sample          // the last few, all of the same replicas
 	points  []Point
 	view    View // the last one without a problem
 }
 
-// sample is what a replica said, and when.
+// sample is the answer of a replica, with its time.
 type sample struct {
 	busiest.Live
 
 	at time.Time // by the clock of the replica
 }
 
-// rateSpan is how many looks a rate is over, where several replicas report at moments of their own.
+// rateSpan is how many polls a rate covers if there are several replicas, which share their counts at different times.
 const rateSpan = 2
 
-// poll asks for one View. After a failure, the next look asks another replica.
+// poll asks for one View. After a failure, the next poll asks another replica.
 func (w *watcher) poll(ctx context.Context) View {
 	live, err := w.fetch(ctx)
 	now := time.Now()
@@ -94,21 +94,21 @@ func (w *watcher) poll(ctx context.Context) View {
 		}
 		return v
 	}
-	this := sample{live, now}
+	current := sample{live, now}
 	if !live.Now.IsZero() {
-		this.at = live.Now
+		current.at = live.Now
 	}
-	if n := len(w.samples); n > 0 && !sameReplicas(&w.samples[n-1].Sum, &this.Sum) {
+	if n := len(w.samples); n > 0 && !sameReplicas(&w.samples[n-1].Sum, &current.Sum) {
 		w.samples = nil
-	} else if n > 0 && this.at.Equal(w.samples[n-1].at) { // an answer that it kept
+	} else if n > 0 && current.at.Equal(w.samples[n-1].at) { // the replica answered from its cache
 		return w.view
 	}
-	w.samples = append(w.samples, this)
+	w.samples = append(w.samples, current)
 	base := &w.samples[0]
 	if len(live.Replicas) == 1 {
 		base = &w.samples[max(0, len(w.samples)-2)]
 	}
-	v := newView(base, &this)
+	v := newView(base, &current)
 	if len(w.samples) > rateSpan {
 		w.samples = w.samples[len(w.samples)-rateSpan:]
 	}

@@ -59,7 +59,7 @@ func countsAfter(seconds int64, names ...string) busiest.Live {
 	return l
 }
 
-// viewOf is what a watcher sees, one second after the other.
+// viewOf returns the view of a watcher that got these answers one second apart.
 func viewOf(lives ...busiest.Live) View {
 	var before, now *sample
 	for i, l := range lives {
@@ -154,7 +154,6 @@ func TestFirstViewHasNoRates(t *testing.T) {
 // watchAnswers is a watcher whose replica gives some answers, one after the other; nil is a failure.
 func watchAnswers(t *testing.T, namespace string, answers ...*busiest.Live) (views []View, opened int) {
 	t.Helper()
-	t.Helper()
 	asked := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/live" {
@@ -186,7 +185,7 @@ func watchAnswers(t *testing.T, namespace string, answers ...*busiest.Live) (vie
 	return views, opened
 }
 
-// TestWatchContinuesAfterReplicaFailure has a look fail, then the search for another replica; then there are two.
+// One poll fails, then the search for another replica; then there are two replicas.
 func TestWatchContinuesAfterReplicaFailure(t *testing.T) {
 	one, two, more := countsAfter(10, "a"), countsAfter(12, "a"), countsAfter(13, "a", "b")
 	views, opened := watchAnswers(t, "", &one, &two, nil, &more, &more)
@@ -230,7 +229,7 @@ func TestReplicaChangesInterruptRates(t *testing.T) {
 	}
 }
 
-// TestViewJSON holds what pages read.
+// TestViewJSON checks that a View survives encoding.
 func TestViewJSON(t *testing.T) {
 	v := viewOf(countsAfter(10, "a"), countsAfter(11, "a"))
 	encoded, err := json.Marshal(v)

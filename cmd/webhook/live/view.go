@@ -9,46 +9,47 @@ import (
 	"github.com/eventquota/eventquota/admission/busiest"
 )
 
-// View is what happened since an earlier look, and what has happened since the replicas began to count. Names of rows
-// are safe to print; those of Objects are not.
+// View has the rates since an earlier poll, and the counts since the replicas began to count. Names of rows are safe to print; those
+// of Objects are not.
 type View struct {
-	// At is the time of the look, and Seconds since when Rates are; 0 where there is nothing to compare with: at the
-	// first look, and whenever replicas have come or gone.
+	// At is the time of the poll. Seconds is the time that Rates cover; 0 if there is nothing to compare with, as at the first poll
+	// and whenever replicas started or stopped.
 	At      time.Time `json:"at"`
 	Seconds float64   `json:"seconds"`
-	// Problem is why the last look has failed; all else is from the one before, and At is older. Empty if it has not.
+	// Problem is why the last poll failed; empty if it did not. All other fields are then from the last successful poll.
 	Problem string `json:"problem,omitempty"`
-	// Namespace is the only one that this is about; empty for all.
+	// Namespace is the only namespace included; empty for all.
 	Namespace string    `json:"namespace,omitempty"`
 	Replicas  []Replica `json:"replicas"`
-	// Partial says that there may be more replicas, which could not be asked.
+	// Partial is true if the counts of other replicas may be missing.
 	Partial bool `json:"partial"`
 	// Rates and Total are of all writes.
 	Rates Rates          `json:"rates"`
 	Total busiest.Counts `json:"total"`
-	// Rankings have rows with the highest rates first, and of those without the highest totals.
+	// Rankings are sorted by rate, and then by total, highest first.
 	Rankings map[busiest.Dimension]Ranking `json:"rankings"`
-	// Details and Objects are in the same order.
+	// Details and Objects are sorted in the same way.
 	Details []Detail `json:"details"`
 	Objects []Object `json:"objects"`
 	// Buckets are those of quotas, the emptiest first.
 	Buckets []Bucket `json:"buckets"`
-	// Timeline has the last looks, the oldest first, this one at its end.
+	// Timeline has the last polls, oldest first, this one last.
 	Timeline []Point `json:"timeline"`
 }
 
-// Replica is one that has counted. Silent says that it has not reported for 10 seconds: it has stopped, or cannot.
+// Replica is a replica that has counted. It is Silent if it has not shared its counts for 10 seconds: it has stopped, or cannot
+// reach Redis.
 type Replica struct {
 	busiest.Replica
 
 	Silent bool `json:"silent"`
 }
 
-// silentAfter is after how many reports that are missing a replica is silent.
+// silentAfter is the age of its last counts at which a replica is silent.
 const silentAfter = 10 * time.Second
 
-// Rates are Event writes a second by what became of them. Settled are the counts and notices that eventquota itself
-// wrote, which are known of all namespaces together only.
+// Rates are Event writes per second by outcome. Settled is the rate of counts and notices that eventquota itself wrote. It is only
+// known for all namespaces together.
 type Rates struct {
 	Admitted float64 `json:"admitted"`
 	Merged   float64 `json:"merged"`
@@ -56,14 +57,14 @@ type Rates struct {
 	Settled  float64 `json:"settled,omitempty"`
 }
 
-// Decided is the rate of all.
+// Decided returns the rate of all decided writes.
 func (r Rates) Decided() float64 { return r.Admitted + r.Merged + r.Dropped }
 
 func (r Rates) add(o Rates) Rates {
 	return Rates{r.Admitted + o.Admitted, r.Merged + o.Merged, r.Dropped + o.Dropped, r.Settled + o.Settled}
 }
 
-// Figures are rates, and counts since the replicas began.
+// Figures has rates, and counts since the replicas began to count.
 type Figures struct {
 	Rates Rates          `json:"rates"`
 	Total busiest.Counts `json:"total"`
@@ -71,24 +72,24 @@ type Figures struct {
 
 func (f Figures) add(o Figures) Figures { return Figures{f.Rates.add(o.Rates), f.Total.Add(o.Total)} }
 
-// compare puts the busiest first.
+// compare orders figures by rate, and then by total, highest first.
 func (f Figures) compare(o Figures) int {
 	return cmp.Or(cmp.Compare(o.Rates.Decided(), f.Rates.Decided()), cmp.Compare(o.Total.Matched(), f.Total.Matched()))
 }
 
-// Row is one namespace, source, object, reason or policy.
+// Row has the figures of one namespace, source, object, reason or policy.
 type Row struct {
 	Name string `json:"name"`
 	Figures
 }
 
-// Ranking is all rows of a kind. Others are writes that are in none, as there are too many to follow.
+// Ranking has all rows of a kind. Others is the number of writes in no row, as there are too many keys to track.
 type Ranking struct {
 	Rows   []Row `json:"rows"`
 	Others int64 `json:"others"`
 }
 
-// Detail is what one source wrote to one namespace, of one type and reason, and decided by one policy or quota.
+// Detail has the figures of one source's writes to one namespace, of one type and reason, decided by one policy or quota.
 type Detail struct {
 	Namespace string `json:"namespace"`
 	Source    string `json:"source"`
@@ -103,13 +104,13 @@ type Object struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Workload is what it belongs to, if that is known, and safe to print as Row is.
+	// Workload names the workload that the object belongs to, if it is known. It is safe to print, as Row is.
 	Workload string `json:"workload,omitempty"`
 	Source   string `json:"source"`
 	Figures
 }
 
-// Title names the object, and what it belongs to if that is known.
+// Title names the object, and its workload if it is known.
 func (o *Object) Title() string {
 	if o.Workload == "" {
 		return o.Row
@@ -122,25 +123,25 @@ type Bucket struct {
 	Policy string `json:"policy"`
 	Name   string `json:"name"`
 	For    string `json:"for,omitempty"`
-	// Namespace is the only one whose Events use it; empty where several may.
+	// Namespace is the only one whose Events use the bucket; empty if several may.
 	Namespace string `json:"namespace,omitempty"`
 	// Source used more than half of its tokens, if one source did.
 	Source string `json:"source"`
-	// Tokens are those that are left of Burst, absent where the store did not say; Reserve is how many of them are for
-	// Warnings only. PerSecond of them come back.
+	// Tokens is how many of Burst are left, absent if the store did not return it. Reserve of them are for Warnings only. PerSecond
+	// tokens refill each second.
 	Tokens    *int    `json:"tokens,omitempty"`
 	Burst     int     `json:"burst"`
 	Reserve   int     `json:"reserve,omitempty"`
 	PerSecond float64 `json:"perSecond"`
-	// EmptyIn is in how many seconds it is empty at this rate; absent where it does not become emptier.
+	// EmptyIn is the number of seconds until it is empty at this rate; absent if it does not become emptier.
 	EmptyIn *float64 `json:"emptyIn,omitempty"`
-	// Refuses says that Events were just refused, or the next Normal ones will be: it is empty but for its reserve.
+	// Refuses is true if it refused Events since the last poll, or will refuse the next Normal one: only its reserve is left.
 	Refuses bool `json:"refuses"`
-	// Figures count what has taken a token as admitted, and what found none as dropped.
+	// Figures count writes that took a token as admitted, and writes that found none as dropped.
 	Figures
 }
 
-// Title names a bucket: its limit, what it is for, and the policy or quota that it is of.
+// Title names a bucket by its limit, its scope, and its policy or quota.
 func (b *Bucket) Title() string {
 	title := b.Name
 	if b.For != "" {
@@ -149,8 +150,8 @@ func (b *Bucket) Title() string {
 	return title + ": " + b.Policy
 }
 
-// BucketsOf are the buckets that a Filter does not exclude, the emptiest first. One that several namespaces share is in
-// each.
+// BucketsOf returns the buckets that a Filter does not exclude, the emptiest first. A bucket that several namespaces share is in
+// each of them.
 func (v *View) BucketsOf(f Filter) (found []*Bucket) {
 	for i := range v.Buckets {
 		b := &v.Buckets[i]
@@ -162,7 +163,7 @@ func (v *View) BucketsOf(f Filter) (found []*Bucket) {
 	return found
 }
 
-// FillRatio is the part of a bucket that is left, from 0 to 1; 1 where the store did not say.
+// FillRatio returns the part of the bucket's tokens that is left, from 0 to 1; 1 if the store did not return it.
 func (b *Bucket) FillRatio() float64 {
 	if b.Tokens == nil || b.Burst <= 0 {
 		return 1
@@ -170,25 +171,25 @@ func (b *Bucket) FillRatio() float64 {
 	return float64(*b.Tokens) / float64(b.Burst)
 }
 
-// Point is one look. Seconds is 0 where its rates are not known.
+// Point is one poll. Seconds is 0 if its rates are not known.
 type Point struct {
 	At      time.Time `json:"at"`
 	Seconds float64   `json:"seconds"`
 	Rates   Rates     `json:"rates"`
 }
 
-// Sources are the sources that write to a namespace, the busiest first.
+// Sources returns the sources that write to a namespace, busiest first.
 func (v *View) Sources(namespace string) []Row {
 	return v.Rows(busiest.Source, Filter{Namespace: namespace})
 }
 
-// Reasons are the types and reasons that a source writes to a namespace, the busiest first. Either may be empty for all.
+// Reasons returns the types and reasons that a source writes to a namespace, busiest first. Either parameter may be empty for all.
 func (v *View) Reasons(namespace, source string) []Row {
 	return v.Rows(busiest.Reason, Filter{Namespace: namespace, Source: source})
 }
 
-// ObjectsOf are the objects in a namespace that a source writes most about, the busiest first. Either may be empty for
-// all. Objects of the cluster are in each namespace.
+// ObjectsOf returns the objects in a namespace that a source writes most about, busiest first. Either parameter may be empty for
+// all. Cluster-scoped objects are in each namespace.
 func (v *View) ObjectsOf(namespace, source string) (found []Object) {
 	for _, o := range v.Objects {
 		if (namespace == "" || o.Namespace == namespace || o.Namespace == "") && (source == "" || o.Source == source) {
@@ -198,18 +199,18 @@ func (v *View) ObjectsOf(namespace, source string) (found []Object) {
 	return found
 }
 
-// sum adds up details by a name, of those that are wanted.
-func (v *View) sum(by func(*Detail) (name string, wanted bool)) (rows []Row) {
-	at := map[string]int{}
+// sum adds up the selected details by name.
+func (v *View) sum(by func(*Detail) (name string, selected bool)) (rows []Row) {
+	index := map[string]int{}
 	for i := range v.Details {
 		d := &v.Details[i]
-		name, wanted := by(d)
-		if !wanted {
+		name, selected := by(d)
+		if !selected {
 			continue
 		}
-		n, known := at[name]
+		n, known := index[name]
 		if !known {
-			n, at[name] = len(rows), len(rows)
+			n, index[name] = len(rows), len(rows)
 			rows = append(rows, Row{Name: name})
 		}
 		rows[n].Figures = rows[n].add(d.Figures)
@@ -220,7 +221,7 @@ func (v *View) sum(by func(*Detail) (name string, wanted bool)) (rows []Row) {
 
 func compareRows(a, b Row) int { return cmp.Or(a.compare(b.Figures), strings.Compare(a.Name, b.Name)) }
 
-// Filter selects what has these names; those that are empty select all.
+// Filter selects details by these names. An empty name selects all.
 type Filter struct{ Namespace, Source, Reason, Policy string }
 
 func (f Filter) selects(d *Detail) bool {
@@ -228,7 +229,7 @@ func (f Filter) selects(d *Detail) bool {
 		(f.Reason == "" || f.Reason == d.Reason) && (f.Policy == "" || f.Policy == d.Policy)
 }
 
-// Rows are the namespaces, sources, reasons or policies of what a Filter selects, the busiest first.
+// Rows returns the namespaces, sources, reasons or policies of the details that a Filter selects, busiest first.
 func (v *View) Rows(by busiest.Dimension, f Filter) []Row {
 	if f == (Filter{}) {
 		return v.Rankings[by].Rows

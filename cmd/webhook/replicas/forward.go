@@ -14,22 +14,22 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// forward leads from a local address to a port of the pod whose portforward subresource is at u, until end is called.
-// It does as kubectl: by WebSockets, or by SPDY where something in between does not understand these.
+// forward forwards a local address to a port of the pod whose portforward subresource is at u, until end is called. Like kubectl, it
+// uses WebSockets, or SPDY if something in between does not support WebSockets.
 func forward(ctx context.Context, config *rest.Config, u *url.URL, port int32) (address string, end func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	config = rest.CopyConfig(config)
-	config.Timeout = 0 // it stays open
+	config.Timeout = 0 // the connection stays open
 	transport, upgrader, err := spdy.RoundTripperFor(config)
 	if err != nil {
 		return "", nil, err
 	}
-	sockets, err := portforward.NewSPDYOverWebsocketDialer(u, config)
+	webSockets, err := portforward.NewSPDYOverWebsocketDialer(u, config)
 	if err != nil {
 		return "", nil, err
 	}
-	dialer := portforward.NewFallbackDialer(sockets, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u), func(err error) bool {
+	dialer := portforward.NewFallbackDialer(webSockets, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u), func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)

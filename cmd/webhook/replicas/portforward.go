@@ -19,60 +19,60 @@ import (
 )
 
 const (
-	// appLabel is on everything that the manifests install.
+	// appLabel is a label of everything that the manifests install.
 	appLabel = "app.kubernetes.io/name=eventquota"
-	// metricsPort is its name in the manifests.
+	// metricsPort is the name of the port for metrics in the manifests.
 	metricsPort = "metrics"
 	// readerAccount is the service account that may read metrics.
 	readerAccount = "eventquota-reader"
-	// tokenSeconds is how long a token is valid: the shortest that API servers issue.
+	// tokenSeconds is how long a token is valid: the shortest time that API servers accept.
 	tokenSeconds = 600
 )
 
-// openByPortForward reaches a replica through the API server. It finds the service that the webhook configuration of eventquota
-// names, forwards a port to one of its pods, and gets a token of the service account that may read metrics. The
-// certificate must be of the CA that the API server trusts for the webhook. Where there is no such account, metrics are
-// for anyone, without TLS.
+// openByPortForward connects to a replica through the API server. It finds the service that the webhook configuration of eventquota
+// names, forwards a port to one of its pods, and gets a token of the service account that may read metrics. The certificate must be
+// signed by the CA that the API server trusts for the webhook. If the account does not exist, metrics are served to anyone, without
+// TLS.
 func openByPortForward(ctx context.Context, config *rest.Config) (*Replica, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	called, err := findService(ctx, client)
+	webhook, err := findService(ctx, client)
 	if err != nil {
 		return nil, fmt.Errorf("find eventquota: %w", err)
 	}
-	namespace := called.Service.Namespace
-	pod, port, err := findPod(ctx, client, called.Service)
+	namespace := webhook.Service.Namespace
+	pod, port, err := findPod(ctx, client, webhook.Service)
 	if err != nil {
 		return nil, fmt.Errorf("find a replica: %w", err)
 	}
-	to := &rest.Config{TLSClientConfig: rest.TLSClientConfig{ServerName: called.Service.Name + "." + namespace + ".svc", CAData: called.CABundle}}
-	scheme, until := "https", time.Time{}
+	target := &rest.Config{TLSClientConfig: rest.TLSClientConfig{ServerName: webhook.Service.Name + "." + namespace + ".svc", CAData: webhook.CABundle}}
+	scheme, expiry := "https", time.Time{}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
-	given, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, readerAccount, request, metav1.CreateOptions{})
+	token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, readerAccount, request, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		scheme = "http"
 	case err != nil:
 		return nil, fmt.Errorf("get a token to read metrics: %w", err)
 	default:
-		to.BearerToken, until = given.Status.Token, given.Status.ExpirationTimestamp.Time
+		target.BearerToken, expiry = token.Status.Token, token.Status.ExpirationTimestamp.Time
 	}
 	u := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 	address, end, err := forward(ctx, config, u, port)
 	if err != nil {
 		return nil, fmt.Errorf("forward a port to pod %s: %w", pod, err)
 	}
-	r, err := newReplica("a replica in namespace "+namespace, &url.URL{Scheme: scheme, Host: address}, to, end)
+	r, err := newReplica("a replica in namespace "+namespace, &url.URL{Scheme: scheme, Host: address}, target, end)
 	if err == nil {
-		r.expiry = until
+		r.expiry = expiry
 	}
 	return r, err
 }
 
-// findService finds the service that webhook configurations name.
-func findService(ctx context.Context, client kubernetes.Interface) (called *admissionregistrationv1.WebhookClientConfig, err error) {
+// findService finds the service that the webhook configurations of eventquota name.
+func findService(ctx context.Context, client kubernetes.Interface) (found *admissionregistrationv1.WebhookClientConfig, err error) {
 	all, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: appLabel})
 	if err != nil {
 		return nil, err
@@ -82,26 +82,26 @@ func findService(ctx context.Context, client kubernetes.Interface) (called *admi
 			c := &all.Items[i].Webhooks[j].ClientConfig
 			switch {
 			case c.Service == nil:
-			case called == nil:
-				called = c
-			case c.Service.Namespace != called.Service.Namespace, c.Service.Name != called.Service.Name:
-				return nil, fmt.Errorf("webhook configurations name several services, in namespaces %s and %s", called.Service.Namespace, c.Service.Namespace)
+			case found == nil:
+				found = c
+			case c.Service.Namespace != found.Service.Namespace, c.Service.Name != found.Service.Name:
+				return nil, fmt.Errorf("webhook configurations name several services, in namespaces %s and %s", found.Service.Namespace, c.Service.Namespace)
 			}
 		}
 	}
-	if called == nil {
-		return nil, fmt.Errorf("no validating webhook configuration with label %s names a service: is it installed in this cluster?", appLabel)
+	if found == nil {
+		return nil, fmt.Errorf("no validating webhook configuration with label %s names a service: is eventquota installed in this cluster?", appLabel)
 	}
-	return called, nil
+	return found, nil
 }
 
-// findPod finds a pod of the service that is ready, and its port for metrics.
-func findPod(ctx context.Context, client kubernetes.Interface, of *admissionregistrationv1.ServiceReference) (name string, port int32, err error) {
-	service, err := client.CoreV1().Services(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
+// findPod finds a ready pod of the service, and its port for metrics.
+func findPod(ctx context.Context, client kubernetes.Interface, ref *admissionregistrationv1.ServiceReference) (name string, port int32, err error) {
+	service, err := client.CoreV1().Services(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
 		return "", 0, err
 	}
-	pods, err := client.CoreV1().Pods(of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(service.Spec.Selector).String()})
+	pods, err := client.CoreV1().Pods(ref.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(service.Spec.Selector).String()})
 	if err != nil {
 		return "", 0, err
 	}
@@ -120,5 +120,5 @@ func findPod(ctx context.Context, client kubernetes.Interface, of *admissionregi
 			}
 		}
 	}
-	return "", 0, errors.New("no pod that is ready has a port named " + metricsPort)
+	return "", 0, errors.New("no ready pod has a port named " + metricsPort)
 }

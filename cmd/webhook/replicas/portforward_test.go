@@ -52,11 +52,11 @@ func TestFindReplicaInCluster(t *testing.T) {
 		want, err string
 	}{
 		"one that is ready":          {[]runtime.Object{configuration("system/eventquota", "system/eventquota"), unlabeled, service, leaving, pod(1, corev1.ConditionFalse, "metrics"), pod(2, corev1.ConditionTrue, "metrics"), other}, "eventquota-2 8443", ""},
-		"none is installed":          {[]runtime.Object{unlabeled, service}, "", "no validating webhook configuration with label app.kubernetes.io/name=eventquota names a service: is it installed in this cluster?"},
+		"none is installed":          {[]runtime.Object{unlabeled, service}, "", "no validating webhook configuration with label app.kubernetes.io/name=eventquota names a service: is eventquota installed in this cluster?"},
 		"two are":                    {[]runtime.Object{configuration("a/eventquota"), configuration("b/eventquota")}, "", "webhook configurations name several services, in namespaces a and b"},
 		"its service is not there":   {[]runtime.Object{configuration("system/eventquota")}, "", `services "eventquota" not found`},
-		"none is ready":              {[]runtime.Object{configuration("system/eventquota"), service, pod(1, corev1.ConditionFalse, "metrics"), other}, "", "no pod that is ready has a port named metrics"},
-		"one that serves no metrics": {[]runtime.Object{configuration("system/eventquota"), service, pod(1, corev1.ConditionTrue, "webhook")}, "", "no pod that is ready has a port named metrics"},
+		"none is ready":              {[]runtime.Object{configuration("system/eventquota"), service, pod(1, corev1.ConditionFalse, "metrics"), other}, "", "no ready pod has a port named metrics"},
+		"one that serves no metrics": {[]runtime.Object{configuration("system/eventquota"), service, pod(1, corev1.ConditionTrue, "webhook")}, "", "no ready pod has a port named metrics"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			client := fake.NewClientset(test.objects...)

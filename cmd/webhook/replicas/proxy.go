@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// viewerAccount is the service account of a namespace that may see what is counted in it.
+	// viewerAccount is the service account of a namespace that may read the counts of that namespace.
 	viewerAccount = "eventquota-viewer"
-	// proxyServiceName is what the API server's proxy calls the port for metrics of the service.
+	// proxyServiceName names the service and its port for metrics to the API server's proxy.
 	proxyServiceName = "https:eventquota:metrics"
 )
 
-// openByProxy reaches a replica that answers about one namespace only, by the API server's proxy to the service in the
-// namespace system, as a user of whom eventquota learns nothing. What opens the way is a token of the service account
-// viewer in that namespace, which only eventquota takes: the proxy checks no certificate, so the user's own must not go
-// through it.
+// openByProxy connects to a replica that answers about one namespace only, by the API server's proxy to the service in the
+// namespace system. Eventquota does not learn who the user is: it accepts a token of the service account viewerAccount in that
+// namespace. The token is valid only for eventquota. The proxy checks no certificate, so the user's own token must not go through it.
 func openByProxy(ctx context.Context, config *rest.Config, system, namespace string) (*Replica, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -33,18 +32,18 @@ func openByProxy(ctx context.Context, config *rest.Config, system, namespace str
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		Audiences: []string{access.Audience}, ExpirationSeconds: new(int64(tokenSeconds)),
 	}}
-	given, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, viewerAccount, request, metav1.CreateOptions{})
+	token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, viewerAccount, request, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("get a token of service account %s in namespace %s: %w", viewerAccount, namespace, err)
 	}
-	to := rest.CopyConfig(config)
-	to.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return tokenTransport{next, given.Status.Token}
+	target := rest.CopyConfig(config)
+	target.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return tokenTransport{next, token.Status.Token}
 	})
 	u := client.CoreV1().RESTClient().Get().Namespace(system).Resource("services").Name(proxyServiceName).SubResource("proxy").URL()
-	r, err := newReplica(fmt.Sprintf("eventquota in namespace %s, by the API server", system), u, to, func() {})
+	r, err := newReplica(fmt.Sprintf("eventquota in namespace %s, by the API server", system), u, target, func() {})
 	if err == nil {
-		r.namespace, r.expiry = namespace, given.Status.ExpirationTimestamp.Time
+		r.namespace, r.expiry = namespace, token.Status.ExpirationTimestamp.Time
 	}
 	return r, err
 }
@@ -57,13 +56,13 @@ type tokenTransport struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (w tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	sent := r.Clone(r.Context())
-	sent.Header.Set(access.Header, w.token)
-	return w.RoundTripper.RoundTrip(sent)
+func (t tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	clone := r.Clone(r.Context())
+	clone.Header.Set(access.Header, t.token)
+	return t.RoundTripper.RoundTrip(clone)
 }
 
-// WrappedRoundTripper leads to the connections, to close them.
-func (w tokenTransport) WrappedRoundTripper() http.RoundTripper { return w.RoundTripper }
+// WrappedRoundTripper gives access to the idle connections, to close them.
+func (t tokenTransport) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
 
 var _ utilnet.RoundTripperWrapper = tokenTransport{}

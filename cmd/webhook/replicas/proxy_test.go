@@ -59,7 +59,7 @@ func TestTenantCallsThroughAPIServer(t *testing.T) {
 		t.Errorf("asked %q, want %q", asked, want)
 	}
 	if r.ExpiresSoon() {
-		t.Error("it is to be found anew, with an hour left")
+		t.Error("ExpiresSoon is true an hour before expiry")
 	}
 	expires = time.Now().Add(time.Minute / 2)
 	soon, err := openByProxy(t.Context(), config, "system", "shop")
@@ -68,7 +68,7 @@ func TestTenantCallsThroughAPIServer(t *testing.T) {
 	}
 	defer soon.Close()
 	if !soon.ExpiresSoon() {
-		t.Error("it is not to be found anew, with half a minute left")
+		t.Error("ExpiresSoon is false half a minute before expiry")
 	}
 }
 

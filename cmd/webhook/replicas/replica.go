@@ -1,4 +1,4 @@
-// Package replicas is how commands ask replicas: one of them answers for all that share its Redis.
+// Package replicas connects commands to a replica, which answers for all replicas that share its Redis.
 package replicas
 
 import (
@@ -22,35 +22,35 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 )
 
-// Bounds of one question to a replica. What it answers is far shorter.
+// Bounds of one request to a replica. Answers are far shorter.
 const (
 	timeout  = 10 * time.Second
 	maxBytes = 16 << 20
 )
 
-// Options are the flags that say where to ask: the cluster of a kubeconfig, or one replica.
+// Options are the flags that select a replica: in the cluster of a kubeconfig, or at an endpoint.
 type Options struct {
 	Endpoint string
 	Cluster  *apiserver.Flags
-	// Namespace is the only one to ask about; empty for all. It is no flag of Options.
+	// Namespace is the only namespace to ask about; empty for all. It is not a flag of Options.
 	Namespace string
-	// SystemNamespace is the namespace of eventquota, for users who may not look for it.
+	// SystemNamespace is the namespace of eventquota, for users who may not search for it.
 	SystemNamespace string
 }
 
-// AddSystemFlag adds the flag of System to f.
+// AddSystemFlag adds the flag for SystemNamespace to f.
 func (o *Options) AddSystemFlag(f *pflag.FlagSet) {
-	f.StringVar(&o.SystemNamespace, "system-namespace", "eventquota-system", "namespace of eventquota, for users who may see one namespace only and not look for it")
+	f.StringVar(&o.SystemNamespace, "system-namespace", "eventquota-system", "namespace of eventquota, for users who may see only one namespace and may not search for it")
 }
 
-// AddFlags adds Options to f, with --namespace if they are for a command that looks into one.
+// AddFlags adds the flags of Options to f, with --namespace if namespaced.
 func AddFlags(f *pflag.FlagSet, namespaced bool) *Options {
 	o := &Options{Cluster: apiserver.AddFlags(f, namespaced)}
-	f.StringVar(&o.Endpoint, "endpoint", "", "URL of a replica that serves metrics without a token, to ask instead of one that the cluster has, as http://host:port")
+	f.StringVar(&o.Endpoint, "endpoint", "", "URL of a replica that serves metrics without a token, as http://host:port, to ask instead of one in the cluster")
 	return o
 }
 
-// Open finds a replica to ask. With Namespace, users who may not ask about all get one that they may ask about that.
+// Open connects to a replica. If Namespace is set, users who may not ask about all namespaces can ask about that one.
 func (o *Options) Open(ctx context.Context) (*Replica, error) {
 	if o.Endpoint != "" {
 		u, err := parseEndpoint(o.Endpoint)
@@ -67,14 +67,14 @@ func (o *Options) Open(ctx context.Context) (*Replica, error) {
 	if o.Namespace == "" || !apierrors.IsForbidden(err) {
 		return r, err
 	}
-	r, asTenant := openByProxy(ctx, config, o.SystemNamespace, o.Namespace)
-	if asTenant != nil {
-		return nil, fmt.Errorf("%w; %w", err, asTenant)
+	r, proxyErr := openByProxy(ctx, config, o.SystemNamespace, o.Namespace)
+	if proxyErr != nil {
+		return nil, fmt.Errorf("%w; %w", err, proxyErr)
 	}
 	return r, nil
 }
 
-// parseEndpoint reads the URL of a replica. No error prints it: it may hold a password that does not belong there.
+// parseEndpoint parses the URL of a replica. Its errors do not quote the URL, which may contain a password by mistake.
 func parseEndpoint(endpoint string) (*url.URL, error) {
 	u, err := url.Parse(endpoint)
 	switch {
@@ -88,18 +88,18 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 	return u, nil
 }
 
-// Replica is one that can be asked.
+// Replica is a connection to a replica.
 type Replica struct {
 	name      string    // in errors
 	namespace string    // the only namespace to ask about; empty for all
 	expiry    time.Time // when its token expires; zero for none
 	url       *url.URL
 	client    *http.Client
-	// Close ends the way to it.
+	// Close closes the connection.
 	Close func()
 }
 
-// newReplica is asked at u, with a config's token and CA. It follows no redirection, so that the token goes nowhere else.
+// newReplica returns a Replica at u, with the token and CA of config. It follows no redirects, so that the token goes nowhere else.
 func newReplica(name string, u *url.URL, config *rest.Config, end func()) (*Replica, error) {
 	config.Timeout = timeout
 	client, err := rest.HTTPClientFor(config)
@@ -111,10 +111,10 @@ func newReplica(name string, u *url.URL, config *rest.Config, end func()) (*Repl
 	return &Replica{name: name, url: u, client: client, Close: func() { utilnet.CloseIdleConnectionsFor(client.Transport); end() }}, nil
 }
 
-// ExpiresSoon reports whether the token is good for less than a minute more: it is time to find a replica anew.
+// ExpiresSoon reports whether the token expires within a minute, so that it is time to open another Replica.
 func (r *Replica) ExpiresSoon() bool { return !r.expiry.IsZero() && time.Until(r.expiry) < time.Minute }
 
-// Live asks who and what makes Event writes in a namespace, or in all if it is empty.
+// Live asks for the counts of a namespace, or of all if it is empty.
 func (r *Replica) Live(ctx context.Context, namespace string) (live busiest.Live, err error) {
 	if r.namespace != "" {
 		err = r.Get(ctx, "/namespaces/"+url.PathEscape(namespace)+"/live", nil, &live)
@@ -126,8 +126,8 @@ func (r *Replica) Live(ctx context.Context, namespace string) (live busiest.Live
 	return live, err
 }
 
-// Get asks for path, such as /busiest, with query, and decodes the JSON of the answer into what into points to. It
-// takes 10 s at most.
+// Get requests path, such as /busiest, with query, and decodes the JSON of the answer to the value that into points to. It takes at
+// most 10 s.
 func (r *Replica) Get(ctx context.Context, path string, query url.Values, into any) error {
 	u := r.url.JoinPath(path)
 	u.RawQuery = query.Encode()
@@ -144,18 +144,18 @@ func (r *Replica) Get(ctx context.Context, path string, query url.Values, into a
 		return r.responseError(response)
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxBytes)).Decode(into); err != nil {
-		return fmt.Errorf("%s: the answer to %s is not that of a replica: %w", r.name, path, err)
+		return fmt.Errorf("%s: the answer to %s is not from a replica: %w", r.name, path, err)
 	}
 	return nil
 }
 
-// responseError is what an answer other than 200 means, in one line.
+// responseError describes an answer other than 200 in one line.
 func (r *Replica) responseError(response *http.Response) error {
-	const most = 256 // bytes of the body
-	body, _ := io.ReadAll(io.LimitReader(response.Body, most))
+	const maxBodyBytes = 256
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxBodyBytes))
 	message := r.name + ": " + response.Status
-	if more := strings.TrimSpace(text.Sanitize(string(body))); more != "" {
-		message += ": " + more
+	if detail := strings.TrimSpace(text.Sanitize(string(body))); detail != "" {
+		message += ": " + detail
 	}
 	if response.StatusCode == http.StatusNotFound {
 		message += "; does a replica of this version serve its metrics there?"

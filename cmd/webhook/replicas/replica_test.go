@@ -91,11 +91,11 @@ func TestBadResponsesReturnOneLineErrors(t *testing.T) {
 		"a long error": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, strings.Repeat("x", 1<<20), http.StatusInternalServerError)
 		}, "replica: 500 Internal Server Error: " + strings.Repeat("x", 256)},
-		"no JSON":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# HELP") }, "replica: the answer to /busiest is not that of a replica: "},
-		"another JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "[]") }, "replica: the answer to /busiest is not that of a replica: "},
+		"no JSON":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# HELP") }, "replica: the answer to /busiest is not from a replica: "},
+		"another JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "[]") }, "replica: the answer to /busiest is not from a replica: "},
 		"endless JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"x":"`, strings.Repeat(" ", maxBytes), `"}`)
-		}, "replica: the answer to /busiest is not that of a replica: "},
+		}, "replica: the answer to /busiest is not from a replica: "},
 	} {
 		t.Run(says, func(t *testing.T) {
 			u, config := newGuardedReplica(t, test.answer)

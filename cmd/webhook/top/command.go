@@ -1,4 +1,4 @@
-// Package top is the command that shows who and what makes the most Event writes.
+// Package top is the command that shows the busiest writers of Events.
 package top
 
 import (
@@ -43,7 +43,7 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
-// sortNames are what --sort takes, in the order of the columns.
+// sortNames returns the values of --sort, in the order of the columns.
 func sortNames() []string { return []string{"admitted", "merged", "dropped", "total"} }
 
 // Command is eventquota top.
@@ -51,32 +51,34 @@ func Command() *cobra.Command {
 	o := &options{By: string(busiest.Source), Sort: "total", Output: output.Table}
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Show who and what makes the most Event writes",
+		Short: "Show which sources and objects have the most Event writes",
 		Long: `Top shows which namespaces, sources, objects, reasons and policies have the most Event
-writes, over all replicas, and what became of them. On a terminal it is a screen that
-follows them, with the quotas by how empty they are: look from a namespace into its
-sources, their objects and what becomes of an object's Events, and pull the emergency
-brake; ? shows the keys. In a pipe, or with -o or --interval 0, it is a table of the
-writes within --interval or, with --interval 0, of all since the replicas began to count.
+writes on all replicas, and how many of these were admitted, merged and dropped. On a
+terminal it shows a live screen, also with the quotas, the emptiest first. From a
+namespace it leads to its sources, from a source to its objects, and from an object to
+the report of explain. It can also pull the emergency brake; ? shows the keys. In a
+pipe, or with -o or --interval 0, it prints a table of the writes within --interval or,
+with --interval 0, since the replicas began to count.
 
-It asks one replica, which answers for all that share its Redis, or for itself
-without one. It finds one in the cluster of your kubeconfig, forwards a port to it
-and gets a token of the service account that may read metrics: you need the rights
-to list validatingwebhookconfigurations and, in the namespace of eventquota, to get
-services, list pods, get and create pods/portforward, and create serviceaccounts/token.
+It asks one replica, which answers for all replicas that share its Redis, or only for
+itself without Redis. It finds a replica in the cluster of your kubeconfig, forwards a
+port to it, and gets a token of the service account that may read metrics. You need the
+rights to list validatingwebhookconfigurations and, in the namespace of eventquota, to
+get services, list pods, get and create pods/portforward, and create
+serviceaccounts/token.
 
-With --namespace it shows that namespace only. Users without those rights are shown it
+With --namespace it shows only that namespace. Users without those rights can see it
 too if they may create tokens of the service account eventquota-viewer there, if that
 account may get eventquotas there, and if they may get services/proxy of
 https:eventquota:metrics in --system-namespace. They see nothing of other namespaces,
-and neither objects of the cluster nor quotas that others use too.
+no cluster-scoped objects, and no quota buckets that other namespaces use too.
 
-A replica counts while it runs, and is shown for five minutes after its end. Totals
-have all writes that were decided. It follows 256 of each kind, shared out by
-namespace: the busiest are among them, and where there are more, the first line says
-how many writes are in no row. Audited policies are not counted.
+A replica counts while it runs, and is shown for five minutes after it has stopped.
+Totals include all decided writes. A replica tracks 256 rows of each kind and shares
+them between namespaces: the busiest are among them. If there are more, the first line
+says how many writes are in no row. Decisions of audited policies are not counted.
 
-The table fails where replicas have come or gone within the interval; the screen goes on.`,
+The table fails if replicas start or stop within the interval; the screen continues.`,
 		Example: `  eventquota top
   kubectl eventquota top --namespace shop
   kubectl eventquota top --context prod --interval 10s -o table --by object --sort dropped
@@ -107,17 +109,17 @@ The table fails where replicas have come or gone within the interval; the screen
 	}
 	f := cmd.Flags()
 	o.Replicas = replicas.AddFlags(f, true)
-	f.Lookup("namespace").Usage = "the only namespace to show; all without it, whatever the kubeconfig says"
+	f.Lookup("namespace").Usage = "the only namespace to show; default all, whatever the namespace of the kubeconfig"
 	o.Replicas.AddSystemFlag(f)
-	output.AddChoiceFlag(cmd, &o.By, "by", "", byNames, "what is shown: "+strings.Join(byNames, ", "))
+	output.AddChoiceFlag(cmd, &o.By, "by", "", byNames, "kind of rows to show: "+strings.Join(byNames, ", "))
 	output.AddChoiceFlag(cmd, &o.Sort, "sort", "", sortNames(), "column to sort by, the highest first: "+strings.Join(sortNames(), ", "))
-	f.DurationVar(&o.Interval, "interval", 4*time.Second, "time within which writes are shown, from 2s to 1h, as replicas report their counts every 2s; the screen looks that often, by default every 2s; 0 for a table of all until now, at once")
+	f.DurationVar(&o.Interval, "interval", 4*time.Second, "time over which the table counts writes, from 2s to 1h, as replicas share their counts every 2s; 0 to print the counts since the replicas began to count, without a wait; the screen is updated at this interval, 2s unless it is set")
 	f.IntVar(&o.Limit, "limit", 20, "rows of the table, from 1 to 1000")
 	output.AddChoiceFlag(cmd, &o.Output, "output", "o", output.Formats(), "format: "+strings.Join(output.Formats(), ", "))
 	return cmd
 }
 
-// run asks a replica, once more after the interval, and prints what is busiest.
+// run asks a replica, again after the interval, and prints the table.
 func (o *options) run(ctx context.Context, w io.Writer) error {
 	replica, err := o.Replicas.Open(ctx)
 	if err != nil {
@@ -148,7 +150,7 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// fetch asks a replica what is busiest, everywhere or in a namespace.
+// fetch asks a replica for the rankings of all namespaces, or of one.
 func (o *options) fetch(ctx context.Context, replica *replicas.Replica) (*busiest.Sum, error) {
 	if namespace := o.Replicas.Namespace; namespace != "" {
 		live, err := replica.Live(ctx, namespace)
@@ -159,17 +161,17 @@ func (o *options) fetch(ctx context.Context, replica *replicas.Replica) (*busies
 	return &sum, err
 }
 
-// isInteractive reports whether someone looks, on a terminal that a screen can be drawn on.
+// isInteractive reports whether in and out are a terminal that can show a screen.
 func isInteractive(in io.Reader, out io.Writer) bool {
 	for _, stream := range []any{in, out} {
-		if f, is := stream.(*os.File); !is || !term.IsTerminal(int(f.Fd())) {
+		if f, ok := stream.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 			return false
 		}
 	}
 	return os.Getenv("TERM") != "dumb"
 }
 
-// follow shows the screen until the user leaves.
+// follow shows the screen until the user quits.
 func (o *options) follow(ctx context.Context, out io.Writer) error {
 	ctx, end := context.WithCancel(ctx)
 	first, err := o.Replicas.Open(ctx)
@@ -180,15 +182,15 @@ func (o *options) follow(ctx context.Context, out io.Writer) error {
 	views := live.Watch(ctx, first, live.Options{Open: o.Replicas.Open, Namespace: o.Replicas.Namespace, Interval: o.Interval})
 	defer func() {
 		end()
-		for range views { // until the way to the replica is closed
+		for range views { // until the connection to the replica is closed
 		}
 	}()
 	return screen.Run(ctx, os.Stdin, out, views, screen.Options{
 		Namespace: o.Replicas.Namespace, By: busiest.Dimension(o.By), Sort: o.Sort,
 		Explain: func(ctx context.Context, namespace, kind, name string) (string, error) {
-			var said strings.Builder
-			err := explain.Object(ctx, &said, o.Replicas, namespace, kind, name)
-			return said.String(), err
+			var report strings.Builder
+			err := explain.Object(ctx, &report, o.Replicas, namespace, kind, name)
+			return report.String(), err
 		},
 		Brake: func() (*brake.Brake, error) {
 			config, _, err := o.Replicas.Cluster.Config()

@@ -13,20 +13,20 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
-// table is what is busiest, as it is shown. Its JSON is that of -o json.
+// table has the rows to print. Its JSON is that of -o json.
 type table struct {
 	Replicas []busiest.Replica `json:"replicas"`
 	Partial  bool              `json:"partial"`
 	By       busiest.Dimension `json:"by"`
-	// Seconds is the time in which the writes were made; 0 for all since the replicas began to count.
+	// Seconds is the time that the counts cover; 0 for all since the replicas began to count.
 	Seconds float64        `json:"seconds"`
 	Total   busiest.Counts `json:"total"`
-	// Others are writes that are in no row, whatever the limit: there are too many to follow.
+	// Others is the number of writes in no row, whatever the limit, as there are too many keys to track.
 	Others int64         `json:"others"`
 	Rows   []busiest.Row `json:"rows"`
 }
 
-// table is what was written between two looks or, without a first one, since the replicas began to count.
+// table counts the writes between two sums or, if before is nil, since the replicas began to count.
 func (o *options) table(before, now *busiest.Sum) (*table, error) {
 	t := &table{Replicas: now.Replicas, Partial: now.Partial, By: busiest.Dimension(o.By)}
 	ranking := now.Rankings[t.By]
@@ -45,12 +45,12 @@ func (o *options) table(before, now *busiest.Sum) (*table, error) {
 	return t, nil
 }
 
-// meanInterval is the time between two looks: the mean over the replicas, as each reports at its own moments. It fails where
-// they are not the same replicas, so that the difference of their counts is not what was written in between.
+// meanInterval returns the time between two sums: the mean over the replicas, as each shares its counts at its own times. It fails if
+// the replicas differ, because the difference of their counts is then not the writes in between.
 func meanInterval(before, now *busiest.Sum) (time.Duration, error) {
 	same := slices.EqualFunc(before.Replicas, now.Replicas, func(a, b busiest.Replica) bool { return a.Name == b.Name })
 	if !same || before.Partial != now.Partial {
-		return 0, errors.New("replicas have come or gone meanwhile: try again, or with --interval 0")
+		return 0, errors.New("replicas started or stopped within the interval: try again, or use --interval 0")
 	}
 	var sum time.Duration
 	for i, r := range now.Replicas {
@@ -59,25 +59,25 @@ func meanInterval(before, now *busiest.Sum) (time.Duration, error) {
 	return sum / time.Duration(max(1, len(now.Replicas))), nil
 }
 
-// rankingDelta is what was written between two looks, never too high: what had no row before began with nothing, but is left
-// out if there were more rows than are shown.
+// rankingDelta returns the writes between two rankings. Its counts are never too high: a new row starts from 0, but is left out if
+// the earlier ranking was cut at MaxRows.
 func rankingDelta(before, now busiest.Ranking) busiest.Ranking {
 	counts := map[string]busiest.Counts{}
 	for _, r := range before.Rows {
 		counts[r.Name] = r.Counts
 	}
-	between := busiest.Ranking{Total: now.Total.Since(before.Total), Rows: []busiest.Row{}}
+	delta := busiest.Ranking{Total: now.Total.Since(before.Total), Rows: []busiest.Row{}}
 	for _, r := range now.Rows {
-		was, known := counts[r.Name]
-		r.Counts = r.Since(was)
+		previous, known := counts[r.Name]
+		r.Counts = r.Since(previous)
 		if r.Matched() > 0 && (known || len(before.Rows) < busiest.MaxRows) {
-			between.Rows = append(between.Rows, r)
+			delta.Rows = append(delta.Rows, r)
 		}
 	}
-	return between
+	return delta
 }
 
-// columnValue is the figure of a row in the column that is sorted by.
+// columnValue returns the value of a row in the column to sort by.
 func columnValue(r *busiest.Row, sort string) int64 {
 	return map[string]int64{"admitted": r.Admitted, "merged": r.Merged, "dropped": r.Dropped, "total": r.Matched()}[sort]
 }
@@ -102,7 +102,7 @@ func (t *table) write(w io.Writer, format string) error {
 	return rows.Flush()
 }
 
-// head is the line above the table.
+// head returns the line above the table.
 func (t *table) head() string {
 	head := fmt.Sprintf("%d writes", t.Total.Matched())
 	if t.Seconds > 0 {
@@ -117,7 +117,7 @@ func (t *table) head() string {
 		head += ", counts of others may be missing"
 	}
 	if t.Others > 0 {
-		head += fmt.Sprintf("; there are too many to follow: %d writes are in no row", t.Others)
+		head += fmt.Sprintf("; there are too many to track: %d writes are in no row", t.Others)
 	}
 	return head
 }

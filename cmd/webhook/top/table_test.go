@@ -56,7 +56,7 @@ func TestRankingDelta(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			s, err := bySource().table(test.before, test.now)
 			if err != nil {
-				if test.writes != failed || !strings.Contains(err.Error(), "replicas have come or gone meanwhile") {
+				if test.writes != failed || !strings.Contains(err.Error(), "replicas started or stopped within the interval") {
 					t.Error(err)
 				}
 				return

@@ -1,4 +1,4 @@
-// Package ui is the command that serves a page which follows a storm, to the browsers of one user.
+// Package ui is the command that serves a live page about Event writes to the browsers of one user.
 package ui
 
 import (
@@ -44,21 +44,21 @@ func Command() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:   "ui",
-		Short: "Serve a page that follows who and what makes Event writes",
-		Long: `Ui shows what the screen of top shows, as a page in a browser of this machine: how many
-Event writes come in, and how many of them are stored, merged and dropped, now and over
-time; which namespaces, sources, objects, reasons and policies they are of, with a way
-from each to what is behind it; what explain says of an object; and the quotas by how
-empty they are, with what they refuse now and will refuse next. It changes nothing.
+		Short: "Serve a live page of the busiest sources and objects of Event writes",
+		Long: `Ui serves the content of the screen of top as a page for a browser on this machine: how
+many Event writes come in and how many of them are stored, merged and dropped, now and
+over time; the busiest namespaces, sources, objects, reasons and policies, each with a
+link to its details; the report of explain about an object; and the quotas, the emptiest
+first, with what they refuse now and will refuse next. It changes nothing.
 
-It prints the address of the page, which has a secret in it: whoever has that address
-and can reach the port sees what you may see, until the command ends. The port is open
-to this machine only. The page loads nothing from elsewhere.
+It prints the address of the page, which contains a secret: anyone with that address who
+can reach the port sees what you may see, until the command ends. The port is open only
+on this machine. The page loads nothing from elsewhere.
 
-It asks a replica as top does, with the rights of your kubeconfig; see the help of top,
-also for users who may see one namespace only. To explain an object takes the rights
-that explain needs. Where a replica does not answer, the page says so, and goes on with
-the next one that does.`,
+It asks a replica as top does, with the rights of your kubeconfig: see the help of top,
+also for users who may see only one namespace. To explain an object needs the rights of
+explain. If a replica does not answer, the page says so, and ui continues with the next
+one that does.`,
 		Example: `  eventquota ui
   kubectl eventquota ui --namespace shop
   kubectl eventquota ui --context prod --port 8001
@@ -79,10 +79,10 @@ the next one that does.`,
 	}
 	f := cmd.Flags()
 	o.Replicas = replicas.AddFlags(f, true)
-	f.Lookup("namespace").Usage = "the only namespace to show; all without it, whatever the kubeconfig says"
+	f.Lookup("namespace").Usage = "the only namespace to show; default all, whatever the namespace of the kubeconfig"
 	o.Replicas.AddSystemFlag(f)
-	f.IntVar(&o.Port, "port", 0, "port of 127.0.0.1 to serve the page on, from 1024 to 65535; 0 for any that is free")
-	f.DurationVar(&o.Interval, "interval", live.DefaultInterval, "time between two looks, from 2s to 1h, as replicas report their counts every 2s")
+	f.IntVar(&o.Port, "port", 0, "port of 127.0.0.1 to serve the page on, from 1024 to 65535; 0 for any free port")
+	f.DurationVar(&o.Interval, "interval", live.DefaultInterval, "time between two updates, from 2s to 1h, as replicas share their counts every 2s")
 	return cmd
 }
 
@@ -95,42 +95,42 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	views := live.Watch(ctx, first, live.Options{Open: o.Replicas.Open, Namespace: o.Replicas.Namespace, Interval: o.Interval})
-	newest := newLatestView()
-	followed := make(chan struct{})
+	latest := newLatestView()
+	done := make(chan struct{})
 	go func() {
-		defer close(followed)
-		for v := range views { // until the way to the replica is closed
-			newest.set(&v)
+		defer close(done)
+		for v := range views { // until the connection to the replica is closed
+			latest.set(&v)
 		}
 	}()
 	defer func() {
 		end()
-		<-followed
+		<-done
 	}()
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp4", net.JoinHostPort(loopback, strconv.Itoa(o.Port)))
 	if err != nil {
 		return fmt.Errorf("--port: %w", err)
 	}
-	p := newPage(listener.Addr().String(), newest, o.explain)
-	fmt.Fprintf(out, "%s\nWhoever has this address sees in a browser of this machine what you may see, until you end this with Ctrl-C.\n", p.url())
+	p := newPage(listener.Addr().String(), latest, o.explain)
+	fmt.Fprintf(out, "%s\nAnyone with this address can see in a browser on this machine what you may see, until you press Ctrl-C.\n", p.url())
 	return serve(ctx, listener, p)
 }
 
-// explain writes what is known of an object as JSON.
+// explain writes the report on an object as JSON.
 func (o *options) explain(ctx context.Context, w io.Writer, namespace, kind, name string) error {
 	return explain.Report(ctx, w, o.Replicas, namespace, kind, name)
 }
 
-// Bounds of connections. The page has one stream, and asks for little else.
+// Bounds of connections. The page uses one stream, and few other requests.
 const (
 	headerTimeout   = 5 * time.Second
 	idleTimeout     = time.Minute
-	maxHeaderBytes  = 64 << 10 // it has names of objects, escaped
+	maxHeaderBytes  = 64 << 10 // URLs have escaped names of objects
 	shutdownTimeout = 5 * time.Second
 )
 
-// serve serves h until ctx ends, and what it serves with it.
+// serve serves h until ctx ends, which also ends running requests.
 func serve(ctx context.Context, listener net.Listener, h http.Handler) error {
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
@@ -143,14 +143,14 @@ func serve(ctx context.Context, listener net.Listener, h http.Handler) error {
 		return fmt.Errorf("serve the page: %w", err)
 	case <-ctx.Done():
 	}
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	err := server.Shutdown(within)
+	err := server.Shutdown(shutdown)
 	if err != nil {
 		err = server.Close()
 	}
-	if of := <-ended; !errors.Is(of, http.ErrServerClosed) {
-		err = errors.Join(err, of)
+	if serveErr := <-ended; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
 	}
 	return err
 }

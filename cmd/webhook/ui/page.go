@@ -21,32 +21,32 @@ var files embed.FS
 // loopback is the only address that the page is served on.
 const loopback = "127.0.0.1"
 
-// contentSecurityPolicy lets the page load its own files and streams, and nothing else. Texts can become no markup or code in it.
+// contentSecurityPolicy lets the page load only its own files and streams. No text can become markup or code.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// explainFunc writes what is known of an object as JSON.
+// explainFunc writes the report on an object as JSON.
 type explainFunc func(ctx context.Context, w io.Writer, namespace, kind, name string) error
 
-// page is the page of one user, with all that it asks for.
+// page serves the page of one user, and its data.
 type page struct {
 	token        string
-	hosts        []string // by which browsers of this machine may call it
+	hosts        []string // allowed values of the Host header
 	latest       *latestView
 	explain      explainFunc
-	explainSlots chan struct{} // has a place for each object that may be explained at the same time
+	explainSlots chan struct{} // a semaphore
 	paths        *http.ServeMux
 }
 
-// Bounds of what the page may ask for.
+// Bounds of explain requests: how many run at once, and how long one may take.
 const (
 	maxExplains    = 4
 	explainTimeout = 30 * time.Second
 )
 
-// newPage is served on an address.
-func newPage(address string, n *latestView, explain explainFunc) *page {
-	p := &page{token: rand.Text(), hosts: []string{address}, latest: n, explain: explain, explainSlots: make(chan struct{}, maxExplains), paths: http.NewServeMux()}
+// newPage makes a page that is served on an address.
+func newPage(address string, latest *latestView, explain explainFunc) *page {
+	p := &page{token: rand.Text(), hosts: []string{address}, latest: latest, explain: explain, explainSlots: make(chan struct{}, maxExplains), paths: http.NewServeMux()}
 	if _, port, err := net.SplitHostPort(address); err == nil {
 		p.hosts = append(p.hosts, net.JoinHostPort("localhost", port))
 	}
@@ -54,18 +54,18 @@ func newPage(address string, n *latestView, explain explainFunc) *page {
 		"page.html": "text/html", "page.css": "text/css", "icon.svg": "image/svg+xml",
 		"page.js": "text/javascript", "table.js": "text/javascript", "timeline.js": "text/javascript", "explain.js": "text/javascript", "text.js": "text/javascript",
 	} {
-		at := "/" + path
+		pattern := "/" + path
 		if path == "page.html" {
-			at = "/{$}"
+			pattern = "/{$}"
 		}
-		p.paths.HandleFunc("GET "+at, file(path, kind+"; charset=utf-8"))
+		p.paths.HandleFunc("GET "+pattern, file(path, kind+"; charset=utf-8"))
 	}
 	p.paths.HandleFunc("GET /live", p.live)
 	p.paths.HandleFunc("GET /explain", p.explainObject)
 	return p
 }
 
-// url is where the page is.
+// url returns the address of the page.
 func (p *page) url() string { return "http://" + p.hosts[0] + "/" + p.token + "/" }
 
 // file serves a file of the page.
@@ -77,12 +77,12 @@ func file(name, contentType string) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", contentType)
-		_, _ = w.Write(content) // it fails if the browser has left
+		_, _ = w.Write(content) // it fails if the browser has disconnected
 	}
 }
 
-// ServeHTTP implements http.Handler. It answers only those who know the token, under a name of this machine, and not if
-// another page has sent them: neither one whose name has been changed to lead here, nor one of another port.
+// ServeHTTP implements http.Handler. It serves only requests with the token and with a name of this machine as the host, and none that
+// another page caused: neither one whose name now resolves to this machine, nor one on another port.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	for name, value := range map[string]string{
@@ -92,24 +92,24 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set(name, value)
 	}
 	if !p.isOwnRequest(r) {
-		http.Error(w, "the page is for browsers of this machine only, by the address that was printed", http.StatusForbidden)
+		http.Error(w, "the page is only for browsers on this machine, at the address that eventquota ui printed", http.StatusForbidden)
 		return
 	}
-	token, _, within := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if !within || subtle.ConstantTimeCompare([]byte(token), []byte(p.token)) != 1 {
-		http.Error(w, "there is nothing here", http.StatusNotFound)
+	token, _, found := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if !found || subtle.ConstantTimeCompare([]byte(token), []byte(p.token)) != 1 {
+		http.Error(w, "not found", http.StatusNotFound)
 		return
 	}
 	http.StripPrefix("/"+token, p.paths).ServeHTTP(w, r)
 }
 
-// isOwnRequest reports whether a request is of the page itself, or of its user.
+// isOwnRequest reports whether a request comes from the page itself, or from its user.
 func (p *page) isOwnRequest(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	return slices.Contains(p.hosts, r.Host) && (origin == "" || origin == "http://"+r.Host) && (site == "" || site == "none" || site == "same-origin")
 }
 
-// explainObject answers with the report of explain, or with the problem that it has.
+// explainObject serves the report of explain, or its error as a problem.
 func (p *page) explainObject(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), explainTimeout)
 	defer cancel()
@@ -119,12 +119,12 @@ func (p *page) explainObject(w http.ResponseWriter, r *http.Request) {
 	case <-ctx.Done():
 		return
 	}
-	q := r.URL.Query()
+	query := r.URL.Query()
 	var report bytes.Buffer
-	if err := p.explain(ctx, &report, q.Get("in"), q.Get("kind"), q.Get("name")); err != nil {
+	if err := p.explain(ctx, &report, query.Get("in"), query.Get("kind"), query.Get("name")); err != nil {
 		report.Reset()
 		_ = json.NewEncoder(&report).Encode(map[string]string{"problem": err.Error()})
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = report.WriteTo(w) // it fails if the browser has left
+	_, _ = report.WriteTo(w) // it fails if the browser has disconnected
 }

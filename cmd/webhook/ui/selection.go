@@ -13,19 +13,19 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/live"
 )
 
-// byQuota is the list of buckets; all others are a busiest.Dimension.
+// byQuota selects the list of buckets. All other lists are named by a busiest.Dimension.
 const byQuota = "quota"
 
-// selection is the list that the page shows, of what, and by which column it is sorted.
+// selection is the list that the page shows, its sort column, and its filter.
 type selection struct {
 	by, sort string
 	filter   live.Filter
 }
 
-// sorts are the columns to sort by. Buckets are by how empty they are unless it is by dropped.
+// sorts returns the columns to sort by. Buckets are sorted by dropped, or else the emptiest first.
 func sorts() []string { return []string{"total", "admitted", "merged", "dropped"} }
 
-// parseSelection reads the query of a URL.
+// parseSelection parses the query of a URL.
 func parseSelection(raw string) (s selection, err error) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
@@ -47,26 +47,26 @@ func parseSelection(raw string) (s selection, err error) {
 	return s, nil
 }
 
-// message is what the page is told of a View.
+// message is the part of a View that the page shows.
 type message struct {
 	At       time.Time  `json:"at"`
-	Seconds  float64    `json:"seconds"` // 0 where there are no rates
+	Seconds  float64    `json:"seconds"` // 0 if there are no rates
 	Problem  string     `json:"problem,omitempty"`
 	Scope    string     `json:"scope,omitempty"` // the only namespace
 	Replicas int        `json:"replicas"`
-	Silent   int        `json:"silent"` // of them, those that do not report
+	Silent   int        `json:"silent"` // how many of Replicas do not share their counts
 	Partial  bool       `json:"partial"`
 	Rates    live.Rates `json:"rates"`
-	// Refusing are buckets that refuse Events, and Next those that will at this rate, the first ones first.
+	// Refusing are the buckets that refuse Events, most refused first. Next are those that will at this rate, soonest first.
 	Refusing []live.Bucket `json:"refusing"`
 	Next     []live.Bucket `json:"next"`
 	Timeline []live.Point  `json:"timeline"`
 	Rows     []row         `json:"rows"`
 	More     int           `json:"more"`   // rows that are not shown
-	Others   int64         `json:"others"` // writes that are in no row
+	Others   int64         `json:"others"` // writes in no row
 }
 
-// row is a row of the list. Into is what the page shows when it is opened, by the names of parts of its address.
+// row is a row of the list. Into has the parameters of the address that it opens.
 type row struct {
 	Key    string            `json:"key"`
 	Name   string            `json:"name"`
@@ -75,14 +75,14 @@ type row struct {
 	live.Figures
 }
 
-// Bounds of what the page shows.
+// Bounds of a message.
 const (
 	maxRows         = 200
 	maxNext         = 10
-	emptySoonWithin = time.Hour // for which a rate is believed
+	emptySoonWithin = time.Hour // how far ahead a rate is extrapolated
 )
 
-// messageFor is what s shows of a View.
+// messageFor returns the part of a View that s shows.
 func (s *selection) messageFor(v *live.View) message {
 	m := message{
 		At: v.At, Seconds: v.Seconds, Problem: v.Problem, Scope: v.Namespace, Replicas: len(v.Replicas), Partial: v.Partial, Rates: v.Rates,
@@ -103,7 +103,7 @@ func (s *selection) messageFor(v *live.View) message {
 	return m
 }
 
-// splitRefusing are the buckets that refuse Events, and those that will soon.
+// splitRefusing returns the buckets that refuse Events now, and those that will soon.
 func splitRefusing(all []live.Bucket) (now, next []live.Bucket) {
 	now, next = []live.Bucket{}, []live.Bucket{}
 	for _, b := range all {
@@ -119,7 +119,7 @@ func splitRefusing(all []live.Bucket) (now, next []live.Bucket) {
 	return now[:min(maxNext, len(now))], next[:min(maxNext, len(next))]
 }
 
-// rows are those of the list, sorted.
+// rows returns the sorted rows of the list.
 func (s *selection) rows(v *live.View) []row {
 	rows := []row{}
 	switch s.by {
@@ -128,7 +128,7 @@ func (s *selection) rows(v *live.View) []row {
 	case string(busiest.Object):
 		for _, o := range v.ObjectsOf(s.filter.Namespace, s.filter.Source) {
 			into := s.drillDown(busiest.Object, "")
-			into["kind"], into["in"], into["name"] = o.Kind, cmp.Or(o.Namespace, "default"), o.Name // where Events about objects of the cluster are
+			into["kind"], into["in"], into["name"] = o.Kind, cmp.Or(o.Namespace, "default"), o.Name // default has the Events about cluster-scoped objects
 			rows = append(rows, row{Key: o.Row, Name: o.Title(), Figures: o.Figures, Into: into})
 		}
 	default:
@@ -146,23 +146,23 @@ func columnRate(r live.Rates, by string) float64 {
 	return map[string]float64{"admitted": r.Admitted, "merged": r.Merged, "dropped": r.Dropped, "total": r.Decided()}[by]
 }
 
-// drillDown leads from a namespace to its sources, from a source to its objects, and from a reason or policy to the sources
-// that write so.
+// drillDown returns the address that a row opens: the sources of a namespace, the objects of a source, and the sources of a reason or
+// policy.
 func (s *selection) drillDown(by busiest.Dimension, name string) map[string]string {
-	f, to := s.filter, busiest.Source
+	f, target := s.filter, busiest.Source
 	switch by {
 	case busiest.Namespace:
 		f.Namespace = name
 	case busiest.Source:
-		f.Source, to = name, busiest.Object
+		f.Source, target = name, busiest.Object
 	case busiest.Reason:
 		f.Reason = name
 	case busiest.Policy:
 		f.Policy = name
 	case busiest.Object:
-		to = busiest.Object
+		target = busiest.Object
 	}
-	place := map[string]string{"by": string(to)}
+	place := map[string]string{"by": string(target)}
 	for name, value := range map[string]string{"namespace": f.Namespace, "source": f.Source, "reason": f.Reason, "policy": f.Policy} {
 		if value != "" {
 			place[name] = value
@@ -171,7 +171,7 @@ func (s *selection) drillDown(by busiest.Dimension, name string) map[string]stri
 	return place
 }
 
-// buckets are those that the filter does not exclude. One that several namespaces share is in each.
+// buckets returns the rows of the buckets that the filter does not exclude. A bucket that several namespaces share is in each of them.
 func (s *selection) buckets(v *live.View) []row {
 	rows := []row{}
 	for _, b := range v.BucketsOf(s.filter) {

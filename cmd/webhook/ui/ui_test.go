@@ -27,11 +27,11 @@ func TestBadFlagsReturnOneError(t *testing.T) {
 		"an argument":                   {[]string{"pods"}, `unknown command "pods" for "eventquota ui"`},
 		"no kubeconfig":                 {[]string{"--kubeconfig", "/nowhere"}, "ui: --kubeconfig: "},
 		"an endpoint without a scheme":  {[]string{"--endpoint", "127.0.0.1"}, "ui: --endpoint: must be http://host:port or https://host:port"},
-		"a port that is for root":       {[]string{"--port", "80"}, "--port 80: must be 0, or from 1024 to 65535"},
-		"a port that is none":           {[]string{"--port", "65536"}, "--port 65536: must be 0, or from 1024 to 65535"},
-		"a port below all":              {[]string{"--port", "-1"}, "--port -1: must be 0, or from 1024 to 65535"},
-		"looks that are too frequent":   {[]string{"--interval", "1s"}, "--interval 1s: must be from 2s to 1h"},
-		"looks that are too infrequent": {[]string{"--interval", "61m"}, "--interval 1h1m0s: must be from 2s to 1h"},
+		"a privileged port":             {[]string{"--port", "80"}, "--port 80: must be 0, or from 1024 to 65535"},
+		"a port above the range":        {[]string{"--port", "65536"}, "--port 65536: must be 0, or from 1024 to 65535"},
+		"a negative port":               {[]string{"--port", "-1"}, "--port -1: must be 0, or from 1024 to 65535"},
+		"an interval that is too short": {[]string{"--interval", "1s"}, "--interval 1s: must be from 2s to 1h"},
+		"an interval that is too long":  {[]string{"--interval", "61m"}, "--interval 1h1m0s: must be from 2s to 1h"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			cli.WantError(t, cli.WithRoot(Command()), test.want, append([]string{"ui"}, test.args...)...)

@@ -45,7 +45,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"apiVersion":"eventquota.io/v1alpha1","kind":"ClusterEventPolicy","metadata":{"name":"emergency-brake"}}`))
 }
 
-// TestBrakeNeedsConfirmation holds that nothing but the word and enter changes anything, and what is sent.
+// Only the word and then enter change anything. The test checks the requests, too.
 func TestBrakeNeedsConfirmation(t *testing.T) {
 	for namespace, path := range map[string]string{
 		"": "/apis/eventquota.io/v1alpha1/clustereventpolicies/emergency-brake", "shop": "/apis/eventquota.io/v1alpha1/namespaces/shop/eventpolicies/emergency-brake",
@@ -72,7 +72,7 @@ func TestBrakeNeedsConfirmation(t *testing.T) {
 		if namespace != "" {
 			kind, where = "EventPolicy", "in namespace shop"
 		}
-		for _, said := range []string{"kind: " + kind + "\n", "action: Drop", "precedence: 1", "- Normal", "all Events but Warnings " + where, "kubectl delete ", "Type brake and press enter", "server-side apply"} {
+		for _, said := range []string{"kind: " + kind + "\n", "action: Drop", "precedence: 1", "- Normal", "all Events except Warnings " + where, "kubectl delete ", "Type brake and press enter", "server-side apply"} {
 			if !strings.Contains(strings.ReplaceAll(asked, " \n", "\n"), said) {
 				t.Errorf("the question lacks %q:\n%s", said, asked)
 			}

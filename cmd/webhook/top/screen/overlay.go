@@ -14,39 +14,39 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/live"
 )
 
-// overlay is a text that covers the table, perhaps with a question.
+// overlay is a text that covers the table. It may ask a question.
 type overlay struct {
 	text   string // safe to print
 	keys   string
 	scroll int
-	// answer is what the user must type for the action; empty where there is no question.
+	// answer is the word that the user must type to start the action; empty if there is no question.
 	answer, typed string
 	action        func(context.Context) error
-	done          string // what is said when it was done
+	done          string // the text to show after the action
 }
 
 const overlayKeys = "esc back  ↑↓ scroll  q quit"
 
 func help() *overlay {
 	return &overlay{keys: overlayKeys, text: `1-6, tab   namespaces, sources, objects, reasons, policies, quotas
-↑ ↓ j k    choose a row; pgup, pgdown, home and end go further
-enter      look into it: a namespace has sources, and a source has objects;
-           of an object it says what is merged and dropped, and why
-esc        back
+↑ ↓ j k    select a row; pgup, pgdown, home and end move further
+enter      open it: a namespace shows its sources, a source its objects, and
+           an object what is merged and dropped of its Events, and why
+esc        go back
 s          sort by the next column: in, stored, merged, dropped
-b          pull or release the emergency brake, after a question
+b          pull or release the emergency brake; it asks first
 q          quit
 
-in         Event writes that were decided, a second
-stored     those that were admitted
-merged     those that a stored Event counts
-dropped    those that a notice counts
-own writes counts and notices that eventquota wrote itself
-total      since the replicas began to count
-left       tokens of a bucket, which refuses when only its reserve is left`}
+in         Event writes decided per second
+stored     admitted writes
+merged     writes that were counted into a stored Event
+dropped    refused writes, which notices count
+own writes counts and notices that eventquota itself wrote
+total      all writes since the replicas began to count
+left       tokens in a bucket, which refuses when only its reserve is left`}
 }
 
-// pressInOverlay does what a key is for while an overlay is shown.
+// pressInOverlay handles a key while an overlay is shown.
 func (m *model) pressInOverlay(key string) tea.Cmd {
 	o := m.overlay
 	switch {
@@ -70,7 +70,7 @@ func (m *model) pressInOverlay(key string) tea.Cmd {
 	return nil
 }
 
-// pressInQuestion takes a key of an answer. Only the whole word, and enter after it, begins the action.
+// pressInQuestion handles a key of an answer. Only the whole word and then enter start the action.
 func (m *model) pressInQuestion(key string) tea.Cmd {
 	o := m.overlay
 	switch {
@@ -94,7 +94,7 @@ func (m *model) pressInQuestion(key string) tea.Cmd {
 	return nil
 }
 
-// lines are those of the text that fit, from where the user has scrolled to, with the question below. Long ones are wrapped.
+// lines returns the lines of the text that fit, starting where the user has scrolled to, and the question below. It wraps long lines.
 func (o *overlay) lines(width, height int) []string {
 	lines := strings.Split(ansi.Hardwrap(o.text, width, true), "\n")
 	fit := height
@@ -103,29 +103,29 @@ func (o *overlay) lines(width, height int) []string {
 	}
 	fit = max(1, fit)
 	o.scroll = max(0, min(o.scroll, len(lines)-fit))
-	shown := lines[o.scroll:min(len(lines), o.scroll+fit)]
+	visible := lines[o.scroll:min(len(lines), o.scroll+fit)]
 	if o.answer == "" {
-		return shown
+		return visible
 	}
-	return append(slices.Clip(shown), "", warningStyle(fmt.Sprintf("Type %s and press enter: %s_", o.answer, o.typed)))
+	return append(slices.Clip(visible), "", warningStyle(fmt.Sprintf("Type %s and press enter: %s_", o.answer, o.typed)))
 }
 
-// explain asks what becomes of an object's Events.
+// explain asks what was merged and dropped of an object's Events.
 func (m *model) explain(o *live.Object) tea.Cmd {
-	over := &overlay{text: "asking about " + printableName(o.Row) + " ...", keys: overlayKeys}
-	m.overlay = over
+	waiting := &overlay{text: "asking about " + printableName(o.Row) + " ...", keys: overlayKeys}
+	m.overlay = waiting
 	namespace := o.Namespace
 	if namespace == "" {
-		namespace = "default" // where Events about objects of the cluster are
+		namespace = "default" // the namespace of Events about cluster-scoped objects
 	}
 	return func() tea.Msg {
-		said, err := m.opts.Explain(m.ctx, namespace, o.Kind, o.Name)
-		return explainMessage{over, said, err}
+		report, err := m.opts.Explain(m.ctx, namespace, o.Kind, o.Name)
+		return explainMessage{waiting, report, err}
 	}
 }
 
-func (o *overlay) explain(said string, err error) {
-	lines := strings.Split(strings.TrimSpace(said), "\n")
+func (o *overlay) explain(report string, err error) {
+	lines := strings.Split(strings.TrimSpace(report), "\n")
 	if err != nil {
 		lines = strings.Split(err.Error(), "\n")
 	}
@@ -135,10 +135,10 @@ func (o *overlay) explain(said string, err error) {
 	o.text = strings.Join(lines, "\n")
 }
 
-// openBrake finds out whether the brake is pulled, and then asks whether to pull or to release it.
+// openBrake finds out whether the brake is pulled, and then asks whether to pull or release it.
 func (m *model) openBrake() tea.Cmd {
-	over := &overlay{text: "looking for the emergency brake ...", keys: overlayKeys}
-	m.overlay = over
+	waiting := &overlay{text: "checking the emergency brake ...", keys: overlayKeys}
+	m.overlay = waiting
 	return func() tea.Msg {
 		b, err := m.opts.Brake()
 		pulled := false
@@ -146,23 +146,23 @@ func (m *model) openBrake() tea.Cmd {
 			pulled, err = b.Pulled(m.ctx)
 		}
 		if err != nil {
-			return brakeMessage{over, &overlay{text: text.SanitizeLines(err.Error()), keys: overlayKeys}}
+			return brakeMessage{waiting, &overlay{text: text.SanitizeLines(err.Error()), keys: overlayKeys}}
 		}
-		return brakeMessage{over, newBrakeQuestion(b, pulled)}
+		return brakeMessage{waiting, newBrakeQuestion(b, pulled)}
 	}
 }
 
-// newBrakeQuestion is what is asked before anything is changed.
+// newBrakeQuestion asks for confirmation before anything is changed.
 func newBrakeQuestion(b *brake.Brake, pulled bool) *overlay {
-	o := &overlay{keys: "esc back, nothing is changed  ↑↓ scroll"}
+	o := &overlay{keys: "esc back without a change  ↑↓ scroll"}
 	if pulled {
-		o.text = fmt.Sprintf("The emergency brake refuses %s.\n\nTo release it, this deletes it with your rights, as does:\n  %s", b.Description(), b.ReleaseCommand())
+		o.text = fmt.Sprintf("The emergency brake refuses %s.\n\nReleasing it deletes its policy with your rights, as this command does:\n  %s", b.Description(), b.ReleaseCommand())
 		o.answer, o.action, o.done = "release", b.Release, "The emergency brake is released."
 		return o
 	}
-	o.text = fmt.Sprintf("The emergency brake refuses %s, within a second. Their messages are lost.\n\n"+
-		"To take it back, press b again, or:\n  %s\n\nTo pull it, this applies with your rights (server-side apply):\n\n%s", b.Description(), b.ReleaseCommand(), b.YAML())
+	o.text = fmt.Sprintf("Within a second, the emergency brake refuses\n%s. Their messages are lost.\n\n"+
+		"To release it later, press b again or run:\n  %s\n\nPulling it applies this policy with your rights (server-side apply):\n\n%s", b.Description(), b.ReleaseCommand(), b.YAML())
 	o.answer, o.action = "brake", b.Pull
-	o.done = fmt.Sprintf("The emergency brake is pulled: it refuses %s.\n\nTo take it back, press b again, or:\n  %s", b.Description(), b.ReleaseCommand())
+	o.done = fmt.Sprintf("The emergency brake is pulled. It refuses\n%s.\n\nTo release it, press b again or run:\n  %s", b.Description(), b.ReleaseCommand())
 	return o
 }

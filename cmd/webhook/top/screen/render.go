@@ -14,11 +14,12 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
-// Numbers come before names, and names are cut: whatever they say, columns stay in their places.
+// Numbers come before names, and names are cut, so that no name can move a column.
 const (
 	figureWidth = 11
 	gaugeWidth  = 10
-	// roomy is the height from which there is a chart, and the width from which all columns are shown.
+	// chartMinHeight is the least height with a chart. fullMinWidth is the least width with all columns, and narrowWidth that with
+	// two columns of rates.
 	chartMinHeight, fullMinWidth, narrowWidth = 12, 70, 40
 )
 
@@ -26,12 +27,12 @@ func bold(s string) string     { return ansi.Style{}.Bold().Styled(s) }
 func faint(s string) string    { return ansi.Style{}.Faint().Styled(s) }
 func inverted(s string) string { return ansi.Style{}.Reverse(true).Styled(s) }
 
-// warningStyle is red, and bold where there are no colors.
+// warningStyle is bold and red; on a terminal without colors it is still bold.
 func warningStyle(s string) string {
 	return ansi.Style{}.Bold().ForegroundColor(ansi.BasicColor(1)).Styled(s)
 }
 
-// render is the screen: as many lines as it is high, none longer than it is wide.
+// render returns the screen. It has exactly m.height lines, none wider than m.width.
 func (m *model) render() string {
 	if m.width <= 0 || m.height <= 0 {
 		return ""
@@ -52,65 +53,65 @@ func (m *model) render() string {
 	return strings.Join(lines, "\n")
 }
 
-// head is all above the table.
+// head returns the lines above the table.
 func (m *model) head() []string {
 	v := &m.view
-	of := "all namespaces"
+	scope := "all namespaces"
 	if m.opts.Namespace != "" {
-		of = "namespace " + printableName(m.opts.Namespace)
+		scope = "namespace " + printableName(m.opts.Namespace)
 	}
 	lines := []string{
-		bold("eventquota top") + "  " + of + "  " + output.Count(int64(len(v.Replicas)), "replica", "replicas") + "  " + clock(v.At),
+		bold("eventquota top") + "  " + scope + "  " + output.Count(int64(len(v.Replicas)), "replica", "replicas") + "  " + clock(v.At),
 		m.rates(),
 	}
 	if m.height >= chartMinHeight {
 		lines = append(lines, m.chart(), m.warning())
-	} else if alarm := m.warning(); alarm != "" && m.height > 4 {
-		lines[0] = alarm
+	} else if warning := m.warning(); warning != "" && m.height > 4 {
+		lines[0] = warning
 	}
 	return append(lines, m.tabs())
 }
 
 func clock(at time.Time) string {
 	if at.IsZero() {
-		return "asking ..."
+		return "connecting ..."
 	}
 	return at.Local().Format(time.TimeOnly)
 }
 
-// rates are those of all writes.
+// rates returns the line with the rates of all writes.
 func (m *model) rates() string {
 	v := &m.view
-	rate := func(what string, per float64) string { return what + " " + bold(m.rate(per)) }
+	rate := func(name string, perSecond float64) string { return name + " " + bold(m.rate(perSecond)) }
 	all := []string{
 		rate("in", v.Rates.Decided()), rate("stored", v.Rates.Admitted), rate("merged", v.Rates.Merged), rate("dropped", v.Rates.Dropped),
 	}
 	if m.opts.Namespace == "" {
 		all = append(all, rate("own writes", v.Rates.Settled))
 	}
-	return strings.Join(all, "  ") + "  a second"
+	return strings.Join(all, "  ") + "  per second"
 }
 
-// rate is a rate in few characters.
-func (m *model) rate(per float64) string {
+// rate formats a rate in few characters.
+func (m *model) rate(perSecond float64) string {
 	switch {
 	case m.view.Seconds == 0:
 		return "-"
-	case per >= 99_950:
-		return strconv.FormatFloat(per/1000, 'f', 0, 64) + "k"
-	case per >= 9.95 || per == 0:
-		return output.GroupDigits(int64(math.Round(per)))
+	case perSecond >= 99_950:
+		return strconv.FormatFloat(perSecond/1000, 'f', 0, 64) + "k"
+	case perSecond >= 9.95 || perSecond == 0:
+		return output.GroupDigits(int64(math.Round(perSecond)))
 	}
-	return strconv.FormatFloat(per, 'f', 1, 64)
+	return strconv.FormatFloat(perSecond, 'f', 1, 64)
 }
 
-// chart is how many writes there were over time: a column for each look.
+// chart returns a chart of the rate of writes over time, with a column for each poll.
 func (m *model) chart() string {
 	points := m.view.Timeline
 	points = points[max(0, len(points)-max(m.width-24, 0)):]
-	most := 0.0
+	peak := 0.0
 	for _, p := range points {
-		most = max(most, p.Rates.Decided())
+		peak = max(peak, p.Rates.Decided())
 	}
 	bars := []rune("▁▂▃▄▅▆▇█")
 	var b strings.Builder
@@ -118,19 +119,19 @@ func (m *model) chart() string {
 		switch {
 		case p.Seconds == 0:
 			b.WriteByte(' ')
-		case most == 0:
+		case peak == 0:
 			b.WriteRune(bars[0])
 		default:
-			b.WriteRune(bars[int(p.Rates.Decided()/most*float64(len(bars)-1)+.5)])
+			b.WriteRune(bars[int(p.Rates.Decided()/peak*float64(len(bars)-1)+.5)])
 		}
 	}
-	if most > 0 {
-		b.WriteString("  most " + output.GroupDigits(int64(math.Round(most))) + " a second")
+	if peak > 0 {
+		b.WriteString("  peak " + output.GroupDigits(int64(math.Round(peak))) + " per second")
 	}
 	return b.String()
 }
 
-// warning is what the user should know first.
+// warning returns the most important problem, or what quotas refuse; empty for none.
 func (m *model) warning() string {
 	v := &m.view
 	silent := 0
@@ -141,7 +142,7 @@ func (m *model) warning() string {
 	}
 	switch {
 	case v.Problem != "":
-		return warningStyle("No answer, asking again: " + text.Sanitize(v.Problem))
+		return warningStyle("No answer, retrying: " + text.Sanitize(v.Problem))
 	case v.Partial:
 		return warningStyle("Redis did not answer in full: counts of other replicas may be missing")
 	case silent > 0:
@@ -159,7 +160,7 @@ func (m *model) warning() string {
 	return ""
 }
 
-// tabs are the names of the lists, with what selects their rows.
+// tabs returns the names of the lists, and the filter of the current one.
 func (m *model) tabs() string {
 	var b strings.Builder
 	for t, title := range titles() {
@@ -178,22 +179,22 @@ func (m *model) tabs() string {
 	return b.String()
 }
 
-// pageSize is how many rows are shown at once.
+// pageSize returns how many rows fit on the screen.
 func (m *model) pageSize() int { return max(1, m.height-len(m.head())-2) }
 
-// table is the list of the rows, with the chosen one among them.
+// table returns the header and the rows around the selected one.
 func (m *model) table(height int) []string {
 	rows := m.rows()
-	at := m.chosenIndex(rows)
+	chosen := m.chosenIndex(rows)
 	lines := []string{bold(m.columns())}
 	if len(rows) == 0 {
 		return append(lines, faint("  none"))
 	}
-	shown := max(1, height-1)
-	first := max(0, min(at-shown/2, len(rows)-shown))
-	for i, r := range rows[first:min(first+shown, len(rows))] {
+	visible := max(1, height-1)
+	first := max(0, min(chosen-visible/2, len(rows)-visible))
+	for i, r := range rows[first:min(first+visible, len(rows))] {
 		line := m.cells(&r)
-		if first+i == at {
+		if first+i == chosen {
 			line = inverted(ansi.Truncate("> "+line, m.width, "…"))
 		} else {
 			line = "  " + line
@@ -203,7 +204,7 @@ func (m *model) table(height int) []string {
 	return lines
 }
 
-// visibleColumns says which figures have a place, from the left.
+// visibleColumns reports whether the width fits all columns, or at least some.
 func (m *model) visibleColumns() (all, some bool) {
 	return m.width >= fullMinWidth, m.width >= narrowWidth
 }
@@ -234,7 +235,7 @@ func (m *model) columns() string {
 	return "  " + alignRight(names...) + "  " + strings.ToUpper(title)
 }
 
-// sortMark is behind the title of the column that rows are sorted by.
+// sortMark marks the title of the column that rows are sorted by.
 func (m *model) sortMark(sort string) string {
 	if m.sorted() == sort {
 		return "▾"
@@ -242,7 +243,7 @@ func (m *model) sortMark(sort string) string {
 	return ""
 }
 
-// cells are the figures and the name of a row.
+// cells returns the figures and the name of a row.
 func (m *model) cells(r *row) string {
 	all, some := m.visibleColumns()
 	f := r.live.Rates
@@ -262,7 +263,7 @@ func (m *model) cells(r *row) string {
 	return figures + "  " + r.name
 }
 
-// gauge is how full a bucket is.
+// gauge draws how full a bucket is.
 func gauge(b *live.Bucket) string {
 	if b.Tokens == nil {
 		return strings.Repeat("?", gaugeWidth)
@@ -278,7 +279,7 @@ func tokens(b *live.Bucket) string {
 	return fmt.Sprintf("%d/%d", *b.Tokens, b.Burst)
 }
 
-// emptyIn is when a bucket is empty, or that it is.
+// emptyIn returns the time until a bucket is empty, or that it refuses Events.
 func emptyIn(b *live.Bucket) string {
 	switch {
 	case b.Refuses:
@@ -289,7 +290,7 @@ func emptyIn(b *live.Bucket) string {
 	return (time.Duration(*b.EmptyIn) * time.Second).String()
 }
 
-// alignRight aligns columns.
+// alignRight aligns columns to the right.
 func alignRight(columns ...string) string {
 	var b strings.Builder
 	for _, c := range columns {
@@ -298,7 +299,7 @@ func alignRight(columns ...string) string {
 	return b.String()
 }
 
-// keys are what can be pressed.
+// keys returns the line with the keys.
 func (m *model) keys() string {
 	if m.overlay != nil {
 		return m.overlay.keys

@@ -22,15 +22,15 @@ const (
 	reasons
 	policies
 	quotas
-	tabs // how many there are
+	tabs // the number of lists
 )
 
-// titles are the names of the lists.
+// titles returns the names of the lists.
 func titles() []string {
 	return []string{"namespaces", "sources", "objects", "reasons", "policies", "quotas"}
 }
 
-// by is what a list ranks; nothing for quotas.
+// by returns the dimension of a list; empty for quotas.
 func (t tab) by() busiest.Dimension {
 	return [...]busiest.Dimension{busiest.Namespace, busiest.Source, busiest.Object, busiest.Reason, busiest.Policy, ""}[t]
 }
@@ -44,12 +44,12 @@ func tabOf(by busiest.Dimension) tab {
 	return sources
 }
 
-// sorts are the columns that lists can be sorted by. Quotas are by how empty they are unless it is by dropped.
+// sorts returns the columns that lists can be sorted by. Buckets of quotas are sorted by dropped, or else the emptiest first.
 func sorts() []string { return []string{"total", "admitted", "merged", "dropped"} }
 
-// row is a line of a list, with what it leads to.
+// row is a line of a list, and the list or object that it opens.
 type row struct {
-	key    string // distinguishes it from others
+	key    string // unique in the list
 	name   string // safe to print
 	live   live.Figures
 	bucket *live.Bucket
@@ -57,7 +57,7 @@ type row struct {
 	object *live.Object
 }
 
-// rows are those of the list that is shown, sorted.
+// rows returns the sorted rows of the current list.
 func (m *model) rows() []row {
 	var all []row
 	switch m.tab {
@@ -95,15 +95,15 @@ func columnValue(f live.Figures, by string) float64 {
 	return f.Rates.Decided()
 }
 
-// drillDown is where a row leads: from a namespace to its sources, from a source to its objects, and from a reason or policy to
-// the sources that write so.
+// drillDown returns the list that a row opens: the sources of a namespace, the objects of a source, and the sources of a reason or
+// policy.
 func (m *model) drillDown(name string) *position {
-	f, to := m.filter, sources
+	f, target := m.filter, sources
 	switch m.tab {
 	case namespaces:
 		f.Namespace = name
 	case sources:
-		f.Source, to = name, objects
+		f.Source, target = name, objects
 	case reasons:
 		f.Reason = name
 	case policies:
@@ -111,10 +111,10 @@ func (m *model) drillDown(name string) *position {
 	case objects, quotas, tabs:
 		return nil
 	}
-	return new(newPosition(to, f))
+	return new(newPosition(target, f))
 }
 
-// buckets are those that the filter does not exclude. One that several namespaces share is in each.
+// buckets returns the rows of the buckets that the filter does not exclude. A bucket that several namespaces share is in each of them.
 func (m *model) buckets() (all []row) {
 	for _, b := range m.view.BucketsOf(m.filter) {
 		key := b.Title()
@@ -131,10 +131,10 @@ func (m *model) buckets() (all []row) {
 	return all
 }
 
-// maxMarks is how many marks a letter may have: more would run over the lines above and below.
+// maxMarks is how many combining marks a letter may have: more would overlap the lines above and below.
 const maxMarks = 2
 
-// printableName is a name that clients chose, as it can be printed within a line.
+// printableName makes a name that clients chose safe to print in a line.
 func printableName(s string) string {
 	marks := 0
 	return strings.Map(func(r rune) rune {
@@ -147,7 +147,7 @@ func printableName(s string) string {
 	}, text.Sanitize(s))
 }
 
-// breadcrumbs say what the filter selects.
+// breadcrumbs describes the filter.
 func (m *model) breadcrumbs() string {
 	var parts []string
 	for _, p := range []string{m.filter.Namespace, m.filter.Source, m.filter.Reason, m.filter.Policy} {

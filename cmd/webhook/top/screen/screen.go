@@ -1,4 +1,4 @@
-// Package screen is what top shows on a terminal: live figures, and keys to look into them.
+// Package screen shows the live screen of top on a terminal, with keys to navigate it.
 package screen
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/live"
 )
 
-// Options are what the screen shows first, and what it can do.
+// Options are the settings of the screen.
 type Options struct {
-	// Namespace is the only one that is shown; empty for all.
+	// Namespace is the only namespace shown; empty for all.
 	Namespace string
-	By        busiest.Dimension
-	Sort      string // a column of the table of top
-	// Explain says what becomes of an object's Events.
+	By        busiest.Dimension // the first list
+	Sort      string            // a column of the table of top
+	// Explain returns the report of explain about an object.
 	Explain func(ctx context.Context, namespace, kind, name string) (string, error)
-	// Brake is the emergency brake of Namespace.
+	// Brake returns the emergency brake of Namespace.
 	Brake func() (*brake.Brake, error)
 }
 
-// Run shows views until the user leaves or ctx ends.
+// Run shows views until the user quits or ctx ends.
 func Run(ctx context.Context, in io.Reader, out io.Writer, views <-chan live.View, o Options) error {
 	program := tea.NewProgram(newModel(ctx, views, o), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(os.Environ()))
 	if _, err := program.Run(); err != nil && !errors.Is(err, tea.ErrInterrupted) {
@@ -36,30 +36,30 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, views <-chan live.Vie
 	return nil
 }
 
-// model is the state of the screen. It changes by messages only, one after the other.
+// model is the state of the screen. Only Update changes it, one message after the other.
 type model struct {
-	ctx   context.Context //nolint:containedctx // of what keys begin; it ends with the program
+	ctx   context.Context //nolint:containedctx // for actions that keys start; it ends with the program
 	opts  Options
 	views <-chan live.View
 
 	view          live.View
 	width, height int
 	position
-	history []position // where esc leads back to
-	sort    int        // of sorts
+	history []position // the positions that esc returns to
+	sort    int        // index in sorts
 	overlay *overlay
 }
 
-// position is a list that is shown, and the row that is chosen.
+// position is a list and the selected row in it.
 type position struct {
 	tab    tab
 	filter live.Filter
-	chosen string // the name of a row; it is followed when rows change places
-	index  int    // where it was last
+	chosen string // the key of the selected row, which stays selected when it moves
+	index  int    // where the selected row was last
 }
 
-// viewMessage is a message with a View, explained one with what was asked about an object, and braked one with what became of
-// a key that is about the brake.
+// viewMessage has a new View. endMessage says that there are no more. explainMessage has the report on an object, and brakeMessage the
+// next overlay about the brake; both apply only while the overlay that started them is shown.
 type (
 	viewMessage    struct{ live.View }
 	endMessage     struct{}
@@ -106,7 +106,7 @@ func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	case endMessage:
 		return m, tea.Quit
 	case explainMessage:
-		if m.overlay == message.of { // or else nobody looks any more
+		if m.overlay == message.of { // otherwise the user has closed it
 			m.overlay.explain(message.text, message.err)
 		}
 	case brakeMessage:
@@ -124,7 +124,7 @@ func (m *model) View() tea.View {
 	return tea.View{Content: m.render(), AltScreen: true, WindowTitle: "eventquota top"}
 }
 
-// press does what a key is for.
+// press handles a key.
 func (m *model) press(key string) tea.Cmd {
 	if key == "ctrl+c" {
 		return tea.Quit
@@ -157,7 +157,7 @@ func (m *model) press(key string) tea.Cmd {
 		return m.open()
 	case "esc", "backspace":
 		m.back()
-	case "alt+esc": // two, as a terminal sends them
+	case "alt+esc": // a terminal sends this for two esc
 		m.back()
 		m.back()
 	case "s":
@@ -170,7 +170,7 @@ func (m *model) press(key string) tea.Cmd {
 	return nil
 }
 
-// move chooses another row.
+// move moves the selection by a number of rows.
 func (m *model) move(by int) {
 	rows := m.rows()
 	if len(rows) == 0 {
@@ -180,7 +180,7 @@ func (m *model) move(by int) {
 	m.chosen = rows[m.index].key
 }
 
-// chosenIndex is where the chosen row is now, or another one where it was if it is gone.
+// chosenIndex returns the current index of the selected row or, if it has disappeared, of the row in its place.
 func (m *model) chosenIndex(rows []row) int {
 	for i := range rows {
 		if rows[i].key == m.chosen {
@@ -191,10 +191,10 @@ func (m *model) chosenIndex(rows []row) int {
 	return m.index
 }
 
-// show shows another list of the same.
+// show shows another list with the same filter.
 func (m *model) show(t tab) { m.position = newPosition(t, m.filter) }
 
-// newPosition is a list of what a filter selects. Of an object it is known who writes about it, and not by reason or policy.
+// newPosition returns a list with a filter. Objects are not counted by reason or policy, so their list drops these filters.
 func newPosition(t tab, f live.Filter) position {
 	if t == objects {
 		f.Reason, f.Policy = "", ""
@@ -202,7 +202,7 @@ func newPosition(t tab, f live.Filter) position {
 	return position{tab: t, filter: f}
 }
 
-// open looks into the chosen row.
+// open opens the selected row.
 func (m *model) open() tea.Cmd {
 	rows := m.rows()
 	if len(rows) == 0 {
@@ -215,14 +215,14 @@ func (m *model) open() tea.Cmd {
 	if r.target == nil {
 		return nil
 	}
-	here := m.position
-	here.index, here.chosen = m.chosenIndex(rows), r.key
-	m.history = append(m.history, here)
+	current := m.position
+	current.index, current.chosen = m.chosenIndex(rows), r.key
+	m.history = append(m.history, current)
 	m.position = *r.target
 	return nil
 }
 
-// back leads to where the user came from.
+// back returns to the previous list, or clears the filter.
 func (m *model) back() {
 	if n := len(m.history); n > 0 {
 		m.position, m.history = m.history[n-1], m.history[:n-1]

@@ -20,7 +20,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain fails if a goroutine is left after all tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // hostile are names as clients may write them; rows have them as replicas name them, quoted where they must be.
@@ -254,15 +254,15 @@ func TestChosenRowIsFollowed(t *testing.T) {
 
 func TestWarningsComeFirst(t *testing.T) {
 	for says, change := range map[string]func(*live.View){
-		"No answer, asking again: away":             func(v *live.View) { v.Problem = "away" },
+		"No answer, retrying: unavailable":          func(v *live.View) { v.Problem = "unavailable" },
 		"counts of other replicas may be missing":   func(v *live.View) { v.Partial = true },
 		"1 replica has not reported for 10 s":       func(v *live.View) { v.Replicas[0].Silent = true },
 		"1 bucket of a quota refuses, see 6 quotas": func(*live.View) {},
 		"in -  stored -  merged -  dropped -":       func(v *live.View) { v.Seconds = 0 },
-		"dropped 123k  own writes 0.5  a second":    func(*live.View) {},
+		"dropped 123k  own writes 0.5  per second":  func(*live.View) {},
 		"in 126k  stored 12  merged 2,400":          func(*live.View) {},
 		"2 replicas  12:00:00":                      func(*live.View) {},
-		"0 replicas  asking ...":                    func(v *live.View) { *v = live.View{} },
+		"0 replicas  connecting ...":                func(v *live.View) { *v = live.View{} },
 	} {
 		r, v := newRig(t, 120, 30), storm()
 		change(&v)

@@ -2,7 +2,7 @@ import {count, counted, element, name, span} from './text.js';
 
 const mostRows = 100; // of a table
 
-// table is a table that may be wider than the page. Its first cells are names.
+// table makes a table that may be wider than the page. The first cell of a row is a name.
 function table(caption, titles, rows) {
   const more = rows.length - mostRows;
   const body = rows.slice(0, mostRows).map(([first, ...cells]) => element('tr', {}, element('th', {scope: 'row'}, name(first)),
@@ -12,7 +12,7 @@ function table(caption, titles, rows) {
     element('thead', {}, element('tr', {}, ...titles.map(title => element('th', {scope: 'col'}, title)))), element('tbody', {}, ...body)));
 }
 
-// until is how long it takes to a moment, if there is one.
+// until formats the time left until a moment, if there is one.
 function until(at, now) {
   if (!at) return '–';
   const seconds = (Date.parse(at) - Date.parse(now)) / 1000;
@@ -36,7 +36,7 @@ function source(s, now) {
   return parts;
 }
 
-// reported are the elements that show what explain says of an object.
+// reported makes the elements for the report on an object.
 export function reported(report) {
   if (report.problem) return [element('p', {class: 'alarm'}, report.problem)];
   const now = report.store.at;

@@ -14,16 +14,16 @@ const lists = [
 const filters = ['namespace', 'source', 'reason', 'policy'];
 const at = id => document.getElementById(id);
 
-// Page follows the writes of the place that its address names: a list, of what, and an object that is explained.
+// Page follows the writes of the place in its address: a list with its filter, or the report on an object.
 class Page {
   constructor() {
     this.timeline = new Timeline(at('timeline'), at('timeline-text'), at('timeline-table'));
     this.table = new Table(at('table'), sort => this.sortBy(sort));
     this.sort = 'total';
     this.paused = false;
-    this.asked = 0; // how often an object was asked about
+    this.asked = 0; // how many explain requests were sent
     addEventListener('hashchange', () => this.go(true));
-    // Browsers have few connections to one address: tabs that nobody sees need none.
+    // Browsers limit the connections to one address, so hidden tabs use none.
     addEventListener('visibilitychange', () => document.hidden ? this.stream.close() : this.ended || this.follow());
     addEventListener('keydown', event => event.key === 'Escape' && !at('explained').hidden && at('close').click());
     at('skip').addEventListener('click', event => {
@@ -35,7 +35,7 @@ class Page {
     this.go(false);
   }
 
-  // go shows the place of the address.
+  // go shows the place in the address.
   go(moved) {
     const place = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
     this.list = lists.find(({by}) => by === place.by) ?? lists[0];
@@ -50,7 +50,7 @@ class Page {
     if (moved && before && !this.object) this.returnTo = address({by: 'object', ...this.filter, ...before});
   }
 
-  // links shows where the user is, and where one can go from there.
+  // links shows the current place, and links to other places.
   links() {
     say(at('list'), `${this.list.many}${this.within()}`);
     at('lists').replaceChildren(...lists.map(({by, many}) => element('li', {},
@@ -81,10 +81,10 @@ class Page {
     if (!this.paused && this.view) this.show(this.view);
   }
 
-  // follow asks for the list, and then for what it has after each look.
+  // follow opens a stream of the list.
   follow() {
     this.stream?.close();
-    this.table.head(this.list, this.sort, `${this.list.many}${this.within()}: ${this.list.by === 'quota' ? 'how empty they are' : 'Event writes a second'}`);
+    this.table.head(this.list, this.sort, `${this.list.many}${this.within()}: ${this.list.by === 'quota' ? 'the emptiest first' : 'Event writes per second'}`);
     const stream = new EventSource(`live?${new URLSearchParams({by: this.list.by, sort: this.sort, ...this.filter})}`);
     this.stream = stream;
     this.fresh = true;
@@ -96,11 +96,11 @@ class Page {
     stream.addEventListener('end', () => this.end());
     stream.addEventListener('error', () => {
       if (this.stream === stream && stream.readyState === EventSource.CLOSED) this.end();
-      else if (this.stream === stream) say(at('status'), 'No answer from eventquota ui. Asking again.');
+      else if (this.stream === stream) say(at('status'), 'No answer from eventquota ui. Retrying.');
     });
   }
 
-  // end says that there is nothing more to come.
+  // end says that the command has ended.
   end() {
     this.stream.close();
     this.ended = true;
@@ -118,7 +118,7 @@ class Page {
     const more = [];
     if (view.rows.length === 0) more.push('None.');
     if (view.more > 0) more.push(`${count(view.more)} more are not shown.`);
-    if (view.others > 0) more.push(`There are too many to follow: ${counted(view.others, 'write is', 'writes are')} in no row.`);
+    if (view.others > 0) more.push(`There are too many to track: ${counted(view.others, 'write is', 'writes are')} in no row.`);
     show(at('more'), more.join(' '));
     if (this.returnTo) {
       [...at('table').querySelectorAll('tbody a')].find(link => link.hash === this.returnTo)?.focus();
@@ -126,16 +126,16 @@ class Page {
     }
   }
 
-  // state says what the figures are worth. Only a change of it is announced.
+  // state says how complete and current the figures are. Only changes are announced.
   state(view) {
     const replicas = counted(view.replicas, 'replica', 'replicas');
     let status = `Following ${replicas}.`;
-    if (view.problem) status = 'No answer from eventquota in the cluster. Asking again.';
+    if (view.problem) status = 'No answer from eventquota in the cluster. Retrying.';
     else if (view.partial) status = 'Redis did not answer in full: counts of other replicas may be missing.';
-    else if (view.silent > 0) status = `${count(view.silent)} of ${replicas} did not report for 10 s.`;
+    else if (view.silent > 0) status = `${count(view.silent)} of ${replicas} ${view.silent === 1 ? 'has' : 'have'} not reported for 10 s.`;
     say(at('status'), status);
     at('status').classList.toggle('alarm', status !== `Following ${replicas}.`);
-    say(at('seen'), view.at.startsWith('0001') ? '' : `Figures of ${clock(view.at)}`);
+    say(at('seen'), view.at.startsWith('0001') ? '' : `Updated at ${clock(view.at)}`);
     show(at('problem'), view.problem ?? '');
   }
 
@@ -148,7 +148,7 @@ class Page {
     figures.forEach(([, per], i) => say(at('rates').children[i].lastChild, rate(per, known)));
   }
 
-  // refused shows the buckets that refuse Events, and those that will next.
+  // refused shows the buckets that refuse Events now, and those that will next.
   refused(view) {
     const all = [...view.refusing, ...view.next];
     const now = JSON.stringify(all.map(b => [b.policy, b.name, b.for, b.source, this.when(b, view)]));
@@ -156,23 +156,23 @@ class Page {
     this.refusedBefore = now;
     const items = all.map(b => element('li', {class: b.refuses ? 'alarm' : undefined}, `${this.when(b, view)}: `, name(`${b.name}${b.for ? ` of ${b.for}` : ''}: ${b.policy}`),
       ...(b.source ? [', most by ', name(b.source)] : [])));
-    at('next').replaceChildren(...(items.length > 0 ? items : [element('li', {}, 'Nothing is refused now, and nothing will be within an hour at these rates.')]));
+    at('next').replaceChildren(...(items.length > 0 ? items : [element('li', {}, 'Nothing is refused now, or will be within an hour at these rates.')]));
   }
 
   when(bucket, view) {
     const what = bucket.reserve ? 'Normal Events' : 'Events';
     if (!bucket.refuses) return `${what} in ${span(bucket.emptyIn)}`;
-    return bucket.rates.dropped > 0 && view.seconds > 0 ? `${what} now, ${rate(bucket.rates.dropped, true)} a second` : `${what} next`;
+    return bucket.rates.dropped > 0 && view.seconds > 0 ? `${what} now, ${rate(bucket.rates.dropped, true)} per second` : `${what} next`;
   }
 
-  // explain asks what becomes of the Events about the object of the address.
+  // explain fetches the report on the object in the address.
   async explain() {
     const asked = ++this.asked;
     at('explained').hidden = !this.object;
     if (!this.object) return;
     say(at('explained-title'), `Events about ${this.object.kind} ${this.object.in}/${this.object.name}`);
     at('report').setAttribute('aria-busy', 'true');
-    at('report').replaceChildren(element('p', {}, 'Asking.'));
+    at('report').replaceChildren(element('p', {}, 'Loading ...'));
     let report;
     try {
       const response = await fetch(`explain?${new URLSearchParams(this.object)}`);
@@ -180,7 +180,7 @@ class Page {
     } catch (problem) {
       report = {problem: `eventquota ui does not answer: ${problem.message}`};
     }
-    if (asked !== this.asked) return; // another one is looked at
+    if (asked !== this.asked) return; // a newer request was sent
     at('report').replaceChildren(...reported(report));
     at('report').removeAttribute('aria-busy');
   }

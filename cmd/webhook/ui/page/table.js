@@ -1,6 +1,6 @@
 import {address, count, decided, element, name, rate, say, short, span} from './text.js';
 
-// Columns have a title, a key to sort by if they can be sorted by, and the text of a cell.
+// A column has a title, a sort key if it can be sorted by, and a function for the text of a cell.
 const figures = [
   {title: 'In', sort: 'total', cell: (row, known) => rate(decided(row.rates), known)},
   {title: 'Stored', sort: 'admitted', cell: (row, known) => rate(row.rates.admitted, known)},
@@ -14,8 +14,8 @@ const levels = [
   {title: 'Dropped', sort: 'dropped', cell: (row, known) => rate(row.rates.dropped, known)},
 ];
 
-// Table is the list of rows. They change in place, and keep their order while somebody is in them, so that what is about to be
-// opened stays where it is.
+// Table is the list of rows. Rows change in place, and keep their order while they have the focus or the pointer, so that a row does
+// not move when the user is about to open it.
 export class Table {
   // sortBy is called with the key of a column.
   constructor(table, sortBy) {
@@ -26,7 +26,7 @@ export class Table {
     this.drawn = '';
   }
 
-  // head makes the head of a list.
+  // head draws the header of a list.
   head(list, sort, caption) {
     say(this.table.caption, caption);
     const now = `${list.by} ${sort}`;
@@ -53,12 +53,12 @@ export class Table {
     this.body.replaceChildren();
   }
 
-  // held reports whether rows are to stay where they are.
+  // held reports whether rows must keep their order.
   held() {
     return this.sorted && (this.body.contains(document.activeElement) || this.body.matches(':hover'));
   }
 
-  // show shows rows in their order. Rates may not be known.
+  // show shows rows in order. known is false if there are no rates.
   show(rows, known) {
     const here = this.body.contains(document.activeElement);
     if (this.held()) {
@@ -78,10 +78,10 @@ export class Table {
     });
     this.rows = shown;
     this.sorted = true;
-    if (here && !this.body.contains(document.activeElement)) this.table.closest('section').querySelector('h2').focus(); // its row has gone
+    if (here && !this.body.contains(document.activeElement)) this.table.closest('section').querySelector('h2').focus(); // the row with the focus has disappeared
   }
 
-  // row makes a row without its figures.
+  // row makes a row without figures.
   row({name: title, into, bucket}) {
     const cells = this.columns.map(() => element('td'));
     const link = into ? element('a', {href: address(into)}, name(title)) : name(title);
