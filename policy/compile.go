@@ -14,10 +14,10 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Compiler makes rules of API objects. It checks them as the API server does, and compiles their expressions. It is
+// Compiler compiles API objects into rules. It validates them as the API server does. It is
 // safe for concurrent use.
 type Compiler struct {
-	// Strict refuses unknown fields. Otherwise they are ignored: the API server may know a newer version.
+	// Strict refuses unknown fields. Otherwise they are ignored, as the API server may know a newer version.
 	Strict bool
 
 	expressions *expression.Compiler
@@ -26,8 +26,8 @@ type Compiler struct {
 	schemas     map[string]schema // by kind
 }
 
-// NewCompiler makes a Compiler. It fails only if the program is built from incompatible libraries. The conditions that it
-// compiles are evaluated as many at a time as there are processors.
+// NewCompiler returns a Compiler. It fails only if the program is built from incompatible libraries. Of the conditions that it
+// compiles, at most as many are evaluated at the same time as there are processors.
 func NewCompiler() (*Compiler, error) {
 	expressions, err := newExpressions()
 	if err != nil {
@@ -44,7 +44,7 @@ func NewCompiler() (*Compiler, error) {
 	return &Compiler{expressions: expressions, semaphore: make(semaphore, goruntime.GOMAXPROCS(0)), scheme: scheme, schemas: schemas}, nil
 }
 
-// Compile makes Rules of one policy or quota, typed or unstructured. Its error names each field that is wrong.
+// Compile compiles one policy or quota, typed or unstructured. The error names each invalid field.
 func (c *Compiler) Compile(object runtime.Object) (Rules, error) {
 	completed, err := c.normalize(object)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Compiler) Compile(object runtime.Object) (Rules, error) {
 	return made, nil
 }
 
-// normalize is a typed copy of an object as the API server would store it.
+// normalize returns a typed copy of an object, as the API server would store it.
 func (c *Compiler) normalize(object runtime.Object) (runtime.Object, error) {
 	kinds, _, err := c.scheme.ObjectKinds(object)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Compiler) normalize(object runtime.Object) (runtime.Object, error) {
 	return typed, runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed)
 }
 
-// compilation makes the rule of one object that is complete. It collects what the schema cannot know to be wrong.
+// compilation compiles one complete object. It collects the errors that the schema cannot find.
 type compilation struct {
 	*Compiler
 
@@ -131,7 +131,7 @@ func (in *compilation) rule(o object, m *v1alpha1.Match, e *v1alpha1.Enforcement
 	return r
 }
 
-// addClusterMatch adds what only rules of the cluster have.
+// addClusterMatch adds the parts of a match that only rules of the cluster have.
 func (in *compilation) addClusterMatch(to *Match, m *v1alpha1.ClusterMatch) {
 	to.Namespaces = in.selector(m.NamespaceSelector)
 	for i, c := range m.Conditions {

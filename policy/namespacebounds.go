@@ -8,40 +8,40 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What the rules of one namespace may cost everybody else. Rules of the cluster have no such bounds.
+// Bounds of the rules of one namespace, so that they cost other namespaces little. Rules of the cluster have no such bounds.
 const (
-	// MaxRules is how many rules of each kind may be in force in a namespace: the oldest.
+	// MaxRules is how many rules of each kind can be in force in a namespace. The oldest ones are.
 	MaxRules = 16
-	// MaxLimits is how many limits the quotas that are in force in a namespace may have in all.
+	// MaxLimits is how many limits all quotas in force in a namespace can have together.
 	MaxLimits = 16
-	// MaxLimitsPerEvent is how many limits of a namespace's quotas apply to one Event.
+	// MaxLimitsPerEvent is how many limits of a namespace's quotas can apply to one Event.
 	MaxLimitsPerEvent = 8
-	// MaxRuleSize is how large spec.match of one rule of a namespace may be, in bytes as SizeOf counts them. No other part of
-	// a spec can be as large.
+	// MaxRuleSize bounds spec.match of one rule of a namespace, in bytes as SizeOf counts them. All other parts of
+	// a spec are smaller.
 	MaxRuleSize = 8 << 10
-	// MaxRulesSize is how large those of all rules of a kind that are in force in a namespace may be.
+	// MaxRulesSize bounds the sum of these sizes, for all rules of a kind that are in force in a namespace.
 	MaxRulesSize = 64 << 10
 )
 
-// nodeSize is what SizeOf counts for each value, beside its text.
+// nodeSize is the size that SizeOf adds for each value, besides its text.
 const nodeSize = 16
 
-// Candidate is a rule of a namespace that is to be in force.
+// Candidate is a rule of a namespace that may come into force.
 type Candidate struct {
 	Created time.Time
 	Name    string
 	UID     types.UID
-	// Size is that of its spec.match, and Limits how many limits it has. Both are 0 if its size makes it invalid.
+	// Size is the size of its spec.match, and Limits is the number of its limits. Both are 0 if its size makes it invalid.
 	Size, Limits int
 }
 
-// CompareAge orders candidates: the rule that was created first goes first, and of those of one second the lower name. So no
-// rule that is new takes another one out of force.
+// CompareAge orders candidates by the time of their creation, and by name within a second. So no new
+// rule takes another one out of force.
 func (c *Candidate) CompareAge(than *Candidate) int {
 	return cmp.Or(c.Created.Compare(than.Created), cmp.Compare(c.Name, than.Name), cmp.Compare(c.UID, than.UID))
 }
 
-// CheckSize says why a rule of a namespace whose spec.match has that size is not valid; nil if it may have it.
+// CheckSize returns an error if spec.match of a namespace's rule is larger than MaxRuleSize.
 func CheckSize(kind string, size int) error {
 	if size <= MaxRuleSize {
 		return nil
@@ -49,9 +49,9 @@ func CheckSize(kind string, size int) error {
 	return fmt.Errorf("spec.match: must have at most %d bytes in kind %s, with %d for each value beside its text; it has %d", MaxRuleSize, kind, nodeSize, size)
 }
 
-// Exclusions says why rules of one kind in one namespace are not in force, though they may be valid; nil for those that are.
-// They are the oldest ones, in order. Of the first MaxRules, one for which there is no place leaves it to a younger one that
-// needs less; what is in force does not depend on those after them.
+// Exclusions returns, for each rule of one kind in one namespace, why it is not in force, or nil if it is. Excluded rules
+// may be valid. The candidates are sorted by age. If one of the first MaxRules does not fit, a younger one of them that needs less
+// may. The rules after the first MaxRules make no difference.
 func Exclusions(kind string, inOrder []Candidate) []error {
 	why := make([]error, len(inOrder))
 	limits, size := 0, 0
@@ -73,7 +73,7 @@ func Exclusions(kind string, inOrder []Candidate) []error {
 	return why
 }
 
-// SizeOf is how much a decoded JSON value has in it: the bytes of its texts and names, and nodeSize for each value.
+// SizeOf returns the size of a decoded JSON value: the bytes of its texts and names, and nodeSize for each value.
 func SizeOf(value any) int {
 	size := nodeSize
 	switch v := value.(type) {

@@ -1,5 +1,5 @@
-// Package policy decides which settings govern an Event and which quotas limit it. It is pure: without
-// clients, clocks or loggers, and independent of admission and the store.
+// Package policy resolves which policy governs an Event and which quotas limit it. It is pure: it has no
+// clients, clocks or loggers, and is independent of admission and the store.
 package policy
 
 import (
@@ -13,58 +13,58 @@ import (
 )
 
 type (
-	// Mode is that of the API.
+	// Mode is the type of the API.
 	Mode = v1alpha1.Mode
-	// Tier is that of the API.
+	// Tier is the type of the API.
 	Tier = v1alpha1.Tier
-	// Action is that of the API.
+	// Action is the type of the API.
 	Action = v1alpha1.Action
-	// KeyPart is that of the API.
+	// KeyPart is the type of the API.
 	KeyPart = v1alpha1.KeyPart
-	// Sink is that of the API.
+	// Sink is the type of the API.
 	Sink = v1alpha1.Sink
-	// OnStoreFailure is that of the API.
+	// OnStoreFailure is the type of the API.
 	OnStoreFailure = v1alpha1.OnStoreFailure
 )
 
-// Rule is what policies and quotas have in common. A rule in force is not changed.
+// Rule has the parts that policies and quotas have in common. A rule in force is immutable.
 type Rule struct {
 	Identity Identity
-	// Name is Identity as text.
+	// Name is the text of Identity.
 	Name string
-	// Precedence orders rules: lower goes first, and of equal ones the lower name.
+	// Precedence orders rules: the lower comes first, and of equal ones the lower name.
 	Precedence int32
 	Match      Match
-	// Mode is whether it is in force; the zero value is Enforce.
+	// Mode is the mode; the zero value is Enforce.
 	Mode Mode
-	// NoNotices says that no notice reports what it drops.
+	// NoNotices turns off notices about its drops.
 	NoNotices bool
-	// CombinedNotices says that what it drops is reported under its own reason.
+	// CombinedNotices reports its drops under their own reasons.
 	CombinedNotices bool
-	// Sink is which of the Events that it decides are sent to the sink; empty for the default.
+	// Sink selects the Events that are sent to the sink, of those that the rule decides; empty for the default.
 	Sink Sink
 }
 
-// Match selects the Events that fit each non-empty list and meet all conditions.
+// Match selects the Events that match each non-empty list and all conditions.
 type Match struct {
 	Types, Reasons, Controllers, Kinds []string
-	// Messages are globs, of which one must match the message.
+	// Messages are globs. One of them must match the message.
 	Messages []Glob
-	// Namespaces selects the namespaces of a cluster's rule by their labels. Nil selects all.
+	// Namespaces selects namespaces by their labels, for rules of the cluster. Nil selects all.
 	Namespaces labels.Selector
-	// Conditions are of a cluster's rule.
+	// Conditions are the CEL conditions of a rule of the cluster.
 	Conditions []Condition
 }
 
-// The modes. A policy in mode Audit decides and counts, but does not govern: the next one that enforces does.
-// A quota in mode Audit counts, and refuses nothing. A Disabled rule is ignored.
+// The modes. A policy in mode Audit decides and counts, but does not govern: the next matching policy in mode Enforce does.
+// A quota in mode Audit counts and refuses nothing. A Disabled rule is ignored.
 const (
 	Enforce  Mode = "Enforce"
 	Audit    Mode = "Audit"
 	Disabled Mode = "Disabled"
 )
 
-// Which Events are sent to the sink: all that are merged or dropped, those that are dropped, all that are Warnings, or none.
+// The Events that are sent to the sink: all that are merged or dropped, dropped ones, Warnings, or none.
 const (
 	SinkAll      Sink = "All"
 	SinkRefused  Sink = "Refused"
@@ -72,50 +72,50 @@ const (
 	SinkNone     Sink = "None"
 )
 
-// Policy is a set of settings that governs Events.
+// Policy is a set of settings for Events. One Policy governs each Event.
 type Policy struct {
 	Rule
 
-	// Tier is when a policy of the cluster is asked; one of a namespace has none.
+	// Tier is the tier of a policy of the cluster. Policies of namespaces have none.
 	Tier Tier
-	// Action is what becomes of the Events that it governs; the zero value is Limit.
+	// Action is the action for Events that the policy governs; the zero value is Limit.
 	Action     Action
 	Merge      Merge
 	SpamFilter SpamFilter
-	// MaxMessageBytes is the longest message that is stored whole. At least 64.
+	// MaxMessageBytes is the length at which messages are cut. At least 64.
 	MaxMessageBytes int
 }
 
-// When a policy of the cluster is asked: before and after the policies of the namespace.
+// The tiers of the cluster's policies: before and after the policies of the namespace.
 const (
 	TierAdmin    Tier = "Admin"
 	TierBaseline Tier = "Baseline"
 )
 
-// What becomes of the Events that a policy governs. Under Limit repeated and similar Events are merged, and the rest must get a token from the spam
-// filter and from every quota; Drop refuses them; under Exempt a cluster's policy lets them through, and a
-// namespace's own asks the quotas of the cluster only.
+// The actions. Limit merges repeated and similar Events; all others need a token of the spam
+// filter and of every quota. Drop refuses Events. Exempt admits Events; in a namespace's own
+// policy, it still applies the quotas of the cluster.
 const (
 	Limit  Action = "Limit"
 	Drop   Action = "Drop"
 	Exempt Action = "Exempt"
 )
 
-// Merge is how repeated and similar Events are merged.
+// Merge has the settings for merging repeated and similar Events.
 type Merge struct {
 	Enabled bool
 	// IdenticalWindow is how long after its last occurrence the same Event is merged into the stored one.
-	// More than 0; of use up to the API server's --event-ttl.
+	// More than 0. Values above the API server's --event-ttl have no effect.
 	IdenticalWindow time.Duration
-	// Threshold is how many distinct messages of otherwise equal Events it takes until they are combined into
+	// Threshold is the number of distinct messages at which otherwise equal Events are combined into
 	// one Event. At least 1.
 	Threshold int
-	// SimilarWindow is how long after the last of them similar Events are still combined. More than 0.
+	// SimilarWindow is how long after the last similar Event another one is still combined. More than 0.
 	SimilarWindow time.Duration
 	// WriteInterval and MaxWriteInterval bound the time between two writes of a stored Event. WriteInterval is
 	// more than 0; MaxWriteInterval is 0 for the default of the store.
 	WriteInterval, MaxWriteInterval time.Duration
-	// KeepMessages is how many of its latest distinct messages a combined Event lists. 0 or more.
+	// KeepMessages is how many of the latest distinct messages a combined Event lists. 0 or more.
 	KeepMessages int
 }
 
@@ -124,8 +124,8 @@ type SpamFilter struct {
 	Enabled bool
 	Bucket
 
-	// ReservePerReason is how many Events of each reason are admitted in each Merge.SimilarWindow although the
-	// bucket is empty. 0 or more.
+	// ReservePerReason is how many Events of each reason pass an empty bucket in each Merge.SimilarWindow.
+	// 0 or more.
 	ReservePerReason int
 	// ChargeMerged makes merged Events take tokens too, as client-go does.
 	ChargeMerged bool
@@ -133,18 +133,18 @@ type SpamFilter struct {
 
 // Bucket is the settings of token buckets.
 type Bucket struct {
-	// ID names the buckets, see identify.
+	// ID identifies the buckets, see identify.
 	ID string
-	// Per are the parts of an Event by which buckets are keyed.
+	// Per has the parts of an Event that key the buckets.
 	Per []KeyPart
-	// Burst is how many tokens a full bucket holds. At least 1.
+	// Burst is the number of tokens in a full bucket. At least 1.
 	Burst int
-	// Tokens come back in each Interval, evenly. At least 1 in more than 0.
+	// Tokens refill evenly in each Interval. At least 1, and Interval is more than 0.
 	Tokens   int
 	Interval time.Duration
 }
 
-// The parts of an Event by which token buckets can be keyed. Controller is the component of a Source.
+// The parts of an Event that can key token buckets. Controller is the component of a source.
 const (
 	KeyNamespace      KeyPart = "Namespace"
 	KeyUser           KeyPart = "User"
@@ -156,17 +156,17 @@ const (
 	KeyReason         KeyPart = "Reason"
 )
 
-// Bounded reports whether rules and namespaces bound how many buckets there are: Events have two types at most, and any
-// number of all else.
+// Bounded reports whether rules and namespaces bound the number of buckets. Types do not matter for that, as there are two; clients
+// choose any number of the other parts.
 func (b *Bucket) Bounded() bool {
 	return !slices.ContainsFunc(b.Per, func(part KeyPart) bool { return part != KeyNamespace && part != KeyType })
 }
 
-// Quota limits how many Events are stored.
+// Quota limits the number of stored Events.
 type Quota struct {
 	Rule
 
-	// OnStoreFailure is what it does while the shared store is unavailable.
+	// OnStoreFailure applies while the shared store is unavailable.
 	OnStoreFailure OnStoreFailure
 	Limits         []QuotaLimit
 }
@@ -176,11 +176,11 @@ type QuotaLimit struct {
 	Bucket
 
 	Name string
-	// Reserve is how many tokens of a full bucket only Warnings may use. 0 to Burst.
+	// Reserve is the number of tokens that only Warnings may use. 0 to Burst.
 	Reserve int
 }
 
-// What a quota does while the shared store is unavailable: each replica limits by what it knows; the quota does not apply; the quota refuses all.
+// The choices while the shared store is unavailable: each replica decides locally, the quota does not apply, or it refuses all Events.
 const (
 	FailureLocal OnStoreFailure = "Local"
 	FailureAdmit OnStoreFailure = "Admit"
@@ -190,8 +190,8 @@ const (
 // DefaultName is the Name of the default policy.
 const DefaultName = "default"
 
-// Default is the policy that governs where no other does: the limits of client-go's EventCorrelator, with
-// merged Events free of charge and a reserve for rare reasons.
+// Default returns the policy that governs if no other does. It has the limits of client-go's EventCorrelator, but
+// merged Events take no tokens, and rare reasons have a reserve.
 func Default() *Policy {
 	p := &Policy{
 		Rule:   Rule{Name: DefaultName, Mode: Enforce},
@@ -210,7 +210,7 @@ func Default() *Policy {
 	return p
 }
 
-// controller is the component that reports an Event: its source's or, where it has none, the reporting controller.
+// controller returns the component of an Event's source or, without one, its reporting controller.
 func controller(e *corev1.Event) string {
 	if e.Source.Component == "" {
 		return e.ReportingController

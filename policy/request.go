@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Request is what conditions know of an admission request, beside its Event. Its JSON is that of admission.k8s.io/v1.
+// Request has the parts of an admission request that conditions can read, besides its Event. Its JSON is that of admission.k8s.io/v1.
 type Request struct {
 	Kind               metav1.GroupVersionKind     `json:"kind"`
 	Resource           metav1.GroupVersionResource `json:"resource"`
@@ -20,7 +20,7 @@ type Request struct {
 	DryRun             bool                        `json:"dryRun"`
 }
 
-// UserInfo is who made a request.
+// UserInfo is the user who made a request.
 type UserInfo struct {
 	Username string              `json:"username"`
 	UID      string              `json:"uid"`

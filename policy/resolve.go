@@ -9,21 +9,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Resolve is what the Set in force says.
+// Resolve resolves against the current Set.
 func (c *Current) Resolve(ctx context.Context, namespace string, e *corev1.Event, r *Request) Resolution {
 	return c.Load().Resolve(ctx, namespace, e, r)
 }
 
-// Resolve says what applies to an Event that is written to a namespace; e is nil where nothing is known of its content. The
-// first policy that matches governs, in this order: the cluster's of tier Admin, the namespace's own, the cluster's of tier
-// Baseline, the fallback. A policy in mode Audit that matches is noted, and the next one asked, so that auditing a policy
-// never takes another one out of force. All quotas that match limit, whichever policy governs.
+// Resolve returns the policy and quotas for an Event that is written to a namespace; e is nil if its content is unknown. The
+// first matching policy governs, in this order: the cluster's policies of tier Admin, the namespace's own policies, the cluster's
+// policies of tier Baseline, the fallback. A matching policy in mode Audit is recorded, and the search continues, so that auditing
+// a policy never disables another one. All matching quotas limit, whichever policy governs.
 //
-// What is unknown is strict. A policy of which it is unknown whether it matches does not govern. A quota of which that is
-// unknown limits, and replaces no limit of another: no Event gets past a quota by what cannot be read of it. When ctx ends,
-// the remaining conditions are unknown.
+// Unknown matches are treated strictly. A policy that may match does not govern. A quota that may match limits, and replaces no
+// limit of another quota. So no Event evades a quota because it cannot be read. After ctx ends, the remaining conditions
+// are unknown.
 //
-// It waits for other calls where conditions are evaluated, as no more of them are at a time than there are processors.
+// Only as many calls as there are processors evaluate conditions at the same time; others wait.
 func (s *Set) Resolve(ctx context.Context, namespace string, e *corev1.Event, r *Request) Resolution {
 	v := s.view(namespace)
 	q := s.newEvaluation(ctx, v, namespace, e, r)
@@ -47,7 +47,7 @@ func (s *Set) Resolve(ctx context.Context, namespace string, e *corev1.Event, r 
 	return q.resolution
 }
 
-// view does not change s, even if the namespace is unknown: calls are concurrent.
+// view returns the view of a namespace. It does not change s, even if the namespace is unknown, as calls are concurrent.
 func (s *Set) view(namespace string) view {
 	v, known := s.views[namespace]
 	switch {
@@ -59,7 +59,7 @@ func (s *Set) view(namespace string) view {
 	return view{selection: s.selected(&Namespace{}, namespace)}
 }
 
-// selected is the rules of the cluster that select a namespace, or may.
+// selected returns the rules of the cluster that select a namespace, or may select it.
 func (s *Set) selected(n *Namespace, name string) selection {
 	found := selection{uncertain: map[*Rule]bool{}}
 	out := func(r *Rule) bool {
@@ -74,7 +74,7 @@ func (s *Set) selected(n *Namespace, name string) selection {
 	return found
 }
 
-// selects says whether r, which is of the cluster, selects the namespace of a name.
+// selects tells whether r, a rule of the cluster, selects a namespace.
 func (r *Rule) selects(n *Namespace, name string) truth {
 	if r.Match.Namespaces == nil {
 		return yes
@@ -86,34 +86,34 @@ func (s *Set) newEvaluation(ctx context.Context, v view, namespace string, e *co
 	return evaluation{ctx: ctx, event: e, request: r, name: namespace, namespace: v.object, uncertain: v.uncertain, slots: s.slots}
 }
 
-// namespaced reports whether r is of a namespace.
+// namespaced reports whether r belongs to a namespace.
 func (r *Rule) namespaced() bool { return r.Identity.Namespace != "" }
 
 func allows(allowed []string, value string) bool {
 	return len(allowed) == 0 || slices.Contains(allowed, value)
 }
 
-// Resolution is what applies to one Event.
+// Resolution has the policy and quotas for one Event.
 type Resolution struct {
 	// Policy governs the Event. It is never nil and never in mode Audit.
 	Policy *Policy
-	// AuditPolicy would govern the Event if its mode were Enforce, or is nil: the first policy in mode Audit that
-	// matches before Policy does.
+	// AuditPolicy would govern the Event if its mode were Enforce. It is the first matching policy in mode Audit
+	// before Policy, or nil.
 	AuditPolicy *Policy
-	// Errors say of which rules it is unknown whether they match, and why.
+	// Errors has the rules that may match or not, and why that is unknown.
 	Errors []*EvaluationError
 
 	quotas matchedQuotas
 }
 
-// matchedQuotas are the quotas that match, or may. It holds a few without an allocation.
+// matchedQuotas has the quotas that match, or may match. A few fit without an allocation.
 type matchedQuotas struct {
 	n        int
 	inline   [16]matchedQuota
-	overflow []matchedQuota // those after few
+	overflow []matchedQuota // the rest
 }
 
-// matchedQuota is a quota that matches, surely or perhaps.
+// matchedQuota is a quota that matches, or may match.
 type matchedQuota struct {
 	*Quota
 
@@ -136,19 +136,19 @@ func (m *matchedQuotas) at(i int) matchedQuota {
 	return m.overflow[i-len(m.inline)]
 }
 
-// Limits are the limits that apply under Policy, each with the quota it is of: those of the cluster first, and of the
-// namespace's the first MaxLimitsPerEvent in the order of their quotas' names.
+// Limits returns the limits that apply under Policy, each with its quota. The cluster's come first, then the first
+// MaxLimitsPerEvent of the namespace in the order of their quotas' names.
 func (g *Resolution) Limits() iter.Seq2[*Quota, *QuotaLimit] { return g.limits(g.Policy, false) }
 
-// AuditLimits are those that would apply if every rule in mode Audit were in mode Enforce.
+// AuditLimits returns the limits that would apply if every rule in mode Audit were in mode Enforce.
 func (g *Resolution) AuditLimits() iter.Seq2[*Quota, *QuotaLimit] {
 	return g.limits(cmp.Or(g.AuditPolicy, g.Policy), true)
 }
 
-// HasQuotas reports whether any quota matches, or may.
+// HasQuotas reports whether any quota matches, or may match.
 func (g *Resolution) HasQuotas() bool { return g.quotas.n > 0 }
 
-// Rule is the policy that governs or is audited, or the quota that matches, of a name; nil for none.
+// Rule returns the rule of that name among Policy, AuditPolicy and the matching quotas, or nil.
 func (g *Resolution) Rule(name string) *Rule {
 	for _, p := range []*Policy{g.Policy, g.AuditPolicy} {
 		if p != nil && p.Name == name {
@@ -195,12 +195,12 @@ func (g *Resolution) limits(p *Policy, audited bool) iter.Seq2[*Quota, *QuotaLim
 	}
 }
 
-// applies reports whether q, which matches, applies under p.
+// applies reports whether the matching quota q applies under p.
 func (q *Quota) applies(p *Policy, audited bool) bool {
 	return (q.Mode != Audit || audited) && (p.Action != Exempt || !q.namespaced() && p.namespaced())
 }
 
-// overridden reports whether one of the first n quotas, which are the cluster's, surely matches and has a limit of the same
+// overridden reports whether one of the first n quotas, which are the cluster's, certainly matches and has a limit of the same
 // name.
 func (g *Resolution) overridden(n int, l *QuotaLimit, audited bool) bool {
 	for i := range n {
@@ -212,7 +212,7 @@ func (g *Resolution) overridden(n int, l *QuotaLimit, audited bool) bool {
 	return false
 }
 
-// EventType is that of an Event as rules see it. Events may have any or none: whatever is not Warning is Normal.
+// EventType returns Warning, or Normal for any other type that an Event may have.
 func EventType(e *corev1.Event) string {
 	if e.Type == corev1.EventTypeWarning {
 		return e.Type

@@ -22,7 +22,7 @@ func (r *Rules) Add(others Rules) {
 	r.Quotas = append(r.Quotas, others.Quotas...)
 }
 
-// All are what the policies, and then the quotas, have in common.
+// All iterates over the Rule of each policy, and then of each quota.
 func (r Rules) All() iter.Seq[*Rule] {
 	return func(yield func(*Rule) bool) {
 		for _, p := range r.Policies {
@@ -38,7 +38,7 @@ func (r Rules) All() iter.Seq[*Rule] {
 	}
 }
 
-// enabledInOrder is r without rules that are Disabled, in the order in which they are asked.
+// enabledInOrder returns r without Disabled rules, in the order in which they are resolved.
 func (r Rules) enabledInOrder() Rules {
 	ordered := Rules{Policies: enabledInOrder(r.Policies), Quotas: enabledInOrder(r.Quotas)}
 	slices.SortStableFunc(ordered.Policies, func(a, b *Policy) int { return cmp.Compare(a.Tier, b.Tier) }) // Admin, Baseline
@@ -54,64 +54,64 @@ func enabledInOrder[T interface{ common() *Rule }](all []T) []T {
 	return kept
 }
 
-// common is what a policy or quota has in common with others.
+// common returns the Rule of a policy or quota.
 func (r *Rule) common() *Rule { return r }
 
-// Set is all rules at one moment, arranged by the namespaces they select. It is immutable.
+// Set has all rules at one moment, by the namespaces that they select. It is immutable.
 type Set struct {
 	fallback *Policy
-	cluster  Rules // in order, without those that are left out
+	cluster  Rules // in order, without excluded ones
 	excluded map[*Rule]error
-	// slots number the expressions of cluster's conditions: equal ones have one slot.
+	// slots numbers the expressions of the cluster's conditions. Equal expressions share a slot.
 	slots map[*Condition]int
-	// hasSelectors reports whether a rule of the cluster does not select every namespace.
+	// hasSelectors reports whether any rule of the cluster does not select every namespace.
 	hasSelectors bool
 	views        map[string]view
-	// selections are those of views: most namespaces share one.
+	// selections are the selections of the views. Most namespaces share one.
 	selections map[string]selection
 }
 
-// Current holds the Set that is in force. It is only ever replaced as a whole.
+// Current holds the current Set, which is only replaced as a whole.
 type Current struct{ atomic.Pointer[Set] }
 
-// NewCurrent holds a Set.
+// NewCurrent returns a Current with a Set.
 func NewCurrent(s *Set) *Current {
 	var c Current
 	c.Store(s)
 	return &c
 }
 
-// Namespace is what a Set knows of a namespace.
+// Namespace has the rules and properties of a namespace in a Set.
 type Namespace struct {
-	// Labels are nil for a namespace of which only rules are known yet.
+	// Labels is nil while only the rules of a namespace are known.
 	Labels      labels.Set
 	Annotations map[string]string
-	// PartialLabels and PartialAnnotations say that the namespace has others, which are not known: to conditions, whether
-	// one is there that is not known is unknown.
+	// PartialLabels and PartialAnnotations report that the namespace has more of them. In conditions, the presence of
+	// the others is unknown.
 	PartialLabels, PartialAnnotations bool
 	Rules
 
-	// knownLabels are names of labels of which it is known whether the namespace has them, although it has others.
+	// knownLabels has the names of labels whose presence is known although PartialLabels is true.
 	knownLabels map[string]bool
 }
 
-// selection is the rules of the cluster that select a namespace, or may, in order.
+// selection has the rules of the cluster that select a namespace, or may select it, in order.
 type selection struct {
 	Rules
 
-	uncertain map[*Rule]bool // those that may
+	uncertain map[*Rule]bool // rules that may select it
 }
 
-// view is the rules that may apply to Events of one namespace, in order.
+// view has the rules that may apply to Events of one namespace, in order.
 type view struct {
 	selection
 
-	object *NamespaceObject // nil if nothing is known of the namespace
+	object *NamespaceObject // nil if the namespace is unknown
 }
 
-// NewSet arranges rules. What no policy governs is governed by fallback. The rules must not be changed afterwards.
+// NewSet returns a Set of rules. The fallback governs Events that no policy governs. The caller must not change the rules afterwards.
 //
-// The cost of making a Set grows with the namespaces and the cluster's rules; the cost of asking it grows with
+// The cost of making a Set grows with the namespaces and the cluster's rules. The cost of Resolve grows with
 // the rules that select the namespace.
 func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *Set {
 	s := &Set{
@@ -129,7 +129,7 @@ func NewSet(fallback *Policy, cluster Rules, namespaces map[string]Namespace) *S
 	return s
 }
 
-// WithNamespaces is s with other rules and labels for some namespaces; those with nil are removed.
+// WithNamespaces returns a copy of s in which some namespaces are replaced, or removed if they are nil.
 func (s *Set) WithNamespaces(changed map[string]*Namespace) *Set {
 	next := *s
 	next.views, next.selections = maps.Clone(s.views), maps.Clone(s.selections)
@@ -144,7 +144,7 @@ func (s *Set) WithNamespaces(changed map[string]*Namespace) *Set {
 }
 
 func (s *Set) newView(name string, n Namespace) view {
-	var key []byte // a sign for each rule of the cluster
+	var key []byte // one byte for each rule of the cluster
 	for r := range s.cluster.All() {
 		key = append(key, byte(r.selects(&n, name)))
 	}
