@@ -68,7 +68,7 @@ type Result struct {
 	UnknownMatches []UnknownMatch `json:"unknownMatches,omitempty"`
 	// UserDependent are the rules that ask who writes an Event, of a recording that does not have that. To them, all writes are
 	// of one user, who has no name.
-	UserDependent []string `json:"needUsers,omitempty"`
+	UserDependent []string `json:"userDependent,omitempty"`
 	// Busiest ranks what had the most writes, whatever rule decided.
 	Busiest map[busiest.Dimension]busiest.Ranking `json:"busiest"`
 	// Timeline says when all of it was decided.

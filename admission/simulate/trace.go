@@ -19,7 +19,7 @@ type Input struct {
 	// Files are the recordings, in the order in which they were read.
 	Files []File `json:"files"`
 	// PassedOver are files of directories that have nothing about Events.
-	PassedOver int64 `json:"passedOver,omitempty"`
+	PassedOver int64 `json:"skippedFiles,omitempty"`
 	// Entries are lines, items of lists and documents.
 	Entries int64 `json:"entries"`
 	// Broken are those that could not be read, and BrokenLines the first 10 of them.
@@ -32,7 +32,7 @@ type Input struct {
 	Unknown map[string]int64 `json:"unknown,omitempty"`
 	// Shifted are Events whose times cannot be right, as the clock of their node is off: the time of their creation has been
 	// taken, and the times between their occurrences kept.
-	Shifted int64 `json:"shifted,omitempty"`
+	Shifted int64 `json:"timesShifted,omitempty"`
 	// Users says whether the recording has the users of writes.
 	Users bool `json:"users"`
 	// Fewest and Most are the requests that the rest stand for: the same number where the input says

@@ -23,11 +23,11 @@ type Report struct {
 // Run is one set of policies and what became of the input under it.
 type Run struct {
 	// Set is the name of the set.
-	Set string `json:"under"`
+	Set string `json:"policies"`
 	// Bound is empty where the input says how many writes there were.
 	Bound simulate.Bound `json:"writes,omitempty"`
 	// Excluded says which policies and quotas of a cluster are not in force, and why.
-	Excluded []string `json:"leftOut,omitempty"`
+	Excluded []string `json:"excluded,omitempty"`
 	*simulate.Result
 }
 
