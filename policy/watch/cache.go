@@ -13,18 +13,17 @@ import (
 	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
-// rebuildPause is the least time between two Sets that are made for changes of namespaces and their rules. Those of the
-// cluster's rules do not wait for it.
+// rebuildPause is the minimum time between two Sets for changes of namespaces and their rules. Changes of the
+// cluster's rules do not wait.
 const rebuildPause = 100 * time.Millisecond
 
 // Cache keeps a policy.Set up to date. Its methods are safe for concurrent use.
 //
-// A change is in force milliseconds after it has been compiled, always as a whole, as Sets are only ever swapped. A
-// rule that is no longer valid keeps its last valid generation, if this Cache has seen one.
+// A change is in force milliseconds after it has been compiled, and always as a whole, because a Set is only replaced. If a
+// rule becomes invalid, its last valid generation stays in force, if this Cache has seen one.
 //
-// The cluster's rules are compiled as they come; those of namespaces by one goroutine, in turn. Of a namespace no more
-// rules are kept than a constant, however many it has, so that no tenant delays the admin or another tenant, or uses up
-// the memory.
+// The cluster's rules are compiled as they arrive. One goroutine compiles those of namespaces, in turn. The number of rules
+// that are kept for a namespace is bounded, so no tenant delays the admin or another tenant, or uses up the memory.
 type Cache struct {
 	sources           Sources
 	compiler          *policy.Compiler
@@ -33,23 +32,23 @@ type Cache struct {
 	current           policy.Current
 	synced            atomic.Bool
 	clusterChanged    chan struct{} // has one element while a rule of the cluster has changed
-	namespacesChanged chan struct{} // has one element while something else has
+	namespacesChanged chan struct{} // has one element while anything else has changed
 
 	compileQueue workqueue.TypedDelayingInterface[string] // namespaces with rules to compile
-	scanQueue    workqueue.TypedDelayingInterface[scope]  // places to look through for more rules
+	scanQueue    workqueue.TypedDelayingInterface[scope]  // scopes to search for more rules
 	rereadQueue  workqueue.TypedDelayingInterface[string] // namespaces to read again
 
-	mu             sync.Mutex // guards what follows; resolution does not take it
+	mu             sync.Mutex // guards the fields below; Resolve does not lock it
 	rules          map[scope]*oldestRules
 	scans          map[scope]*scan
-	namespaces     map[string]*policy.Namespace // what is kept of their labels and annotations
+	namespaces     map[string]*policy.Namespace // with the labels and annotations that are kept
 	selectedLabels map[string]bool              // the labels that the cluster's rules select namespaces by
-	dirty          map[string]bool              // namespaces to arrange anew, "" for all
-	toReport       map[ruleName]bool            // those to be reported once they are in force
+	dirty          map[string]bool              // namespaces that changed, "" for all
+	toReport       map[ruleName]bool            // rules to report once they are in force
 }
 
-// New makes a Cache that has only the policy fallback until Run finds others. report is called with each Report
-// once the Set is as it says, from one goroutine. It must not block, and may be nil.
+// New returns a Cache that has only the policy fallback until Run finds others. One goroutine calls report with each Report
+// after the Set has changed accordingly. report must not block, and may be nil.
 func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error) {
 	compiler, err := policy.NewCompiler()
 	if err != nil {
@@ -65,15 +64,15 @@ func New(s Sources, fallback *policy.Policy, report func(Report)) (*Cache, error
 	return c, nil
 }
 
-// Current holds the Set of all rules that are valid and within bounds.
+// Current returns the Set of all rules that are valid and within bounds.
 func (c *Cache) Current() *policy.Current { return &c.current }
 
-// HasSynced reports whether the Set has been made from all that the API server had of the cluster's rules and of
-// namespaces. Those of tenants may come later.
+// HasSynced reports whether the Set has all of the cluster's rules and all namespaces. Rules of
+// namespaces may follow later.
 func (c *Cache) HasSynced() bool { return c.synced.Load() }
 
-// Run keeps the Set up to date until ctx ends. It is called once. While the API server is unavailable, or does not know
-// the kinds yet, it tries again and the Set stays as it is.
+// Run keeps the Set up to date until ctx ends. Call it once. While the API server is unavailable, or does not serve
+// the kinds yet, Run retries and the Set stays as it is.
 func (c *Cache) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -86,11 +85,11 @@ func (c *Cache) Run(ctx context.Context) {
 	running.Go(func() { processQueue(ctx, c.compileQueue, c.compileNext) })
 	running.Go(func() { processQueue(ctx, c.scanQueue, c.scanPage) })
 	running.Go(func() { processQueue(ctx, c.rereadQueue, c.rereadNamespace) })
-	// Nothing is arranged until the cluster's rules are known: without them, a tenant's can be worse than none.
+	// The first Set needs the cluster's rules: a tenant's rules alone can be worse than none.
 	if !waitAllClosed(ctx, c.startRules(ctx, &running)) {
 		return
 	}
-	c.rebuild() // which finds out by which labels namespaces are selected: those are kept
+	c.rebuild() // finds the labels by which rules select namespaces, which are then kept
 	if !waitAllClosed(ctx, []<-chan struct{}{c.startNamespaces(ctx, &running)}) {
 		return
 	}
@@ -99,8 +98,8 @@ func (c *Cache) Run(ctx context.Context) {
 	c.rebuildOnChange(ctx)
 }
 
-// processQueue does some work for each element of a queue until ctx ends, one after the other, and again after the time that do gives,
-// unless that is 0.
+// processQueue calls do for each element of a queue, one after the other, until ctx ends. It calls do again after the returned
+// time, unless that is 0.
 func processQueue[T comparable](ctx context.Context, queue workqueue.TypedDelayingInterface[T], do func(context.Context, T) time.Duration) {
 	for {
 		next, stop := queue.Get()
@@ -114,7 +113,7 @@ func processQueue[T comparable](ctx context.Context, queue workqueue.TypedDelayi
 	}
 }
 
-// waitAllClosed waits until everything is closed, and reports whether that was before the end of ctx.
+// waitAllClosed waits until all channels are closed. It returns false if ctx ends before.
 func waitAllClosed(ctx context.Context, closed []<-chan struct{}) bool {
 	for _, c := range closed {
 		select {
@@ -126,7 +125,7 @@ func waitAllClosed(ctx context.Context, closed []<-chan struct{}) bool {
 	return true
 }
 
-// rebuildOnChange makes a Set of what has changed, again and again, until ctx ends.
+// rebuildOnChange makes a new Set after changes, until ctx ends.
 func (c *Cache) rebuildOnChange(ctx context.Context) {
 	changed, again := c.namespacesChanged, (<-chan time.Time)(nil)
 	for {
@@ -144,7 +143,7 @@ func (c *Cache) rebuildOnChange(ctx context.Context) {
 	}
 }
 
-// startRules runs the feeds of rules. What it returns is closed once those of the cluster are known.
+// startRules runs the feeds of rules. The returned channels are closed once the cluster's rules are known.
 func (c *Cache) startRules(ctx context.Context, running *sync.WaitGroup) (listed []<-chan struct{}) {
 	own := map[string]bool{}
 	for _, kind := range namespacedKinds() {
@@ -162,7 +161,7 @@ func (c *Cache) startRules(ctx context.Context, running *sync.WaitGroup) (listed
 	return listed
 }
 
-// startNamespaces runs the feed of namespaces. What it returns is closed once they are known.
+// startNamespaces runs the feed of namespaces. The returned channel is closed once they are known.
 func (c *Cache) startNamespaces(ctx context.Context, running *sync.WaitGroup) (listed <-chan struct{}) {
 	f := feed.New("Namespace", c.sources.Namespaces)
 	f.OnList, f.OnUpdate, f.OnDelete = c.listNamespaces, c.updateNamespace, c.deleteNamespace
@@ -170,7 +169,7 @@ func (c *Cache) startNamespaces(ctx context.Context, running *sync.WaitGroup) (l
 	return f.Listed()
 }
 
-// rebuild makes a Set of what has changed and puts it in force.
+// rebuild makes a new Set with the changes and puts it in force.
 func (c *Cache) rebuild() {
 	c.mu.Lock()
 	all := c.dirty[""]
@@ -197,10 +196,10 @@ func (c *Cache) rebuild() {
 	}
 }
 
-// takeReports are the reports that are due; c.mu is held.
+// takeReports removes and returns the reports that are due. The caller holds c.mu.
 func (c *Cache) takeReports() (reports []Report) {
 	for of := range c.toReport {
-		if e := c.rules[of.scope].get(of.name); e != nil && !e.pending() { // what is pending is reported later
+		if e := c.rules[of.scope].get(of.name); e != nil && !e.pending() { // pending rules are reported later
 			reports = append(reports, e.report())
 		}
 	}
@@ -208,7 +207,7 @@ func (c *Cache) takeReports() (reports []Report) {
 	return reports
 }
 
-// applyBounds finds out which rules of a namespace are in force; c.mu is held.
+// applyBounds determines which rules of a namespace are in force. The caller holds c.mu.
 func (c *Cache) applyBounds(namespace string) {
 	for _, kind := range namespacedKinds() {
 		if s := c.rules[scope{namespace, kind}]; s != nil {
@@ -242,7 +241,7 @@ func (c *Cache) rebuildAll() *policy.Set {
 	return set
 }
 
-// setExcluded notes which rules of the cluster a Set has left out; c.mu is held.
+// setExcluded records which rules of the cluster a Set excludes. The caller holds c.mu.
 func (c *Cache) setExcluded(why map[string]error) {
 	for kind := range c.sources.Rules {
 		s := c.rules[scope{"", kind}]
@@ -259,7 +258,7 @@ func (c *Cache) setExcluded(why map[string]error) {
 	}
 }
 
-// namespace is what is known of a namespace, or nil; c.mu is held.
+// namespace returns a namespace for a Set, or nil. The caller holds c.mu.
 func (c *Cache) namespace(name string) *policy.Namespace {
 	if name == "" {
 		return nil
@@ -276,8 +275,8 @@ func (c *Cache) namespace(name string) *policy.Namespace {
 	return &n
 }
 
-// validRules are the rules of a namespace, or of the cluster for "", that have a valid generation; c.mu is held. A namespace's are
-// within bounds, while a Set bounds those of the cluster.
+// validRules returns the rules of a namespace, or of the cluster for "", that have a valid generation. Those of a namespace are
+// within bounds; a Set bounds those of the cluster. The caller holds c.mu.
 func (c *Cache) validRules(namespace string) (all policy.Rules) {
 	for kind := range c.sources.Rules {
 		s := c.rules[scope{namespace, kind}]
@@ -293,7 +292,7 @@ func (c *Cache) validRules(namespace string) (all policy.Rules) {
 	return all
 }
 
-// markDirty asks for a new arrangement; c.mu is held.
+// markDirty requests a new Set. The caller holds c.mu.
 func (c *Cache) markDirty(namespace string) {
 	c.dirty[namespace] = true
 	signal := c.namespacesChanged
@@ -306,7 +305,7 @@ func (c *Cache) markDirty(namespace string) {
 	}
 }
 
-// Shadowed says what always stands before the valid rules of a namespace, or of the cluster for "", as
+// Shadowed returns which rules shadow the valid rules of a namespace, or of the cluster for "", as
 // policy.Set.Shadowed does.
 func (c *Cache) Shadowed(namespace string) map[string][]string {
 	c.mu.Lock()

@@ -7,47 +7,47 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// MaxStatusSize is how large the status of a namespace's rule may be, as policy.SizeOf counts: no replica writes a larger one.
-// One that somebody else has written is as if there were none, so that it is replaced.
+// MaxStatusSize bounds the status of a namespace's rule, as policy.SizeOf counts. No replica writes a larger one.
+// A larger status of another client counts as none, so it is replaced.
 const MaxStatusSize = 16 << 10
 
 // Report is the state of a rule's generation.
 type Report struct {
 	policy.Identity
 
-	// ActiveGeneration is the generation that is in force: the last that was valid, or 0 for none. Mode is its mode.
+	// ActiveGeneration is the generation in force: the last valid one, or 0 for none. Mode is its mode.
 	ActiveGeneration int64
 	Mode             policy.Mode
-	// Err is why Generation is not valid, or nil. It names the fields that are wrong.
+	// Err tells why Generation is invalid, or is nil. It names the invalid fields.
 	Err error
-	// Excluded is why the bounds of its namespace, or those of the cluster's conditions, let no generation be in force, or nil.
+	// Excluded tells which bound of its namespace, or of the cluster's conditions, keeps the rule out of force, or is nil.
 	Excluded error
-	// Pending says that Generation is not compiled yet, so that nobody knows whether it is valid. New reports none of these.
+	// Pending reports that Generation is not compiled yet, so its validity is unknown. A Cache does not call report with these.
 	Pending bool
-	// Object is the rule as last received from the API server, of which only what names it and its status are kept. It must
+	// Object is the rule as last received from the API server, reduced to its identity and status. It must
 	// not be changed.
 	Object *unstructured.Unstructured
 }
 
-// entry is a rule as it was last received, and what became of it.
+// entry is a rule as last received, with the result of its compilation.
 type entry struct {
 	policy.Identity
 
-	// candidate is what it counts for in the bounds of its namespace, and received what the generation that was received
-	// does: as long as an older one is in force, they are the larger of both.
+	// receivedCandidate is the received generation's share of the namespace's bounds. candidate is the share that counts: the
+	// larger one while an older generation is in force.
 	candidate, receivedCandidate policy.Candidate
 
 	object     *unstructured.Unstructured // without a spec
 	uncompiled *unstructured.Unstructured // with the spec, until that is compiled
-	// compiled is the last generation that was valid, which is that of governing, 0 for none, and has a mode.
+	// compiled is the last valid generation.
 	compiled         policy.Rules
 	activeGeneration int64
 	mode             policy.Mode
-	err              error // why the generation that was received is not valid
-	excluded         error // why those bounds do not let it be in force
+	err              error // why the received generation is invalid
+	excluded         error // the bound that keeps it out of force
 }
 
-// newEntry makes one of a rule of a kind, with no more of that than is read.
+// newEntry returns an entry for a rule, with only the parts that are used.
 func newEntry(kind string, r *Rule) *entry {
 	e := &entry{
 		Identity:  policy.Identity{Kind: kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID, Generation: r.Generation},
@@ -56,7 +56,7 @@ func newEntry(kind string, r *Rule) *entry {
 	}
 	spec := r.decode(r.Spec)
 	if e.Namespace != "" {
-		e.candidate.Size = len(r.Spec) // unless it is read
+		e.candidate.Size = len(r.Spec) // unless it can be decoded
 		if fields, ok := spec.(map[string]any); ok {
 			e.candidate.Size = policy.SizeOf(fields["match"])
 			limits, _ := fields["limits"].([]any)
@@ -79,7 +79,7 @@ func (e *entry) scope() scope { return scope{e.Namespace, e.Kind} }
 
 func (e *entry) pending() bool { return e.uncompiled != nil }
 
-// setCompiled notes the result of compiling the source. What is in force stays if it is not valid.
+// setCompiled records the result of the compilation. If the generation is invalid, the one in force stays.
 func (e *entry) setCompiled(made policy.Rules, err error) {
 	e.uncompiled, e.err = nil, err
 	if err != nil {
@@ -91,11 +91,11 @@ func (e *entry) setCompiled(made policy.Rules, err error) {
 	}
 }
 
-// carryOver is what to keep of a rule of which before was known, and e is what was received since. A change of status or
-// labels makes no generation.
+// carryOver returns the entry to keep for a rule, given the entry before and the newly received e. A change of status or
+// labels does not change the generation.
 func (e *entry) carryOver(before *entry) *entry {
 	switch {
-	case before == nil || before.UID != e.UID: // not another rule that had the name
+	case before == nil || before.UID != e.UID: // another rule had the name
 	case before.Generation == e.Generation:
 		before.object = e.object
 		return before
@@ -118,7 +118,7 @@ func (e *entry) report() Report {
 	return r
 }
 
-// Reports are those of all rules that are kept, in no order.
+// Reports returns the reports of all rules that are kept, in no particular order.
 func (c *Cache) Reports() []Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +131,7 @@ func (c *Cache) Reports() []Report {
 	return all
 }
 
-// putRule takes in a rule of a kind that is new or changed.
+// putRule adds or updates a rule.
 func (c *Cache) putRule(kind string, object metav1.Object) {
 	r, ok := object.(*Rule)
 	if !ok {
@@ -149,7 +149,7 @@ func (c *Cache) putRule(kind string, object metav1.Object) {
 }
 
 // compileCluster compiles a rule of the cluster, unless its generation is known. One goroutine handles all rules of a
-// kind, so none overtakes another.
+// kind, so their order is kept.
 func (c *Cache) compileCluster(e *entry) {
 	if e.Namespace != "" {
 		return
@@ -163,7 +163,7 @@ func (c *Cache) compileCluster(e *entry) {
 	}
 }
 
-// putEntry takes in an entry that is new or changed; c.mu is held.
+// putEntry adds or updates an entry. The caller holds c.mu.
 func (c *Cache) putEntry(e *entry) {
 	s := c.rules[e.scope()]
 	if s == nil {
@@ -178,12 +178,12 @@ func (c *Cache) putEntry(e *entry) {
 	case s.put(e):
 		c.handleGeneration(e)
 	case before == nil:
-		return // nothing is new
+		return // nothing has changed
 	}
 	c.markDirty(e.Namespace)
 }
 
-// handleGeneration has a new generation compiled, or reported if it is known to be valid or not; c.mu is held.
+// handleGeneration queues a new generation for compilation, or reports it if it is compiled. The caller holds c.mu.
 func (c *Cache) handleGeneration(e *entry) {
 	if e.pending() {
 		c.compileQueue.AddAfter(e.Namespace, compilePause)
@@ -207,7 +207,7 @@ func (c *Cache) deleteRule(kind string, object metav1.Object) {
 	c.removeEntry(at, name)
 }
 
-// removeEntry takes a rule out; c.mu is held.
+// removeEntry removes a rule. The caller holds c.mu.
 func (c *Cache) removeEntry(at scope, name string) {
 	s := c.rules[at]
 	if s == nil || !s.remove(name) {

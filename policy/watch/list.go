@@ -6,7 +6,7 @@ import (
 	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
-// ruleListing takes in a list of all rules of a kind.
+// ruleListing collects a list of all rules of a kind.
 type ruleListing struct {
 	cache *Cache
 	kind  string
@@ -44,7 +44,7 @@ func (l *ruleListing) Done() {
 	defer c.mu.Unlock()
 	for at := range c.scans {
 		if at.kind == l.kind {
-			delete(c.scans, at) // its pages are of another list
+			delete(c.scans, at) // its pages belong to another list
 		}
 	}
 	for at := range c.rules {
@@ -58,7 +58,7 @@ func (l *ruleListing) Done() {
 	}
 }
 
-// replaceList takes in what a shelf is found to have; c.mu is held. What is known of a rule goes on.
+// replaceList replaces the rules of a scope by those of a list, and keeps their state. The caller holds c.mu.
 func (c *Cache) replaceList(at scope, found *oldestRules) {
 	before, next := c.rules[at], &oldestRules{truncated: found.truncated}
 	for _, e := range found.entries {
@@ -69,7 +69,7 @@ func (c *Cache) replaceList(at scope, found *oldestRules) {
 			c.handleGeneration(e)
 		}
 	}
-	if c.rules[at] = next; next.incomplete() { // some were deleted while it was looked through
+	if c.rules[at] = next; next.incomplete() { // some were deleted during the scan
 		c.scanQueue.AddAfter(at, scanDelay)
 	} else if len(next.entries) == 0 {
 		delete(c.rules, at)

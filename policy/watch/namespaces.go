@@ -13,7 +13,7 @@ import (
 	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
-// updateNamespace takes in a namespace that is new or changed.
+// updateNamespace adds or updates a namespace.
 func (c *Cache) updateNamespace(object metav1.Object) {
 	o, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -24,7 +24,7 @@ func (c *Cache) updateNamespace(object metav1.Object) {
 	c.putNamespace(o)
 }
 
-// putNamespace keeps what is kept of a namespace; c.mu is held.
+// putNamespace stores the parts of a namespace that are kept. The caller holds c.mu.
 func (c *Cache) putNamespace(o *metav1.PartialObjectMetadata) {
 	n, before := &policy.Namespace{}, c.namespaces[o.Name]
 	n.SetMetadata(o.Labels, o.Annotations, c.selectedLabels)
@@ -40,7 +40,7 @@ func (c *Cache) deleteNamespace(object metav1.Object) {
 	c.markDirty(object.GetName())
 }
 
-// namespaceListing takes in a list of all namespaces.
+// namespaceListing collects a list of all namespaces.
 type namespaceListing struct {
 	cache *Cache
 	found map[string]bool
@@ -48,7 +48,7 @@ type namespaceListing struct {
 
 func (c *Cache) listNamespaces() feed.Listing { return &namespaceListing{c, map[string]bool{}} }
 
-// Add implements feed.Listing. What a list says is true before it is complete.
+// Add implements feed.Listing. It uses each namespace at once, before the list is complete.
 func (l *namespaceListing) Add(object metav1.Object) {
 	l.found[object.GetName()] = true
 	l.cache.updateNamespace(object)
@@ -67,8 +67,8 @@ func (l *namespaceListing) Done() {
 	}
 }
 
-// setSelectedLabels notes by which labels the cluster's rules select namespaces, and has namespaces read again of which one of
-// these may not be kept; c.mu is held.
+// setSelectedLabels records the labels by which the cluster's rules select namespaces. It queues namespaces that may lack one of
+// these labels in the cache to be read again. The caller holds c.mu.
 func (c *Cache) setSelectedLabels(rules policy.Rules) {
 	selected, more := rules.SelectedLabels(), false
 	for name := range selected {
@@ -85,8 +85,8 @@ func (c *Cache) setSelectedLabels(rules policy.Rules) {
 	}
 }
 
-// rereadNamespace takes in a namespace anew, unless it has changed meanwhile. It says after which time it is to be tried once more; 0
-// for never.
+// rereadNamespace reads a namespace again, unless it has changed in the meantime. It returns the time until a retry, or 0 for
+// none.
 func (c *Cache) rereadNamespace(ctx context.Context, name string) time.Duration {
 	c.mu.Lock()
 	before := c.namespaces[name]

@@ -7,17 +7,17 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// MaxKeptRules is how many rules of a kind are kept of a namespace, however many it has: those that may be in force, and the
-// next ones, whose statuses say that they are not.
+// MaxKeptRules is how many rules of a kind are kept for a namespace, however many it has: those that may be in force, and the
+// next ones, whose status says that they are not.
 const MaxKeptRules = policy.MaxRules + keptExcluded
 
-// keptExcluded is how many of these next ones there are.
+// keptExcluded is the number of these next ones.
 const keptExcluded = 8
 
-// namespacedKinds are the kinds of which namespaces have rules.
+// namespacedKinds returns the kinds of rules that namespaces have.
 func namespacedKinds() []string { return []string{v1alpha1.KindEventPolicy, v1alpha1.KindEventQuota} }
 
-// scope is a kind in a namespace, or in the cluster for "".
+// scope is a kind in a namespace, or in the cluster if namespace is "".
 type scope struct{ namespace, kind string }
 
 // ruleName names a rule.
@@ -26,19 +26,19 @@ type ruleName struct {
 	name string
 }
 
-// oldestRules has the rules of a place in order, the oldest first. Of a namespace's it has the oldest MaxKeptRules at most.
+// oldestRules has the rules of a scope, the oldest first. For a namespace, it has at most the oldest MaxKeptRules.
 type oldestRules struct {
 	entries []*entry
-	// truncated says that there are, or were, others after the last of the entries.
+	// truncated reports that there are, or were, further rules after the last entry.
 	truncated bool
 }
 
-// find is where the rule of a name is, or -1.
+// find returns the index of a rule, or -1.
 func (s *oldestRules) find(name string) int {
 	return slices.IndexFunc(s.entries, func(e *entry) bool { return e.Name == name })
 }
 
-// get is the entry of a rule, or nil.
+// get returns the entry of a rule, or nil.
 func (s *oldestRules) get(name string) *entry {
 	if s == nil {
 		return nil
@@ -49,7 +49,7 @@ func (s *oldestRules) get(name string) *entry {
 	return nil
 }
 
-// put takes in an entry in place of one of the same name, if it is among the oldest, and reports whether it is.
+// put adds an entry, or replaces the one of the same name, if it is among the oldest. It reports whether it is.
 func (s *oldestRules) put(e *entry) bool {
 	if i := s.find(e.Name); i >= 0 && s.entries[i].UID == e.UID {
 		s.entries[i] = e
@@ -61,7 +61,7 @@ func (s *oldestRules) put(e *entry) bool {
 		s.entries = slices.Insert(s.entries, at, e)
 		return true
 	}
-	if at == MaxKeptRules || at == len(s.entries) && s.truncated { // others that are not here may be older
+	if at == MaxKeptRules || at == len(s.entries) && s.truncated { // rules that are not here may be older
 		s.truncated = true
 		return false
 	}
@@ -73,7 +73,7 @@ func (s *oldestRules) put(e *entry) bool {
 	return true
 }
 
-// remove takes out the entry of a name, and reports whether there was one.
+// remove removes the entry of a name, and reports whether there was one.
 func (s *oldestRules) remove(name string) bool {
 	i := s.find(name)
 	if i >= 0 {
@@ -82,10 +82,10 @@ func (s *oldestRules) remove(name string) bool {
 	return i >= 0
 }
 
-// incomplete reports whether there may be rules that are to be in force once another one is deleted, and are not here.
+// incomplete reports whether rules may be missing here that would be in force.
 func (s *oldestRules) incomplete() bool { return s.truncated && len(s.entries) <= policy.MaxRules }
 
-// applyBounds finds out which rules of a namespace's shelf are in force, and gives those of which that has changed.
+// applyBounds determines which rules of a namespace are in force, and returns the entries for which that has changed.
 func (s *oldestRules) applyBounds(kind string) (changed []*entry) {
 	all := make([]policy.Candidate, len(s.entries))
 	for i, e := range s.entries {

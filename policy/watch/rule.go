@@ -13,9 +13,9 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Rule is a policy or quota as it is read from the API server. Of its metadata it has only what names it and says how old it is:
-// labels, annotations, owners, finalizers and managed fields, which may be of a megabyte, are passed over and never decoded.
-// Its kind is that of its Source.
+// Rule is a policy or quota as read from the API server. Of its metadata it has only the identity and age. Labels, annotations,
+// owners, finalizers and managed fields may have a megabyte; they are skipped and never decoded. Its kind is that of
+// its Source.
 type Rule struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -59,7 +59,7 @@ func (r *Rule) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// object is r, of a kind, without its spec, and with its status if that is as small as it has to be.
+// object returns r without its spec, and with its status unless that is too large.
 func (r *Rule) object(kind string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
@@ -75,11 +75,11 @@ func (r *Rule) object(kind string) *unstructured.Unstructured {
 	return u
 }
 
-// maxRawSize is the longest spec or status of a namespace's rule, as JSON, that is decoded. What is longer has more in it than it may
-// have: a byte takes up to six in JSON, and beside spec.match a spec has less than two times its bound.
+// maxRawSize is the longest spec or status of a namespace's rule, as JSON, that is decoded. A longer one exceeds its bound for
+// certain: JSON needs at most six bytes for one, and the rest of a spec is less than twice the bound of spec.match.
 const maxRawSize = 8 * max(policy.MaxRuleSize, MaxStatusSize)
 
-// decode is a part of r, decoded, or nil if there is none or it is too long.
+// decode decodes a part of r. It returns nil if the part is missing or too long.
 func (r *Rule) decode(part json.RawMessage) (value any) {
 	if r.Namespace != "" && len(part) > maxRawSize || kjson.UnmarshalCaseSensitivePreserveInts(part, &value) != nil {
 		return nil

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// scanDelay is how long after it is short of rules a namespace is looked through for others, and scanRetry how long
-	// after that has failed.
+	// scanDelay is how long after rules are missing a namespace is scanned for others, and scanRetry how long
+	// after a failure.
 	scanDelay, scanRetry = time.Second, 5 * time.Second
-	// scanPauseFactor is how much longer than reading a page the wait before the next one is, so that a namespace whose rules come and go
-	// costs a tenth of a processor at most.
+	// scanPauseFactor is how much longer the pause after a page is than reading it, so that a namespace whose rules come and go
+	// costs at most a tenth of a processor.
 	scanPauseFactor = 9
-	// maxChanged is how many rules of a namespace may change while it is looked through; with more it is begun anew.
+	// maxChanged is how many rules of a namespace may change during a scan. With more, the scan starts again.
 	maxChanged = 1024
 )
 
-// scan looks through a place for its oldest rules. It reads a page at a time, so that no namespace delays another one for
-// long. What the watch says meanwhile holds, whatever a page says of the same rule.
+// scan searches a scope for its oldest rules. It reads one page at a time, so that no namespace delays another one for
+// long. Changes from the watch take precedence over the pages.
 type scan struct {
 	found         *oldestRules
 	continueToken string // the continue token
-	// changed are the names of rules that have changed since the scan began, and changedTooMany says that they are not all.
+	// changed has the names of rules that have changed since the scan began, but not all of them if changedTooMany.
 	changed        map[string]bool
 	changedTooMany bool
 }
 
-// addChanged notes that a rule has changed.
+// addChanged records that a rule has changed.
 func (s *scan) addChanged(name string) {
 	if len(s.changed) >= maxChanged {
 		s.changedTooMany = true
@@ -40,8 +40,8 @@ func (s *scan) addChanged(name string) {
 	s.changed[name] = true
 }
 
-// scanPage reads the next page of a place that is short of rules, and says after which time the one after it is to be read; 0 for
-// never.
+// scanPage reads the next page of a scope that lacks rules, and returns the time until the page after it; 0 for
+// none.
 func (c *Cache) scanPage(ctx context.Context, at scope) time.Duration {
 	began := time.Now()
 	again, err := c.scanNext(ctx, at)
@@ -56,7 +56,7 @@ func (c *Cache) scanPage(ctx context.Context, at scope) time.Duration {
 	return 0
 }
 
-// scanNext reads a page, and reports whether there is another one to read.
+// scanNext reads a page, and reports whether another one follows.
 func (c *Cache) scanNext(ctx context.Context, at scope) (again bool, err error) {
 	c.mu.Lock()
 	s := c.scans[at]
@@ -80,7 +80,7 @@ func (c *Cache) scanNext(ctx context.Context, at scope) (again bool, err error) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.scans[at] != s {
-		return false, nil // a list of all has said more
+		return false, nil // a complete list has replaced it
 	}
 	if err != nil || s.changedTooMany {
 		delete(c.scans, at)

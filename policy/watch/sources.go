@@ -15,25 +15,25 @@ import (
 	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
-// Source is where the objects of one resource come from.
+// Source lists and watches the objects of one resource.
 type Source = feed.Source
 
-// Sources are those of a Cache.
+// Sources has the sources of a Cache.
 type Sources struct {
-	// Rules give *Rule, each of one kind.
+	// Rules return *Rule, each of one kind.
 	Rules map[string]Source
-	// Namespaces gives *metav1.PartialObjectMetadata.
+	// Namespaces returns *metav1.PartialObjectMetadata.
 	Namespaces Source
 }
 
-// NewSources are Sources of a cluster. They read only the metadata of namespaces.
+// NewSources returns the Sources of a cluster. They read only the metadata of namespaces.
 func NewSources(config *rest.Config) (Sources, error) {
 	known := runtime.NewScheme()
 	for kind := range v1alpha1.Resources() {
 		known.AddKnownTypeWithName(v1alpha1.GroupVersion().WithKind(kind), &Rule{})
 	}
 	metav1.AddToGroupVersion(known, v1alpha1.GroupVersion())
-	metav1.AddToGroupVersion(known, corev1.SchemeGroupVersion) // for what is no rule: errors
+	metav1.AddToGroupVersion(known, corev1.SchemeGroupVersion) // for errors
 	rules, err := feed.Client(config, v1alpha1.GroupVersion(), known)
 	if err != nil {
 		return Sources{}, err

@@ -1,4 +1,4 @@
-// Package feed reads what the API server has of one resource: a list item by item, and what changes then. It keeps nothing.
+// Package feed reads the objects of one resource from the API server: a list, item by item, and then changes. It keeps no objects.
 package feed
 
 import (
@@ -16,40 +16,40 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// logInterval is the least time between two log lines that say that one kind of object cannot be watched.
+// logInterval is the minimum time between two log lines about a kind that cannot be watched.
 const logInterval = 10 * time.Minute
 
-// Feed passes on the objects of one Source. A Reflector of client-go lists and watches by it, and stores in it. Lists are taken
-// in page by page, and never are as a whole: a store of client-go's would have all that the objects have, before anyone could
-// take less. Make one with New, set List, Keep and Drop, and call Run once.
+// Feed passes on the objects of one Source. It is both the ListerWatcher and the store of a Reflector of client-go. It reads lists
+// page by page, and never keeps a whole list: a store of client-go would hold all objects in full before anyone could
+// reduce them. Make one with New, set OnList, OnUpdate and OnDelete, and call Run once.
 type Feed struct {
-	// OnList begins to take in a list, and Keep and Drop take in what is new or changed, and what is deleted.
+	// OnList begins a list, OnUpdate takes new and changed objects, and OnDelete takes deleted ones.
 	OnList             func() Listing
 	OnUpdate, OnDelete func(metav1.Object)
 
 	source   Source
 	resource string
-	listing  Listing // the list that was read last
+	listing  Listing // of the last list
 	listed   chan struct{}
 	once     sync.Once
 	logLimit rate.Sometimes
 }
 
-// Listing takes in the objects of a list as they come. Done says that these are all that there are.
+// Listing takes the objects of a list one by one. Done ends the list.
 type Listing interface {
 	Add(object metav1.Object)
 	Done()
 }
 
-// New makes a Feed of a Source, with the name that the resource has in log lines.
+// New returns a Feed of a Source. resource is its name in log lines.
 func New(resource string, s Source) *Feed {
 	return &Feed{source: s, resource: resource, listed: make(chan struct{}), logLimit: rate.Sometimes{Interval: logInterval}}
 }
 
-// Listed is closed once all objects are known, or that there are none as the API server does not serve them.
+// Listed is closed once all objects are known. If the API server does not serve the resource, there are none.
 func (f *Feed) Listed() <-chan struct{} { return f.listed }
 
-// Run passes on objects until ctx ends. What was known before stays as it is while there is no answer.
+// Run passes on objects until ctx ends. While the API server does not answer, it passes on nothing.
 func (f *Feed) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("resource", f.resource)
 	lists := &cache.ListWatch{
@@ -64,18 +64,18 @@ func (f *Feed) Run(ctx context.Context) {
 			return w, err
 		},
 	}
-	// What it logs is logged here already.
+	// Its errors are already logged here.
 	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, pagedList{}), nil, reflectorStore{f},
 		cache.ReflectorOptions{Name: f.resource, TypeDescription: f.resource}).RunWithContext(logr.NewContext(ctx, logr.Discard()))
 }
 
-// pagedList makes a Reflector ask for a list, which is read in pages. One that is streamed would be stored as a whole first.
+// pagedList makes a Reflector use lists, which are read in pages. It would store a streamed list as a whole first.
 type pagedList struct{}
 
-// IsWatchListSemanticsUnSupported is asked for by a Reflector.
+// IsWatchListSemanticsUnSupported is called by a Reflector.
 func (pagedList) IsWatchListSemanticsUnSupported() bool { return true }
 
-// listAll reads a list, and returns one that has its version and no objects.
+// listAll reads a list page by page, and returns a list with its resource version and no objects.
 func (f *Feed) listAll(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
 	f.listing = f.OnList()
 	for o := (metav1.ListOptions{}); ; {
@@ -89,15 +89,15 @@ func (f *Feed) listAll(ctx context.Context) (*metav1.PartialObjectMetadataList, 
 	}
 }
 
-// reflectorStore is where a Reflector stores what it has read.
+// reflectorStore is the store of a Reflector.
 type reflectorStore struct{ *Feed }
 
 var _ cache.ReflectorStore = reflectorStore{}
 
-// Replace implements cache.ReflectorStore: the list that was read is complete.
+// Replace implements cache.ReflectorStore. The last list is complete.
 func (f reflectorStore) Replace([]any, string) error {
 	f.listing.Done()
-	f.listing = nil // and what it has
+	f.listing = nil // frees its objects
 	f.once.Do(func() { close(f.listed) })
 	return nil
 }
@@ -122,14 +122,14 @@ func forward(o any, take func(metav1.Object)) error {
 	return err
 }
 
-// logError logs once in a while why objects cannot be listed or watched. Some API servers never serve a kind.
+// logError logs why objects cannot be listed or watched, at most once in logInterval, as some API servers never serve a kind.
 func (f *Feed) logError(ctx context.Context, log logr.Logger, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
 	log.V(1).Info("Watch failed", "reason", err.Error())
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return // as happens; it is listed anew
+		return // it happens, and a new list follows
 	}
 	if apierrors.IsNotFound(err) {
 		f.once.Do(func() { close(f.listed) })
