@@ -1,4 +1,4 @@
-// Package fallback asks a shared store within a deadline, and decides without it when it does not answer.
+// Package fallback asks a shared store within a deadline, and decides locally if that does not answer.
 package fallback
 
 import (
@@ -11,32 +11,32 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// LocalDecider is a store that can decide locally for a while, and reports those decisions when it can.
+// LocalDecider is a store that can decide locally for a while, and reports these decisions later.
 type LocalDecider interface {
 	// DecideLocally decides a write by the state of this replica, without waiting.
 	DecideLocally(w store.Write, l store.Limits) store.Decision
 }
 
-// Store is a store.Store that is always available. While the shared store is not, each bucket's OnFailure says
-// what it does.
+// Store is a store.Store that is always available. While the shared store is unavailable, OnFailure of each bucket
+// applies.
 type Store struct {
 	primary store.Store
 	local   LocalDecider
 	options Options
 }
 
-// Options are the settings of a Store. See Defaults. What they call must neither block nor call the Store.
+// Options are the settings of a Store, see Defaults. Their functions must neither block nor call the Store.
 type Options struct {
-	// Deadline is how long one decision of the shared store may take. More than 0.
+	// Deadline bounds one decision of the shared store. More than 0.
 	Deadline time.Duration
-	// Available reports whether the shared store is asked at all.
+	// Available reports whether the shared store is to be asked.
 	Available func() bool
-	// OnFallback is called for every write that was decided without the shared store, and how. Nothing else
-	// reports what is denied.
+	// OnFallback is called for every write that was decided without the shared store. Denied writes are reported
+	// only by it.
 	OnFallback func(ctx context.Context, how store.FailureMode)
 }
 
-// Defaults are for a shared store on the same network, which normally answers within milliseconds.
+// Defaults returns Options for a shared store on the same network, which normally answers within milliseconds.
 func Defaults() Options {
 	return Options{
 		Deadline:   50 * time.Millisecond,
@@ -45,7 +45,7 @@ func Defaults() Options {
 	}
 }
 
-// New makes a Store that asks one that replicas share, and lets shared decide locally while that does not answer.
+// New returns a Store that asks a store that replicas share, and lets shared decide locally while that does not answer.
 func New(asked store.Store, shared LocalDecider, o Options) *Store {
 	return &Store{primary: asked, local: shared, options: o}
 }
@@ -57,7 +57,7 @@ func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l stor
 		defer cancel()
 		d, err := s.primary.Decide(within, now, w, l)
 		if err == nil || errors.Is(err, store.ErrUnconfirmed) {
-			return d, nil // it stands
+			return d, nil // it is valid
 		}
 		if ctx.Err() != nil {
 			return store.Decision{}, fmt.Errorf("caller no longer waits: %w", err)

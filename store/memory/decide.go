@@ -7,7 +7,7 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// decide decides a write, and takes the tokens if it is admitted. l becomes the limits by which it is decided.
+// decide decides a write, and takes the tokens if it is admitted. It changes l to the limits that it used.
 func (s *Store) decide(now time.Time, w *store.Write, l *store.Limits) (d store.Decision, err error) {
 	unrecorded := s.lookup(now, w.GroupKey) == nil && s.full(now, w.Namespace)
 	if unrecorded {
@@ -32,7 +32,7 @@ func (s *Store) decide(now time.Time, w *store.Write, l *store.Limits) (d store.
 	return d, nil
 }
 
-// full reports whether a namespace has as many groups as it may.
+// full reports whether a namespace may have no further group.
 func (s *Store) full(now time.Time, namespace string) bool {
 	return s.groups.Live(now, namespace) >= s.opts.Bounds.MaxRegisters(namespace)
 }
@@ -52,7 +52,7 @@ func (s *Store) step(now time.Time, w *store.Write, l *store.Limits, grants []en
 	return d, nil
 }
 
-// checkQuotas asks quotas for a token each: what they answer, and what their levels are without it.
+// checkQuotas asks each quota for a token, and returns the bucket states after that, and the answers.
 func (s *Store) checkQuotas(now time.Time, quotas []store.Bucket) ([]engine.BucketState, []engine.TakeResult) {
 	levels, grants := make([]engine.BucketState, len(quotas)), make([]engine.TakeResult, len(quotas))
 	for i := range quotas {
@@ -69,7 +69,7 @@ func (s *Store) bucketState(quota store.Key) engine.BucketState {
 	return engine.BucketState{}
 }
 
-// setBucketState keeps the level of a quota, and forgets one that was used longest ago when there are too many.
+// setBucketState stores the state of a quota's bucket, and evicts the least recently used one if there are too many.
 func (s *Store) setBucketState(namespace string, quota *store.Bucket, v engine.BucketState) {
 	e := s.bucketStates.Get(quota.Key)
 	if e == nil {
@@ -83,5 +83,5 @@ func (s *Store) setBucketState(namespace string, quota *store.Bucket, v engine.B
 	s.bucketStates.Shrink(0)
 }
 
-// stepBytes is more than one decision adds: to its group, and to the notice of a quota.
+// stepBytes is more than one decision can add to its group and to the notice of a quota.
 const stepBytes = 16 << 10

@@ -1,4 +1,4 @@
-// Package memory is the store in the memory of one process: for one replica, for development and for forecasts.
+// Package memory is the store in the memory of one process: for a single replica, for development and for simulations.
 package memory
 
 import (
@@ -12,53 +12,53 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// Memory that a Store may be given: by default, for audited rules, and at least.
+// Sizes of a Store: the default, the size for audited rules, and the minimum.
 const (
 	DefaultBytes = 128 << 20
 	AuditBytes   = 16 << 20
 	MinBytes     = 1 << 20
 )
 
-// maxBucketStates is how many quotas have a level; past it, that of the namespace with most that was used longest ago is full again.
+// maxBucketStates is how many buckets of quotas have a state. Above it, the least recently used bucket of the largest namespace is full again.
 const maxBucketStates = 1 << 16
 
 // Options are the settings of a Store.
 type Options struct {
-	// Bytes bounds the estimated size of a Store, at least MinBytes. The levels of quotas are not included.
+	// Bytes bounds the estimated size of a Store, without the buckets of quotas. At least MinBytes.
 	Bytes int64
-	// NoSettler says that nobody settles what is stored: nothing is pending.
+	// NoSettler turns off pending writes, as no settler would write them.
 	NoSettler bool
-	// Bounds are those of each namespace.
+	// Bounds are the bounds of each namespace.
 	Bounds store.Bounds
 }
 
 // Store is a store.Store and store.Queue in the memory of one process. It is safe for concurrent use:
 // one lock guards everything, and a step takes some microseconds.
 //
-// At its bound it forgets the group used longest ago of which nothing is pending, of the namespace that holds
-// most; its bucket is full again if it comes back. Where what is pending of a namespace takes as much as is left,
+// At its bound, it evicts the least recently used group of the largest namespace that has no pending write. If that group
+// returns, its bucket is full again. If the pending writes of a namespace use all the memory that is left for it,
 // the Store is full for that namespace.
 type Store struct {
 	opts  Options
 	steps *store.StepIDs
 
 	mu           sync.Mutex
-	groups       *store.FairLRU[*entry] // something is pending of those that are pinned
+	groups       *store.FairLRU[*entry] // groups with pending writes are pinned
 	pending      pendingQueues
 	turns        engine.RoundRobin
 	bucketStates *store.FairLRU[engine.BucketState]
-	buckets      *store.BoundedSet // the levels that are counted
-	order        int64             // of the last decision, as callers read their clocks before they take the lock
-	lastStep     time.Time         // the latest time of a step, by the clock as it is now
+	buckets      *store.BoundedSet // the counted buckets
+	order        int64             // of the last decision; callers read their clocks before they take the lock
+	lastStep     time.Time         // the latest time of a step, by the corrected clock
 }
 
-// entry is a group with its place in a Store.
+// entry is a group of a Store.
 type entry struct {
 	engine.Group
 	cacheEntry *store.Entry[*entry]
 	turn       *turn // nil while nothing is pending
-	heapIndex  int   // its place in there
-	due        int64 // when something is, in microseconds of Unix time
+	heapIndex  int   // index in the turn
+	due        int64 // time of the first due write, in microseconds of Unix time
 }
 
 var (
@@ -66,7 +66,7 @@ var (
 	_ store.Queue = (*Store)(nil)
 )
 
-// New makes an empty Store.
+// New returns an empty Store.
 func New(o Options) *Store {
 	s := &Store{
 		opts:         o,
@@ -101,8 +101,8 @@ func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.
 	return d, nil
 }
 
-// stepTime is the time of a step. If the clock has gone back, what is pending is corrected, as it may be due much later; all
-// else is corrected when it is used.
+// stepTime returns the time of a step. If the clock has gone back, it corrects groups with pending writes, which might be due much
+// later. Others are corrected when they are used.
 func (s *Store) stepTime(now time.Time) time.Time {
 	now = now.Truncate(time.Microsecond)
 	ahead := s.lastStep.Sub(now)
@@ -119,7 +119,7 @@ func (s *Store) stepTime(now time.Time) time.Time {
 	return now
 }
 
-// acquire finds or makes a group, of which nothing is forgotten until it is measured. It makes sure of the bytes
+// acquire finds or adds a group, and pins it until updateAccounting. It reserves the bytes
 // that the step may add for a namespace.
 func (s *Store) acquire(now time.Time, namespace string, key store.Key) (e *entry, known bool, err error) {
 	e = s.lookup(now, key)
@@ -138,7 +138,7 @@ func (s *Store) acquire(now time.Time, namespace string, key store.Key) (e *entr
 	return e, known, nil
 }
 
-// reserveBytes makes sure of the bytes of a step for a namespace.
+// reserveBytes makes room for the bytes of one step of a namespace.
 func (s *Store) reserveBytes(namespace string) error {
 	if !s.groups.CanPin(namespace, stepBytes) {
 		return fmt.Errorf("%w of namespace %q", store.ErrFull, namespace)
@@ -153,7 +153,7 @@ func (s *Store) create(namespace string, key store.Key) *entry {
 	return e
 }
 
-// lookup finds a group. One whose time has passed is forgotten; one that nobody asks for stays until its bytes are needed.
+// lookup finds a group, and removes it if it has expired. Other expired groups stay until their bytes are needed.
 func (s *Store) lookup(now time.Time, key store.Key) *entry {
 	place := s.groups.Get(key)
 	if place == nil {
@@ -166,7 +166,7 @@ func (s *Store) lookup(now time.Time, key store.Key) *entry {
 	return place.Value
 }
 
-// updateAccounting brings the count of bytes and what is pending up to date with e.
+// updateAccounting updates the number of bytes and the pending queues for e.
 func (s *Store) updateAccounting(e *entry) {
 	if s.opts.NoSettler {
 		e.DiscardPending()
@@ -178,8 +178,8 @@ func (s *Store) updateAccounting(e *entry) {
 	s.groups.SetExpiry(e.cacheEntry, e.ExpiresAt())
 }
 
-// ReportDrops lets the notice of a register report drops of Events of a namespace. It returns store.ErrFull
-// when they do not fit.
+// ReportDrops adds drops of Events of a namespace to the notice of a register. It returns store.ErrFull
+// if they do not fit.
 func (s *Store) ReportDrops(now time.Time, namespace string, register store.Key, d *engine.Drops) error {
 	if d.IsEmpty() {
 		return nil
@@ -198,7 +198,7 @@ func (s *Store) ReportDrops(now time.Time, namespace string, register store.Key,
 	return nil
 }
 
-// addDrops adds drops to the notice of a register. The caller has made sure of the bytes.
+// addDrops adds drops to the notice of a register. The caller has reserved the bytes.
 func (s *Store) addDrops(now time.Time, namespace string, register store.Key, d *engine.Drops) {
 	if d.Total <= 0 {
 		return
@@ -215,7 +215,7 @@ func (s *Store) addDrops(now time.Time, namespace string, register store.Key, d 
 	s.updateAccounting(e)
 }
 
-// Claim implements store.Queue. The lock is held while claimed is called, which must not call the Store.
+// Claim implements store.Queue. It holds the lock while it calls claimed, which must not call the Store.
 func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n int, claimed func(turn string, group store.Key) bool) ([]store.PendingWrite, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +232,7 @@ func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n i
 	return writes, nil
 }
 
-// Complete implements store.Queue. A write of a group that is not known any more is ignored.
+// Complete implements store.Queue. It ignores a write of a group that no longer exists.
 func (s *Store) Complete(_ context.Context, now time.Time, p store.PendingWrite, o store.Outcome) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,9 +254,9 @@ func (s *Store) Pending(context.Context) (int64, error) {
 	return int64(s.pending.count), nil
 }
 
-// Peek copies what is known of groups and of the levels of quotas. It changes nothing but which levels
-// were used last. Each group is as it is at one moment; the lock is held for one at a time. The Store
-// has no clock: State.At is the time of the latest step.
+// Peek returns copies of groups and of the buckets of quotas. It marks these buckets as used, and changes nothing
+// else. Each group is consistent, as Peek holds the lock for one at a time. The Store
+// has no clock: Snapshot.At is the time of the latest step.
 func (s *Store) Peek(_ context.Context, groups, levels []store.Key) (engine.Snapshot, error) {
 	st := engine.Snapshot{Groups: map[store.Key]*engine.Group{}, Buckets: map[store.Key]engine.BucketState{}}
 	for _, key := range groups {

@@ -9,20 +9,20 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// pendingQueues are the groups of which something is pending, so that a claim looks at no more of them than it takes, and once
+// pendingQueues has the groups with pending writes, so that a claim looks only at the groups that it takes, and once
 // at each turn.
 type pendingQueues struct {
 	turns map[string]*turn
 	count int
 }
 
-// turn is a heap of the groups that share a turn, those that have been due for longest first. It is never empty.
+// turn is a heap of the groups that share a turn, the most overdue first. It is never empty.
 type turn struct {
 	name   string
 	groups []*entry
 }
 
-// update brings the place of e up to date with when something of it is due; never if at is zero.
+// update sets when e is due. A zero time removes it.
 func (p *pendingQueues) update(e *entry, at time.Time) {
 	due := at.UnixMicro()
 	if t := e.turn; t != nil {
@@ -53,7 +53,7 @@ func (p *pendingQueues) update(e *entry, at time.Time) {
 	p.count++
 }
 
-// all are all groups, in any order.
+// all returns all groups, in any order.
 func (p *pendingQueues) all() []*entry {
 	all := make([]*entry, 0, p.count)
 	for _, t := range p.turns {
@@ -62,8 +62,8 @@ func (p *pendingQueues) all() []*entry {
 	return all
 }
 
-// takeDue is what falls due by a moment, in microseconds of Unix time. What was taken of it is pending again once putBack is
-// called.
+// takeDue returns the groups that are due by a time, in microseconds of Unix time. Groups that are taken from the queues are
+// missing here until putBack is called.
 func (p *pendingQueues) takeDue(by int64) (due map[string]engine.DueQueue, putBack func()) {
 	due = map[string]engine.DueQueue{}
 	var all []*dueIterator
@@ -80,14 +80,14 @@ func (p *pendingQueues) takeDue(by int64) (due map[string]engine.DueQueue, putBa
 	}
 }
 
-// dueIterator takes what falls due of a turn.
+// dueIterator takes the due groups of a turn.
 type dueIterator struct {
 	*turn
 	by     int64
 	popped []*entry
 }
 
-// Next implements rules.DueQueue.
+// Next implements engine.DueQueue.
 func (o *dueIterator) Next() (engine.DueGroup, bool) {
 	if len(o.groups) == 0 || o.groups[0].due > o.by {
 		return engine.DueGroup{}, false
@@ -103,29 +103,29 @@ func (o *dueIterator) putBack() {
 	}
 }
 
-// Len is container/heap's, as are Less, Swap, Push and Pop.
+// Len implements heap.Interface, as do Less, Swap, Push and Pop.
 func (t *turn) Len() int { return len(t.groups) }
 
-// Less has a fixed order.
+// Less implements heap.Interface.
 func (t *turn) Less(i, j int) bool {
 	a, b := t.groups[i], t.groups[j]
 	return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.cacheEntry.Key[:], b.cacheEntry.Key[:])) < 0
 }
 
-// Swap is container/heap's.
+// Swap implements heap.Interface.
 func (t *turn) Swap(i, j int) {
 	t.groups[i], t.groups[j] = t.groups[j], t.groups[i]
 	t.groups[i].heapIndex, t.groups[j].heapIndex = i, j
 }
 
-// Push is container/heap's.
+// Push implements heap.Interface.
 func (t *turn) Push(x any) {
 	e := x.(*entry)
 	e.turn, e.heapIndex = t, len(t.groups)
 	t.groups = append(t.groups, e)
 }
 
-// Pop is container/heap's.
+// Pop implements heap.Interface.
 func (t *turn) Pop() any {
 	last := len(t.groups) - 1
 	e := t.groups[last]

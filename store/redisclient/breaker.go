@@ -11,25 +11,25 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// ErrOpen says that a Breaker has kept a call from Redis.
+// ErrOpen reports that a Breaker did not let a call reach Redis.
 var ErrOpen = errors.New("circuit breaker is open: Redis does not answer")
 
-// Breaker is a Caller that keeps calls from a Redis that does not answer: they fail at once. It is open when so many calls
-// in a row failed because of Redis, see Unavailable, or half of those that ended in the last ten seconds, if these
-// are enough to tell. Then it lets nothing through but probes of Run, from time to time, and closes if all of them succeed.
+// Breaker is a Caller whose calls fail at once while Redis does not answer. It opens after several failures in a row that are due to
+// Redis, see Unavailable. It also opens if half of the calls in the last ten seconds failed, and there were enough of them.
+// While it is open, only the probes of Run reach Redis, from time to time. It closes if all of them succeed.
 type Breaker struct {
 	caller    Caller
 	options   BreakerOptions
 	circuit   *gobreaker.TwoStepCircuitBreaker[struct{}]
-	lastError atomic.Pointer[error] // why the last call that failed did
+	lastError atomic.Pointer[error] // of the last call that failed
 }
 
 // BreakerOptions are the settings of a Breaker.
 type BreakerOptions struct {
-	// Deadline is after how long a call counts as failed, though it may go on. More than 0.
+	// Deadline is when a call counts as failed, although it may continue. More than 0.
 	Deadline time.Duration
-	// OnChange is called once when the breaker opens and why, and once when it closes. It must neither block nor
-	// call the Breaker. Nil for none.
+	// OnChange is called when the breaker opens, with the reason, and when it closes. It must neither block nor
+	// call the Breaker. It may be nil.
 	OnChange func(open bool, err error)
 }
 
@@ -44,7 +44,7 @@ const (
 
 var errSlow = errors.New("no answer from Redis in time")
 
-// NewBreaker makes a Breaker around calls of c.
+// NewBreaker returns a Breaker for the calls of c.
 func NewBreaker(c Caller, o BreakerOptions) *Breaker {
 	if o.OnChange == nil {
 		o.OnChange = func(bool, error) {}
@@ -59,7 +59,7 @@ func NewBreaker(c Caller, o BreakerOptions) *Breaker {
 			ended := c.TotalFailures + c.TotalSuccesses
 			return c.ConsecutiveFailures >= failureThreshold || ended >= minCalls && 2*c.TotalFailures >= ended
 		},
-		// A caller that does not wait any more says nothing about Redis.
+		// A caller that has stopped waiting says nothing about Redis.
 		IsExcluded:    func(err error) bool { return errors.Is(err, context.Canceled) },
 		IsSuccessful:  func(err error) bool { return !Unavailable(err) },
 		OnStateChange: func(_ string, from, to gobreaker.State) { b.stateChanged(from, to) },
@@ -73,10 +73,10 @@ func (b *Breaker) Closed() bool { return b.circuit.State() == gobreaker.StateClo
 // probing marks the context of a probe.
 type probing struct{}
 
-// bypassing marks the context of calls that reach Redis also while a Breaker is open.
+// bypassing marks the context of calls that bypass a Breaker.
 type bypassing struct{}
 
-// BypassBreaker is ctx for calls that reach Redis also while a Breaker is open, and which it does not count: the last ones of a process.
+// BypassBreaker returns ctx for calls that reach Redis even while a Breaker is open, and that it does not count: the last ones of a process.
 func BypassBreaker(ctx context.Context) context.Context {
 	return context.WithValue(ctx, bypassing{}, true)
 }
@@ -106,7 +106,7 @@ func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
 		}
 	}
 	begun := time.Now()
-	var slow *time.Timer // a call whose own deadline is earlier needs none
+	var slow *time.Timer // not for a call with an earlier deadline
 	if deadline, bounded := ctx.Deadline(); !bounded || deadline.Sub(begun) > b.options.Deadline {
 		slow = time.AfterFunc(b.options.Deadline, func() { end(errSlow) })
 	}
@@ -126,14 +126,14 @@ func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
 	return b.caller.Call(ctx, cmds...)
 }
 
-// callerTimedOut reports whether a caller's time is up earlier than Redis' is.
+// callerTimedOut reports whether the caller's deadline has passed before the Breaker's.
 func (b *Breaker) callerTimedOut(ctx context.Context, begun time.Time) bool {
 	deadline, bounded := ctx.Deadline()
 	return bounded && time.Until(deadline) < time.Millisecond && time.Since(begun) < b.options.Deadline-time.Millisecond
 }
 
-// Run asks Redis with probe while the breaker is about to close, until ctx ends. Without it an open breaker stays open. What
-// probe calls is to be like what failed.
+// Run calls probe while the breaker is half-open, until ctx ends. Without Run, an open breaker stays open. A probe
+// must make calls like those that failed.
 func (b *Breaker) Run(ctx context.Context, probe func(context.Context) error) {
 	tick := time.NewTicker(openTimeout / 2)
 	defer tick.Stop()
@@ -151,7 +151,7 @@ func (b *Breaker) Run(ctx context.Context, probe func(context.Context) error) {
 	}
 }
 
-// stateChanged says what a change of the circuit means. A probe that fails is none.
+// stateChanged reports openings and closings of the circuit. A failed probe is neither.
 func (b *Breaker) stateChanged(from, to gobreaker.State) {
 	switch {
 	case from == gobreaker.StateClosed:

@@ -1,5 +1,5 @@
-// Package redisclient makes clients of Redis from plain options: standalone, by Sentinel or as a Cluster. TLS and
-// password files are read anew for each connection, so they may change while this process runs.
+// Package redisclient makes clients of Redis from plain options: standalone, by Sentinel or as a Cluster. It reads TLS and
+// password files again for each connection, so they may change while the process runs.
 package redisclient
 
 import (
@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// clientName is what Redis' CLIENT LIST shows of the connections.
+	// clientName is the name of the connections in CLIENT LIST of Redis.
 	clientName = "eventquota"
 	// poolSize bounds the connections to each server.
 	poolSize = 64
-	// maxUnbatched is how many calls at a time have a connection each, as a lone call is quicker there. More go in batches.
+	// maxUnbatched is how many concurrent calls have a connection of their own, which is quicker for few calls. More calls are batched.
 	maxUnbatched = 2
-	// batchSize is how many calls are sent at once, maxBatches how many batches may be under way, and maxQueued how many
-	// calls may wait for that.
+	// batchSize is how many calls a batch has, maxBatches how many batches may be under way, and maxQueued how many
+	// calls may wait.
 	batchSize, maxBatches, maxQueued = 16, 8, 4096
-	// clusterReloadInterval is how old a client's view of a Cluster may get, in use. A dead master sends no redirection, and
-	// nothing else names its successor.
+	// clusterReloadInterval is how old a client's view of a Cluster in use may get. A dead master sends no redirection, so
+	// only a reload finds its successor.
 	clusterReloadInterval = 500 * time.Millisecond
 )
 
-// New makes a client of the Redis that the options name. It does not connect yet, so it does not fail while Redis
-// is unavailable; it does fail on a wrong option and on a file that cannot be used. The caller closes it.
+// New returns a client of the Redis that the options name. It does not connect yet, so it does not fail while Redis
+// is unavailable. It fails on an invalid option and on an unusable file. The caller closes the client.
 //
-// The deadline of a call's context holds for all of it. On one server no call is tried again, as its caller has no
-// time to wait; in a Cluster it follows redirections.
+// The deadline of a call's context bounds the whole call. Calls are not retried, as callers have no
+// time to wait, but in a Cluster they follow redirections.
 func New(o Options) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -50,12 +50,12 @@ func New(o Options) (*Client, error) {
 	}
 	u := o.universal()
 	if o.Cluster {
-		// Without batches: one would wait for the slowest master, and may report a command as redirected that ran.
+		// No batches: a batch would wait for the slowest master, and may report a command that ran as redirected.
 		c := u.Cluster()
 		c.ClusterStateReloadInterval = clusterReloadInterval
 		return &Client{UniversalClient: redis.NewClusterClient(c)}, nil
 	}
-	// Not full-duplex: that holds on to a connection that answers READONLY.
+	// Not full-duplex, which would keep a connection that answers READONLY.
 	b := redis.DefaultAutoPipelineOptions()
 	b.MaxQueuedCommands, b.MaxBatchSize, b.MaxConcurrentBatches, b.Unordered = maxQueued, batchSize, maxBatches, true
 	c := redis.NewUniversalClient(u)
@@ -91,8 +91,8 @@ func (o *Options) universal() *redis.UniversalOptions {
 	return u
 }
 
-// onConnect signs in at sentinels, for which the library reads no file: there a new connection has no rights, not
-// even to set its name.
+// onConnect authenticates at sentinels, as the library does not read a password file for these. A new connection to a sentinel has
+// no rights, not even to set its name.
 func (o *Options) onConnect(ctx context.Context, cn *redis.Conn) error {
 	err := cn.ClientSetName(ctx, clientName).Err()
 	if err == nil || !strings.HasPrefix(err.Error(), "NOAUTH") {
@@ -113,11 +113,11 @@ func (o *Options) onConnect(ctx context.Context, cn *redis.Conn) error {
 	return cn.ClientSetName(ctx, clientName).Err()
 }
 
-// dialer makes connections with the TLS files as they are at that moment.
+// dialer returns a dialer that reads the TLS files for each connection.
 func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{
 		Timeout: o.Timeout,
-		// A vanished host is noticed within half a minute.
+		// The death of a host is noticed within half a minute.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -171,16 +171,16 @@ func password(flag, path string) (string, error) {
 	return secret, nil
 }
 
-// Client is a client of Redis for calls with short deadlines. It may be used concurrently.
+// Client is a client of Redis for calls with short deadlines. It is safe for concurrent use.
 type Client struct {
 	redis.UniversalClient
 
-	batches  *redis.AutoPipeliner // nil for none
+	batches  *redis.AutoPipeliner // nil in a Cluster
 	inFlight atomic.Int64         // calls under way
 }
 
-// Call runs commands in one round trip to each server concerned, until the context is done: they may be running still, and
-// whoever reads a result would wait for it. It returns the first error. A command is only run again if it surely did not run before.
+// Call runs commands in one round trip to each server concerned, and returns the first error. If the context is done before, the
+// commands may still be running, and reading a result would wait for it. A command is only run again if it certainly did not run.
 func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	defer c.inFlight.Add(-1)
 	if c.inFlight.Add(1) > maxUnbatched && len(cmds) == 1 && c.batches != nil {
@@ -199,10 +199,10 @@ func (c *Client) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	return err
 }
 
-// withoutRetry is a command that is not retried when its answer was lost, as it may have run. It does follow redirections.
+// withoutRetry returns a command that is not retried if its answer was lost, as it may have run. It follows redirections.
 func withoutRetry(cmd redis.Cmder) redis.Cmder {
 	if script, ok := cmd.(*redis.Cmd); ok {
-		return noRetryCmd{script} // which costs no allocation
+		return noRetryCmd{script} // without an allocation
 	}
 	return noRetry{cmd}
 }
@@ -212,13 +212,13 @@ type (
 	noRetryCmd struct{ *redis.Cmd }
 )
 
-// NoRetry is asked by the library.
+// NoRetry is called by the library.
 func (noRetry) NoRetry() bool { return true }
 
-// NoRetry is asked by the library.
+// NoRetry is called by the library.
 func (noRetryCmd) NoRetry() bool { return true }
 
-// Caller carries commands to Redis. It may be used concurrently.
+// Caller sends commands to Redis. It is safe for concurrent use.
 type Caller interface {
 	// Call runs commands as Client.Call does.
 	Call(ctx context.Context, cmds ...redis.Cmder) error
@@ -227,13 +227,13 @@ type Caller interface {
 // Script is a Lua script.
 type Script struct{ source, sha any }
 
-// NewScript makes a Script from its source.
+// NewScript returns the Script of a source.
 func NewScript(source string) *Script {
 	return &Script{source: source, sha: redis.NewScript(source).Hash()}
 }
 
-// Run runs a script and returns its answer. A server that does not know it, because it is new or was flushed, gets
-// it in full. The command keeps keys and args, and may be sent after Run has returned, if ctx ends.
+// Run runs a script and returns its answer. It sends the source to a server that does not have the script, because it is new
+// or was flushed. The command keeps keys and args. If ctx ends, it may be sent after Run has returned.
 func (s *Script) Run(ctx context.Context, c Caller, keys []string, args ...any) ([]any, error) {
 	cmd := command(ctx, "evalsha", s.sha, keys, args)
 	err := c.Call(ctx, cmd)
@@ -254,13 +254,13 @@ func (s *Script) Run(ctx context.Context, c Caller, keys []string, args ...any) 
 func command(ctx context.Context, name string, script any, keys []string, args []any) *redis.Cmd {
 	all := append(make([]any, 0, 3+len(keys)+len(args)), name, script, len(keys))
 	for i := range keys {
-		all = append(all, &keys[i]) // a pointer costs no allocation
+		all = append(all, &keys[i]) // a pointer needs no allocation
 	}
 	return redis.NewCmd(ctx, append(all, args...)...)
 }
 
-// NotRun reports whether a command that failed surely did not run: Redis said so, or there was no connection, or a
-// Breaker is open.
+// NotRun reports whether a failed command certainly did not run: Redis said so, there was no connection, or a
+// Breaker was open.
 func NotRun(err error) bool {
 	var said redis.Error
 	var network *net.OpError

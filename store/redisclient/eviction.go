@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// evictionCheckInterval is how often WatchEviction looks, and evictionCheckTimeout bounds each look.
+// evictionCheckInterval is how often WatchEviction checks, and evictionCheckTimeout bounds each check.
 const evictionCheckInterval, evictionCheckTimeout = time.Minute, 10 * time.Second
 
-// WatchEviction logs to the logger of ctx when servers may lose what is pending, and when none can be asked: Redis cannot be
-// reached, or its user may not ask. It calls found every minute with the number of those that may, until ctx ends.
+// WatchEviction checks every minute, until ctx ends, whether servers may evict pending writes, and calls found with the number of such
+// servers. It logs to the logger of ctx if there are any, and if it cannot check: Redis is unavailable, or its user lacks the right.
 func WatchEviction(ctx context.Context, c *Client, found func(servers float64)) {
 	log := logr.FromContextOrDiscard(ctx)
 	const unknown = "unknown"
@@ -43,7 +43,7 @@ func WatchEviction(ctx context.Context, c *Client, found func(servers float64)) 
 	}, evictionCheckInterval)
 }
 
-// evictingServers names the servers that evict keys when their memory is full, and the maxmemory-policy of each.
+// evictingServers returns the servers that evict keys when their memory is full, with the maxmemory-policy of each.
 func evictingServers(ctx context.Context, c *Client) (found []string, err error) {
 	var mu sync.Mutex
 	look := func(ctx context.Context, server *redis.Client) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Options say where Redis is, as whom to connect and how.
+// Options are the settings of a client: addresses, credentials, TLS and timeout.
 type Options struct {
 	// Addresses are host:port: one server, sentinels with SentinelMaster, or any servers of a Redis Cluster with
 	// Cluster.
@@ -19,26 +19,26 @@ type Options struct {
 	Cluster        bool
 
 	Username string
-	// PasswordFile is read for each new connection, without a newline at its end.
+	// PasswordFile is read for each new connection. A newline at its end is ignored.
 	PasswordFile         string
 	SentinelUsername     string
 	SentinelPasswordFile string
-	// Database is 0 or more, and 0 with Cluster.
+	// Database is 0 or more; 0 with Cluster.
 	Database int
 
 	TLS bool
-	// CAFile, CertFile and KeyFile are PEM files, read for each new connection. CAFile empty is the system's CAs; the
-	// other two are set together or not.
+	// CAFile, CertFile and KeyFile are PEM files, read for each new connection. An empty CAFile means the system's CAs. The
+	// other two are set together.
 	CAFile, CertFile, KeyFile string
-	// ServerName is the name that the server's certificate must have, empty for the host connected to.
+	// ServerName is the name in the server's certificate; empty for the host name of the address.
 	ServerName string
 
-	// Timeout is how long a connection may take to be made, and an answer to come, unless the caller's context has an
-	// earlier deadline. It is at least 1ms.
+	// Timeout bounds making a connection, and each answer, unless the caller's context has an
+	// earlier deadline. At least 1ms.
 	Timeout time.Duration
 }
 
-// DefaultOptions name no server.
+// DefaultOptions returns Options without a server.
 func DefaultOptions() *Options { return &Options{Timeout: time.Second} }
 
 // AddFlags adds a flag for each option, with its present value as default.
@@ -59,8 +59,8 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.Timeout, "redis-timeout", o.Timeout, "how long a connection or an answer may take where nothing sets an earlier deadline, at least 1ms")
 }
 
-// Validate reports every option that is missing, out of its range or contradicts another, by the names of their
-// flags. It opens no file and connects nowhere.
+// Validate reports every option that is missing, out of range or contradicts another one, by its
+// flag. It opens no file and does not connect.
 func (o *Options) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {

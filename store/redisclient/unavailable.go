@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Unavailable reports whether a call failed because of Redis, and not because of its caller, of a key or of a script that
-// the server does not know yet. A slot of a Cluster that is on its way to another server, or has none, is Redis' failure.
+// Unavailable reports whether a call failed because of Redis, and not because of its caller, of a key, or of a script that
+// the server does not have yet. If a slot of a Cluster is moving or has no server, that is a failure of Redis.
 func Unavailable(err error) bool {
 	var said redis.Error
 	switch {
@@ -25,7 +25,7 @@ func Unavailable(err error) bool {
 	if !strings.HasPrefix(text, "WRONGTYPE") && !strings.Contains(text, "user_script") {
 		return true
 	}
-	// Of what a command in a script may fail with, this is about the server.
+	// Of the errors of commands in a script, these are about the server.
 	for _, about := range []string{"READONLY", "OOM", "MISCONF", "NOREPLICAS", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "NOPERM"} {
 		if strings.Contains(text, about) {
 			return true
