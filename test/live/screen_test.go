@@ -159,7 +159,7 @@ func TestScreenInTerminal(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the screen draws at most 60 times a second
 	}
 	term.resize(200, 50)
-	t.Logf("sources at 200x50:\n%s", term.waitForText("noisy-operator", "IN/s▾", "a second"))
+	t.Logf("sources at 200x50:\n%s", term.waitForText("noisy-operator", "IN/s▾", "per second"))
 	term.press("Enter")
 	t.Logf("objects at 200x50:\n%s", term.waitForText("in storm > noisy-operator", "Pod storm/web-"))
 	term.press("BSpace", "BSpace", "Down") // a terminal takes two escapes for one other key
