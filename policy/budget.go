@@ -8,19 +8,19 @@ import (
 	"github.com/eventquota/eventquota/policy/expression"
 )
 
-// What the conditions of all rules of the cluster may cost together for one Event. An expression that several rules have
+// The budget for one Event of the conditions of all rules of the cluster together. An expression that several rules have
 // counts once, and so does the memory that evaluations share.
 const (
-	// MaxConditionSteps is of time: about a nanosecond each.
+	// MaxConditionSteps bounds the time. A step takes about a nanosecond.
 	MaxConditionSteps = 20_000_000
-	// MaxConditionBytes is of memory.
+	// MaxConditionBytes bounds the memory.
 	MaxConditionBytes = 16 << 20
 )
 
-// withinBudget is r without the rules whose conditions are too many, and why each of these is left out. Those that go first
-// have their conditions: policies of tier Admin, then quotas, then policies of tier Baseline, each in their order. So all
-// replicas leave out the same.
-func (r Rules) withinBudget() (kept Rules, leftOut map[*Rule]error, slots map[*Condition]int) {
+// withinBudget returns r without the rules whose conditions exceed the budget, and why each of these is excluded. Policies of tier
+// Admin come first, then quotas, then policies of tier Baseline, each in their order. So all
+// replicas exclude the same rules.
+func (r Rules) withinBudget() (kept Rules, excluded map[*Rule]error, slots map[*Condition]int) {
 	b := conditionBudget{numbers: map[string]int{}, slots: map[*Condition]int{}, excluded: map[*Rule]error{}}
 	admin, _ := slices.BinarySearchFunc(r.Policies, TierBaseline, func(p *Policy, t Tier) int { return cmp.Compare(p.Tier, t) })
 	for _, p := range r.Policies[:admin] {
@@ -38,7 +38,7 @@ func (r Rules) withinBudget() (kept Rules, leftOut map[*Rule]error, slots map[*C
 	return kept, b.excluded, b.slots
 }
 
-// conditionBudget is the rules that are in force so far, and what their conditions cost.
+// conditionBudget has the rules that are in force so far, and the cost of their conditions.
 type conditionBudget struct {
 	total    expression.Cost
 	shared   int64
@@ -47,7 +47,7 @@ type conditionBudget struct {
 	excluded map[*Rule]error
 }
 
-// add adds a rule if its conditions fit, and else leaves it out.
+// add adds a rule if its conditions fit, and otherwise excludes it.
 func (b *conditionBudget) add(r *Rule) {
 	conditions, total, shared := r.Match.Conditions, b.total, b.shared
 	seen := map[string]bool{}
@@ -73,8 +73,8 @@ func (b *conditionBudget) add(r *Rule) {
 	}
 }
 
-// Excluded are the rules of the cluster that are not in force as the conditions of all would cost too much, and why, by their
-// Names.
+// Excluded returns, by name, why rules of the cluster are not in force: the conditions of all rules together would cost too
+// much.
 func (s *Set) Excluded() map[string]error {
 	all := make(map[string]error, len(s.excluded))
 	for r, why := range s.excluded {

@@ -16,13 +16,13 @@ type Condition struct {
 	semaphore  semaphore
 }
 
-// Expression is what the condition was compiled to. It has its text, and what it may cost.
+// Expression returns the compiled expression, with its text and its maximum cost.
 func (c *Condition) Expression() *expression.Expression { return c.expression }
 
-// semaphore are the evaluations that there may be at the same time: each takes a processor, and memory.
+// semaphore bounds concurrent evaluations, as each takes a processor and memory.
 type semaphore chan struct{}
 
-// EvaluationError says why it is unknown whether an Event matches a rule.
+// EvaluationError tells why it is unknown whether an Event matches a rule.
 type EvaluationError struct {
 	Rule *Rule
 	// Field is the part of spec.match that is unknown, such as "messages".
@@ -33,42 +33,42 @@ type EvaluationError struct {
 // Error implements error.
 func (e *EvaluationError) Error() string { return e.Rule.Name + ": " + e.Reason() }
 
-// Reason is Error without the rule.
+// Reason returns Error without the rule.
 func (e *EvaluationError) Reason() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
 
-// Unwrap gives the reason.
+// Unwrap returns Err.
 func (e *EvaluationError) Unwrap() error { return e.Err }
 
-// errMessageTooLong is why globs are unknown.
+// errMessageTooLong tells why the match of globs is unknown.
 var errMessageTooLong = fmt.Errorf("%w: the message has more than %d bytes, and no glob matches what is read of it: the beginning and the end", expression.ErrUnknown, expression.MaxText)
 
-// evaluation is one Event and what the rules say of it so far.
+// evaluation is the evaluation of the rules for one Event.
 type evaluation struct {
 	ctx     context.Context //nolint:containedctx // it lives for one call
-	event   *corev1.Event   // nil where it cannot be read
+	event   *corev1.Event   // nil if it cannot be read
 	request *Request
-	// namespace is what the Set knows of the one with that name, or nil.
+	// namespace is the Set's object for the namespace name, or nil.
 	name      string
 	namespace *NamespaceObject
-	uncertain map[*Rule]bool // rules of which it is unknown whether they select the namespace
+	uncertain map[*Rule]bool // rules that may select the namespace
 	slots     map[*Condition]int
 
 	resolution Resolution
 	values     *activation
-	// results are those of the expressions of the Set that were evaluated, by slots, and errs why one is unknown.
+	// results has the results of the Set's expressions so far, by slot, and errs why one is unknown.
 	results []truth
 	errs    map[int]error
-	// acquired is held from the first evaluation to the end of the question.
+	// acquired is held from the first evaluation of a condition until release.
 	acquired semaphore
 }
 
-// matches says whether a rule matches. As all that it says must hold, what does not settles it, whatever is unknown. What
-// costs most comes last.
+// matches tells whether a rule matches. All parts of its match must hold, so a part that does not hold decides, whatever is
+// unknown. The most expensive parts come last.
 func (q *evaluation) matches(r *Rule) truth {
 	m := &r.Match
 	is := m.matchLists(q.event)
 	var failed EvaluationError
-	if is == unknown { // of an Event that can be read, nothing else is
+	if is == unknown { // in an Event that can be read, nothing else is
 		failed.Field, failed.Err = "messages", errMessageTooLong
 	}
 	if q.uncertain[r] {
@@ -82,13 +82,13 @@ func (q *evaluation) matches(r *Rule) truth {
 			failed.Field, failed.Err = fmt.Sprintf("condition %q", c.Name), err
 		}
 	}
-	if is == unknown && q.event != nil { // that an Event cannot be read is no fault of the rule
+	if is == unknown && q.event != nil { // an unreadable Event is not an error of the rule
 		q.resolution.Errors = append(q.resolution.Errors, &EvaluationError{r, failed.Field, failed.Err})
 	}
 	return is
 }
 
-// matchLists says whether an Event fits all lists that are not empty. It is nil where it cannot be read.
+// matchLists tells whether an Event matches all lists that are not empty. e is nil if it cannot be read.
 func (m *Match) matchLists(e *corev1.Event) truth {
 	switch {
 	case e == nil:
@@ -102,7 +102,7 @@ func (m *Match) matchLists(e *corev1.Event) truth {
 	return m.matchMessage(e.Message)
 }
 
-// matchMessage says whether a message matches one of the globs, if there are any.
+// matchMessage tells whether a message matches one of the globs, if there are any.
 func (m *Match) matchMessage(text string) truth {
 	if len(m.Messages) == 0 {
 		return yes
@@ -114,7 +114,7 @@ func (m *Match) matchMessage(text string) truth {
 	return is
 }
 
-// evaluate says whether a condition holds and, if that is unknown, why. It evaluates an expression of the Set once, however
+// evaluate tells whether a condition holds and, if that is unknown, why. It evaluates an expression of the Set once, however
 // many rules have it.
 func (q *evaluation) evaluate(c *Condition) (truth, error) {
 	slot, ok := q.slots[c]
@@ -155,7 +155,7 @@ func (q *evaluation) run(c *Condition) (truth, error) {
 	return truthOf(holds), nil
 }
 
-// acquire waits until no more evaluate than may at a time.
+// acquire waits for the semaphore.
 func (q *evaluation) acquire(of semaphore) error {
 	if err := q.ctx.Err(); err != nil || q.acquired != nil {
 		return err

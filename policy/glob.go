@@ -6,18 +6,18 @@ import (
 	"github.com/eventquota/eventquota/policy/expression"
 )
 
-// Glob matches whole texts: `*` stands for any text, and none; all else is literal.
+// Glob matches whole texts. `*` stands for any text, including none; everything else is literal.
 type Glob struct {
-	// Text is as it is written.
+	// Text is the glob as written.
 	Text string
-	// prefix and last are what a text begins and ends with, and parts are what is between, in this order. Without a star,
-	// first is all.
+	// A text must begin with prefix, end with suffix, and have parts in between, in this order. Without a star,
+	// prefix is the whole text.
 	prefix, suffix string
 	parts          []string
 	hasStar        bool
 }
 
-// NewGlob makes a Glob of what it is written as.
+// NewGlob returns the Glob of a text.
 func NewGlob(text string) Glob {
 	g := Glob{Text: text}
 	parts := strings.Split(text, "*")
@@ -28,8 +28,8 @@ func NewGlob(text string) Glob {
 	return g
 }
 
-// matches reports whether a text matches. It reads the first MaxText bytes, and the end. Time is linear in these and the
-// Glob: each part is looked for after the one before, where it is first.
+// matches tells whether a text matches. It reads the first MaxText bytes, and the end. It takes linear time in these and the
+// Glob, as it searches for the first occurrence of each part after the one before.
 func (g *Glob) matches(text string) truth {
 	if !g.hasStar {
 		return truthOf(text == g.prefix)
@@ -55,10 +55,10 @@ func (g *Glob) matches(text string) truth {
 	return yes
 }
 
-// truth is what is known of whether a rule matches.
+// truth is a three-valued result: false, unknown or true.
 type truth uint8
 
-// In their order, so that the least of several is what holds where all must match.
+// They are ordered, so that the minimum of several results is their conjunction.
 const (
 	no truth = iota + 1
 	unknown

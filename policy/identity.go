@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Identity identifies a rule. The zero value is that of the built-in default.
+// Identity identifies a rule. The zero value identifies the built-in default.
 type Identity struct {
-	// Kind is one of v1alpha1.
+	// Kind is a kind of v1alpha1.
 	Kind string
 	// Namespace is empty for a rule of the cluster.
 	Namespace string
@@ -20,7 +20,7 @@ type Identity struct {
 	Generation int64
 }
 
-// String is the name of the rule in answers and metrics.
+// String returns the name of the rule in answers and metrics.
 func (i Identity) String() string {
 	switch {
 	case i.Kind == "":
@@ -31,12 +31,12 @@ func (i Identity) String() string {
 	return i.Kind + " " + i.Namespace + "/" + i.Name
 }
 
-// bucketID names the buckets of a rule. The name has the kind, namespace and name of the rule, so that no two
-// share a bucket and none is filled by deleting a rule and writing it again; and it has the limits, so that a
-// bucket goes on through every change but one of them, after which its level would mean something else.
+// bucketID identifies the buckets of a limit. It has the kind, namespace and name of the rule, so that no two rules
+// share a bucket, and deleting and recreating a rule does not refill it. It also has the settings of the bucket. Other
+// changes of the rule keep the bucket, but after a change of these its state would have another meaning.
 func (r *Rule) bucketID(limit string, b *Bucket) string {
 	i := r.Identity
 	per := slices.Sorted(slices.Values(b.Per)) // their order does not matter
-	// No kind, namespace, name or limit has a slash in it.
+	// No kind, namespace, name or limit contains a slash.
 	return fmt.Sprintf("%s/%s/%s/%s/%d/%d/%s/%v", i.Kind, i.Namespace, i.Name, limit, b.Burst, b.Tokens, b.Interval, per)
 }

@@ -12,26 +12,26 @@ import (
 	"github.com/eventquota/eventquota/policy/expression"
 )
 
-// How much is known of a namespace at most. Labels and annotations go by their names.
+// Bounds of the labels and annotations of a namespace that are kept, in the order of their names.
 const (
-	// MaxLabelsBytes is how many bytes of labels are kept, their names included, beside those that the cluster's rules select
-	// namespaces by.
+	// MaxLabelsBytes bounds the labels, with their names. Labels by which the cluster's rules select namespaces are kept
+	// in addition.
 	MaxLabelsBytes = 4 << 10
-	// MaxAnnotationsBytes is how many bytes of annotations are kept.
+	// MaxAnnotationsBytes bounds the annotations, with their names.
 	MaxAnnotationsBytes = 4 << 10
-	// MaxAnnotationBytes is the longest annotation that is kept, its name included.
+	// MaxAnnotationBytes bounds one annotation, with its name.
 	MaxAnnotationBytes = 512
 )
 
-// ErrNotSynced is why rules are unknown for the Events of a namespace that a Set does not know yet, or of which it does not
-// know yet the labels that a new rule selects by.
+// ErrNotSynced is the reason for unknown matches while a Set does not know a namespace yet, or not the labels by which a new rule
+// selects.
 var ErrNotSynced = errors.New("not known yet")
 
-// errUnknownLabels is why it is unknown whether a rule selects a namespace.
+// errUnknownLabels tells why it is unknown whether a rule selects a namespace.
 var errUnknownLabels = fmt.Errorf("%w: labels of the namespace are %w", expression.ErrUnknown, ErrNotSynced)
 
-// SetMetadata keeps of the labels and annotations that the namespace has what is within bounds, and the labels of which the names
-// are in selected: see Rules.SelectedLabels. It shares neither map.
+// SetMetadata copies the namespace's labels and annotations that are within the bounds, and the labels whose names
+// are in selected, see Rules.SelectedLabels.
 func (n *Namespace) SetMetadata(all, annotations map[string]string, selected map[string]bool) {
 	n.Labels, n.PartialLabels, n.knownLabels = labels.Set{}, false, nil
 	size := 0
@@ -54,7 +54,7 @@ func (n *Namespace) SetMetadata(all, annotations map[string]string, selected map
 	n.PartialAnnotations = len(n.Annotations) < len(annotations)
 }
 
-// SelectedLabels are the names of the labels by which rules select namespaces.
+// SelectedLabels returns the names of the labels by which rules select namespaces.
 func (r Rules) SelectedLabels() map[string]bool {
 	names := map[string]bool{}
 	for one := range r.All() {
@@ -69,7 +69,7 @@ func (r Rules) SelectedLabels() map[string]bool {
 	return names
 }
 
-// matches says whether a selector selects the namespace of a name.
+// matches tells whether a selector selects the namespace name.
 func (n *Namespace) matches(selector labels.Selector, name string) truth {
 	requirements, _ := selector.Requirements()
 	is := yes
@@ -81,7 +81,7 @@ func (n *Namespace) matches(selector labels.Selector, name string) truth {
 
 func (n *Namespace) meetsRequirement(r *labels.Requirement, name string) truth {
 	has := n.Labels
-	if has == nil { // each has its name as a label
+	if has == nil { // every namespace has its name as a label
 		has = labels.Set{corev1.LabelMetadataName: name}
 	}
 	if !has.Has(r.Key()) && (n.Labels == nil || n.PartialLabels && !n.knownLabels[r.Key()]) {

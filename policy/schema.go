@@ -21,15 +21,15 @@ import (
 	"github.com/eventquota/eventquota/manifests"
 )
 
-// schema is the definition of one kind. What it says is checked by the API server's own code, so that a file meets the
-// same errors as kubectl apply, and each bound and default is written once, in v1alpha1.
+// schema is the definition of one kind. The API server's own code validates objects by it, so that a file gets the
+// same errors as with kubectl apply. Each bound and default is written only once, in v1alpha1.
 type schema struct {
 	structural *structuralschema.Structural
 	values     validation.SchemaValidator
 	rules      *schemacel.Validator
 }
 
-// newSchemas are those of all kinds.
+// newSchemas returns the schemas of all kinds.
 func newSchemas() (map[string]schema, error) {
 	crds, err := manifests.CRDs()
 	if err != nil {
@@ -55,15 +55,15 @@ func newSchemas() (map[string]schema, error) {
 	return all, nil
 }
 
-// normalize removes from an object what the schema does not know, fills in defaults, and says what is wrong. unknown are
-// the paths of what it removed.
+// normalize removes unknown fields from an object, adds defaults, and validates it. It returns the paths of the
+// removed fields, and the errors.
 func (s *schema) normalize(object map[string]any) (unknown []string, errs field.ErrorList) {
 	unknown = pruning.PruneWithOptions(object, s.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)
 	defaulting.Default(object, s.structural)
 	errs = validation.ValidateCustomResource(nil, object, s.values)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
-	if len(errs) == 0 { // rules rely on the schema
+	if len(errs) == 0 { // CEL rules assume that the schema is met
 		errs, _ = s.rules.Validate(context.Background(), nil, s.structural, object, nil, math.MaxInt64)
 	}
 	slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) }) // maps have no order

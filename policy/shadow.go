@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Shadowed says what always stands before the rules of a namespace, or of the cluster for "", by their Names: before
-// a policy another one that governs all that it matches, and before each limit of a cluster's quota the one that
-// replaces it, a line for each. Rules that are Disabled are left out.
+// Shadowed returns why rules of a namespace, or of the cluster for "", never apply, by their names, in lines. A policy is shadowed by
+// another one that governs every Event that it matches. A limit of a cluster's quota is shadowed by the limit that always
+// replaces it. Disabled rules are omitted.
 //
-// A match is at least as wide as another one if each of its lists is empty or has all that the other one's has, and
-// its conditions are among the other one's.
+// A match is at least as wide as another one if each of its lists is empty or includes the list of the other one, and
+// its conditions are among those of the other one.
 func (s *Set) Shadowed(namespace string) map[string][]string {
 	found := map[string][]string{}
 	asked, unsure := s.cluster.Policies, map[*Rule]bool(nil)
@@ -41,17 +41,17 @@ func (s *Set) Shadowed(namespace string) map[string][]string {
 	return found
 }
 
-// alwaysDecidable reports whether it is always known whether r matches an Event that can be read, of a namespace that is known.
+// alwaysDecidable reports whether the match of r is always known for readable Events of known namespaces.
 func (r *Rule) alwaysDecidable() bool {
 	return len(r.Match.Conditions) == 0 && len(r.Match.Messages) == 0
 }
 
-// hasLimit reports whether q has a limit of a name.
+// hasLimit reports whether q has a limit with that name.
 func (q *Quota) hasLimit(name string) bool {
 	return slices.ContainsFunc(q.Limits, func(l QuotaLimit) bool { return l.Name == name })
 }
 
-// shadows reports whether r, which is asked first, decides everything that other would.
+// shadows reports whether r, which comes first, decides every Event that other would decide.
 func (r *Rule) shadows(other *Rule) bool {
 	if r.Mode == Audit && other.Mode != Audit {
 		return false
@@ -60,7 +60,7 @@ func (r *Rule) shadows(other *Rule) bool {
 	return covers(m.Types, o.Types) && covers(m.Reasons, o.Reasons) && covers(m.Controllers, o.Controllers) && covers(m.Kinds, o.Kinds) &&
 		covers(globTexts(m.Messages), globTexts(o.Messages)) &&
 		!slices.ContainsFunc(m.Conditions, func(c Condition) bool { return !o.hasCondition(c.expression.Text) }) &&
-		// A namespace's own rule is asked after those of the cluster that select the namespace.
+		// A namespace's own rule comes after those of the cluster that select the namespace.
 		(m.Namespaces == nil || other.namespaced() || o.Namespaces != nil && m.Namespaces.String() == o.Namespaces.String())
 }
 
@@ -68,12 +68,12 @@ func (m *Match) hasCondition(expression string) bool {
 	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.expression.Text == expression })
 }
 
-// covers reports whether a list allows all that other allows.
+// covers reports whether a list matches everything that other matches.
 func covers(list, other []string) bool {
 	return len(list) == 0 || len(other) > 0 && !slices.ContainsFunc(other, func(v string) bool { return !slices.Contains(list, v) })
 }
 
-// globTexts are globs as they are written.
+// globTexts returns the texts of globs.
 func globTexts(globs []Glob) (all []string) {
 	for i := range globs {
 		all = append(all, globs[i].Text)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// UserDependent are the Names of the rules that ask who writes an Event: by a condition or by a bucket for each user.
+// UserDependent returns the names of the rules that depend on the user who writes an Event, by a condition or by a bucket for each user.
 func (r Rules) UserDependent() (names []string) {
 	for _, p := range r.Policies {
 		if p.Match.readsUser() || p.SpamFilter.Enabled && slices.Contains(p.SpamFilter.Per, KeyUser) {

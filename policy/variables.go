@@ -12,29 +12,29 @@ import (
 	"github.com/eventquota/eventquota/policy/expression"
 )
 
-// The variables that conditions read.
+// The variables of conditions.
 const (
 	eventVariable     = "event"
 	requestVariable   = "request"
 	namespaceVariable = "namespaceObject"
 )
 
-// NamespaceObject is what conditions read as namespaceObject.
+// NamespaceObject is the variable namespaceObject of conditions.
 type NamespaceObject struct {
 	Name                string
 	Labels, Annotations map[string]string
-	// PartialLabels and PartialAnnotations say that there are others. Labels are nil where none is known yet, nor are annotations.
+	// PartialLabels and PartialAnnotations report that the namespace has more. Labels and annotations are nil while they are unknown.
 	PartialLabels, PartialAnnotations bool
 }
 
-// The types of what conditions read.
+// The types of the variables.
 const (
 	eventType     = "policy.Event"
 	requestType   = "policy.Request"
 	namespaceType = "policy.Namespace"
 )
 
-// newExpressions makes the Compiler of conditions. It declares every field and its type, so that a condition with an unknown
+// newExpressions returns the Compiler of conditions. It declares every field and its type, so that a condition with an unknown
 // field does not compile.
 func newExpressions() (*expression.Compiler, error) {
 	return expression.NewCompiler(
@@ -43,9 +43,9 @@ func newExpressions() (*expression.Compiler, error) {
 	)
 }
 
-// objects are the Event as core/v1 has it, under the same names, with its controller and the length of its message; the
-// request; and the namespace. Texts and numbers that an Event does not have are empty, so that no Event gets around a
-// condition by leaving one out.
+// objects returns the variables: the Event with the field names of core/v1, its controller and the length of its message; the
+// request; and the namespace. Missing texts and numbers of an Event are empty, so that no Event evades a
+// condition by omitting one.
 func objects() map[string]expression.Object {
 	return map[string]expression.Object{
 		eventType: {
@@ -139,7 +139,7 @@ func missingAnnotation(n *NamespaceObject) error {
 	return n.missing("annotations", n.PartialAnnotations)
 }
 
-// missing is why a label or annotation that is not known may be there all the same.
+// missing returns the reason why an unknown label or annotation may exist.
 func (n *NamespaceObject) missing(what string, partial bool) error {
 	switch {
 	case n.Labels == nil:
@@ -152,7 +152,7 @@ func (n *NamespaceObject) missing(what string, partial bool) error {
 
 // activation gives conditions their variables. It is not safe for concurrent use.
 type activation struct {
-	event     *corev1.Event // nil where it cannot be read
+	event     *corev1.Event // nil if it cannot be read
 	request   *Request
 	namespace *NamespaceObject
 }
@@ -175,7 +175,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// dryRun comes after the Event in a review, which may not be there to its end.
+// dryRun returns whether the request is a dry run. It follows the Event in a review, so it is unknown if the review was cut.
 func (a *activation) dryRun() (bool, error) {
 	if a.event == nil {
 		return false, fmt.Errorf("%w: the request cannot be read to its end", expression.ErrUnknown)

@@ -1,4 +1,4 @@
-// Package known has what Kubernetes writes into Events, and finds what a name that is near to one of these was meant to be.
+// Package wellknown has the names that Kubernetes writes into Events, and finds the name that a misspelt one was meant to be.
 package wellknown
 
 import (
@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// perEdit is how many letters a name must have for each letter that is missing, too many or another
-	// one. Two that have changed places are one.
+	// perEdit is how many letters a name must have for each edit: a missing, additional or wrong
+	// letter, or two swapped letters.
 	perEdit = 5
-	// minLetters is how many it must have to be taken for another one at all, but for its case.
+	// minLetters is how many letters a name must have to be compared at all, except for its case.
 	minLetters = 4
-	// maxLetters bounds what is compared: no name of Kubernetes is longer.
+	// maxLetters bounds compared names. No name of Kubernetes is longer.
 	maxLetters = 64
 )
 
-// Closest is the one of some names that a name was surely meant to be: it has another case, is its plural, or has a few
-// letters that are missing, too many or others. It is empty if the name is among them, or near none.
+// Closest returns the name that a misspelt one was most likely meant to be: it differs in case, is a plural, or differs by a few
+// edits. It returns "" if the name is one of names, or close to none.
 func Closest(name string, names []string) string {
 	if slices.Contains(names, name) || name == "" || len(name) > maxLetters {
 		return ""
@@ -44,7 +44,7 @@ func Closest(name string, names []string) string {
 	return best
 }
 
-// swapped reports whether two letters that follow each other have changed places.
+// swapped reports whether two adjacent letters are swapped.
 func swapped(a, b string) bool {
 	if len(a) != len(b) {
 		return false
@@ -57,7 +57,7 @@ func swapped(a, b string) bool {
 	return false
 }
 
-// plurals are those that a name of a kind may have, as names of resources have them.
+// plurals returns the possible plurals of a kind, as in names of resources.
 func plurals(name string) []string {
 	all := []string{name + "s", name + "es"}
 	if stem, ok := strings.CutSuffix(name, "y"); ok {

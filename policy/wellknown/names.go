@@ -2,10 +2,10 @@ package wellknown
 
 import "strings"
 
-// The names below are those of Kubernetes 1.37 and of its autoscalers: what the source in k8s.io/kubernetes gives its
-// recorders. A name that is not here is nothing unusual, as anyone may write Events.
+// The names are those that the sources of Kubernetes 1.37 and of its autoscalers give to recorders. Other names are not
+// unusual, as anyone may write Events.
 
-// Controllers are the components that report Events.
+// Controllers returns the components that report Events.
 func Controllers() []string {
 	return strings.Fields(`
 kubelet default-scheduler kube-proxy kube-controller-manager kube-scheduler cloud-controller-manager controllermanager
@@ -18,7 +18,7 @@ service-cidr-controller ipallocator-repair-controller portallocator-repair-contr
 cluster-autoscaler karpenter vpa-updater eventquota`)
 }
 
-// Kinds are those of the objects that Events are about.
+// Kinds returns the kinds of involved objects.
 func Kinds() []string {
 	return strings.Fields(`
 Pod Node Namespace Service Endpoints EndpointSlice ConfigMap Secret ServiceAccount ReplicationController
@@ -33,7 +33,7 @@ Role RoleBinding ClusterRole ClusterRoleBinding
 Certificate CertificateRequest Issuer ClusterIssuer NodePool NodeClaim`)
 }
 
-// Reasons are those of Events.
+// Reasons returns the reasons of Events.
 func Reasons() []string {
 	return strings.Fields(`
 Created Started Failed Killing Preempting BackOff ExceededGracePeriod FailedKillPod FailedCreatePodContainer NetworkNotReady
