@@ -84,15 +84,15 @@ func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer,
 	if !r.isEvent() {
 		return admit(Ignored), nil
 	}
-	q, err := g.questionOf(ctx, r, rewritable)
+	q, err := g.prepareEvaluation(ctx, r, rewritable)
 	if err != nil {
 		return Answer{}, err
 	}
 	return g.finish(ctx, q)
 }
 
-// questionOf is what decide finds out about a write of an Event before it asks a store.
-func (g *Gate) questionOf(ctx context.Context, r *Request, rewritable bool) (*evaluation, error) {
+// prepareEvaluation is what decide finds out about a write of an Event before it asks a store.
+func (g *Gate) prepareEvaluation(ctx context.Context, r *Request, rewritable bool) (*evaluation, error) {
 	g.replaceUnreadable(r)
 	gov, err := g.resolve(ctx, r)
 	if err != nil {
