@@ -41,7 +41,7 @@ func TestClientCertificateIsRequired(t *testing.T) {
 		"no certificate":                {nil, "no client certificate"},
 		"another CA":                    {theirs.sign(t, apiServer), "unknown authority"},
 		"its own CA":                    {&theirs.Certificate, "unknown authority"},
-		"another name":                  {ours.sign(t, "system:kube-scheduler"), `"system:kube-scheduler": another name`},
+		"another name":                  {ours.sign(t, "system:kube-scheduler"), `"system:kube-scheduler": no name in it is allowed`},
 		"the name, for servers only":    {ours.sign(t, apiServer, serverCertificate), "incompatible key usage"},
 		"the name, expired":             {ours.sign(t, apiServer, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), "expired"},
 		"the name":                      {ours.sign(t, apiServer), ""},
