@@ -141,11 +141,11 @@ func (c *Cache) Run(ctx context.Context) {
 	running.Go(func() { f.Run(ctx) })
 	for kind, source := range map[string]feed.Source{replicaSetKind: c.sources.ReplicaSets, jobKind: c.sources.Jobs} {
 		f := feed.New(kind, source)
-		keep := func(o metav1.Object, list uint32) { c.upsertOwner(kind, o, list) }
+		upsert := func(o metav1.Object, list uint32) { c.upsertOwner(kind, o, list) }
 		f.OnList = func() feed.Listing {
-			return &listing{c, c.beginList(), keep, func(list uint32) { c.finishOwnerList(kind, list) }}
+			return &listing{c, c.beginList(), upsert, func(list uint32) { c.finishOwnerList(kind, list) }}
 		}
-		f.OnUpdate, f.OnDelete = func(o metav1.Object) { keep(o, 0) }, func(o metav1.Object) { c.deleteOwner(kind, o) }
+		f.OnUpdate, f.OnDelete = func(o metav1.Object) { upsert(o, 0) }, func(o metav1.Object) { c.deleteOwner(kind, o) }
 		running.Go(func() { f.Run(ctx) })
 	}
 	for tick := time.NewTicker(sweepInterval); ; {
