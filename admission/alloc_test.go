@@ -23,16 +23,16 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// How many allocations a review may cost, from its HTTP request to its answer, beside those of the server: of a CREATE at
+// Bounds on the allocations of a review, from its HTTP request to its answer, without those of the server: of a CREATE at
 // /mutate, and of an UPDATE at /validate.
 const (
 	maxMutateAllocs   = 37
 	maxValidateAllocs = 38
-	// maxOwnAllocs is how many of them are not the store's, whatever becomes of the Event. The race detector costs two.
+	// maxOwnAllocs bounds the allocations outside the store, for any outcome. The race detector adds two.
 	maxOwnAllocs = 23 + 2
 )
 
-// TestReviewAllocationsMatchDocs asks what make bench does: the same reviews, with the store in memory and metrics.
+// TestReviewAllocationsMatchDocs sends the reviews of make bench, with the Memory store and metrics.
 func TestReviewAllocationsMatchDocs(t *testing.T) {
 	for phase, most := range map[string]float64{"mutate": maxMutateAllocs, "validate": maxValidateAllocs} {
 		t.Run(phase, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestReviewAllocationsMatchDocs(t *testing.T) {
 			h := newHandler(gate, map[string]admission.Phase{"mutate": gate.Mutate, "validate": gate.Validate}[phase], 1)
 			review := benchmarkReview(t, phase == "validate")
 			const runs = 200
-			bodies := make([][]byte, 2*runs) // each run has one before that is not counted
+			bodies := make([][]byte, 2*runs) // AllocsPerRun adds an uncounted call to each run
 			for i := range bodies {
 				bodies[i] = bytes.ReplaceAll(review, []byte("########"), fmt.Appendf(nil, "%08d", i))
 			}
@@ -65,7 +65,7 @@ func TestReviewAllocationsMatchDocs(t *testing.T) {
 	}
 }
 
-// benchmarkReview is the review that make bench measures. Each "########" in it is for the number of its Event.
+// benchmarkReview returns the review that make bench measures. Each "########" in it is replaced by the number of the Event.
 func benchmarkReview(t *testing.T, update bool) []byte {
 	t.Helper()
 	parsed, err := template.ParseFiles(filepath.Join("..", "test", "bench", "review.json.tmpl"))
@@ -82,7 +82,7 @@ func benchmarkReview(t *testing.T, update bool) []byte {
 	return compact.Bytes()
 }
 
-// serveReviews lets a Handler answer reviews, without an allocation of its own.
+// serveReviews returns a function that passes reviews to a Handler without allocating.
 func serveReviews(t *testing.T, h *admission.Handler) func(body []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=1h", http.NoBody)
@@ -100,7 +100,7 @@ func serveReviews(t *testing.T, h *admission.Handler) func(body []byte) {
 	}
 }
 
-// fixedStore is a store that always answers the same.
+// fixedStore is a store that always returns the same decision.
 type fixedStore store.Decision
 
 func (a fixedStore) Decide(_ context.Context, now time.Time, _ store.Write, l store.Limits) (store.Decision, error) {
@@ -115,8 +115,8 @@ func (a fixedStore) Decide(_ context.Context, now time.Time, _ store.Write, l st
 	return d, nil
 }
 
-// TestReviewAllocationsPerPath holds it for each way through a Handler, with an Event as a kubelet writes it, beside what a
-// store allocates.
+// TestReviewAllocationsPerPath checks each path through a Handler, with a kubelet's Event, without the allocations of a
+// store.
 func TestReviewAllocationsPerPath(t *testing.T) {
 	quota := func(p *appliedRules) {
 		p.addQuota(limit(1, 1, time.Hour, policy.KeyNamespace))
@@ -182,7 +182,7 @@ func (w *discardWriter) Write(b []byte) (int, error)      { return len(b), nil }
 func (w *discardWriter) SetReadDeadline(time.Time) error  { return nil }
 func (w *discardWriter) SetWriteDeadline(time.Time) error { return nil }
 
-// kubeletRequest is a request about the Event of a pod, as an API server sends it.
+// kubeletRequest returns a request about a pod's Event, as an API server sends it.
 func kubeletRequest(pod string, change details) *admission.Request {
 	r := newRequest(epoch(), pod+".18a2b3c4d5e6f708", details{aboutPod(pod), message(
 		"Back-off restarting failed container web in pod " + pod + "_default(3f2b6a50-7a0b-4a5e-9d60-8a7ff2d1c0de)")})
@@ -198,20 +198,20 @@ func kubeletRequest(pod string, change details) *admission.Request {
 	return r
 }
 
-// asRecorderUpdate makes a request a recorder's UPDATE.
+// asRecorderUpdate turns a request into a recorder's UPDATE.
 func asRecorderUpdate(r *admission.Request) {
 	r.Operation, r.OldObject = admissionv1.Update, r.Object.DeepCopy()
 	r.Object.Count++
 }
 
-// outcomeCounts are a Observer that counts them.
+// outcomeCounts is an Observer that counts outcomes.
 type outcomeCounts map[admission.Outcome]int
 
 func (o outcomeCounts) ObserveReview(_ string, one admission.Outcome, _ time.Duration) { o[one]++ }
 
 func (outcomeCounts) ObserveDecision(admission.DecidedWrite) {}
 
-// countingObserver is another Observer that is counted.
+// countingObserver counts the calls of another Observer.
 type countingObserver struct {
 	admission.Observer
 

@@ -19,24 +19,25 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// All answers to the API server are made in this file. None sets retryAfterSeconds: clients would
-// retry what they should drop, and a recorder's whole queue would wait. None quotes what a client
-// wrote, as refusals are in logs that others read.
+// All answers to the API server are made in this file. None sets retryAfterSeconds: clients would retry Events that they
+// should drop, and a recorder's whole queue would wait. None quotes text that a client wrote, because refusals appear in
+// logs that other people read.
 
-// Answer is the answer to one request and what metrics count it as.
+// Answer is the answer to one request, with the outcome that metrics count.
 type Answer struct {
 	Response admissionv1.AdmissionResponse
 	Outcome  Outcome
-	// DecidedAt is when a store decided; zero where none did. It is the audit annotation of the response.
+	// DecidedAt is the time of the store's decision, or zero if no store decided. The response has it as an audit annotation.
 	DecidedAt DecisionTime
-	// Rewritten is the Event as it is stored, where that is not as it was sent.
+	// Rewritten is the Event as it will be stored, or nil if the answer does not change it.
 	Rewritten *corev1.Event
 }
 
-// Outcome is what an answer is counted as.
+// Outcome is the result of a request, as metrics count it.
 type Outcome string
 
-// The outcomes. Undecided is an admission for want of a decision.
+// Outcomes of a request. Undecided is an Event that is admitted because no decision was possible, Overloaded one that is
+// refused because the limit for undecided Events was reached.
 const (
 	Admitted   Outcome = "admit"
 	Aggregated Outcome = "aggregate"
@@ -48,22 +49,22 @@ const (
 	Overloaded Outcome = "overload"
 )
 
-// OutcomeOf is what the answer to a write with a verdict is counted as: they have the same names.
+// OutcomeOf returns the outcome of a store's verdict. Both have the same names.
 func OutcomeOf(v store.Verdict) Outcome { return Outcome(v.String()) }
 
-// admit lets a write through as it is.
+// admit returns an answer that admits a write unchanged.
 func admit(o Outcome) Answer {
 	return Answer{Response: admissionv1.AdmissionResponse{Allowed: true}, Outcome: o}
 }
 
-// patchOp is one operation of a JSON patch; "add" replaces too.
+// patchOp is one operation of a JSON patch. "add" also replaces a value.
 type patchOp struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value"` // a string, or encoded already
+	Value any    `json:"value"` // a string, or encoded JSON
 }
 
-// rewrite lets a CREATE of e through under a name and with a message, and notes its id if that is not 0.
+// rewrite admits a CREATE of e with a name and a message, and annotates it with createID unless that is 0.
 func rewrite(o Outcome, e *corev1.Event, name, message string, createID uint64) (Answer, error) {
 	var edits []patchOp
 	if message != e.Message {
@@ -93,12 +94,12 @@ func rewrite(o Outcome, e *corev1.Event, name, message string, createID uint64) 
 	return a, nil
 }
 
-// formatCreateID is the value of AnnotationCreateID.
+// formatCreateID returns the value of AnnotationCreateID.
 func formatCreateID(id uint64) string {
 	return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, id))
 }
 
-// createIDPatch is the edit that notes the id of a CREATE, whatever its client has noted.
+// createIDPatch sets AnnotationCreateID. It overwrites a value that the client set.
 func createIDPatch(e *corev1.Event, id uint64) patchOp {
 	if len(e.Annotations) == 0 {
 		return patchOp{"add", "/metadata/annotations", json.RawMessage(`{"` + AnnotationCreateID + `":"` + formatCreateID(id) + `"}`)}
@@ -106,7 +107,7 @@ func createIDPatch(e *corev1.Event, id uint64) patchOp {
 	return patchOp{"add", "/metadata/annotations/eventquota.io~1create-id", formatCreateID(id)}
 }
 
-// answer is the answer to a write that a store decided.
+// answer returns the answer to a write that a store decided.
 func (q *evaluation) answer(d store.Decision) (Answer, error) {
 	switch d.Verdict {
 	case store.Merge:
@@ -123,7 +124,7 @@ func (q *evaluation) answer(d store.Decision) (Answer, error) {
 	return q.admit(Admitted, q.identity.CreateID)
 }
 
-// admit lets a write through, rewritten where that can be.
+// admit admits the write, and rewrites the Event if the phase allows it.
 func (q *evaluation) admit(o Outcome, createID uint64) (Answer, error) {
 	if !q.rewritable {
 		return admit(o), nil
@@ -131,9 +132,9 @@ func (q *evaluation) admit(o Outcome, createID uint64) (Answer, error) {
 	return rewrite(o, q.Object, q.name, q.message, createID)
 }
 
-// refuseMerged refuses a write whose occurrences went into another Event. A recorder of core/v1 accepts AlreadyExists
-// quietly, and so does one of events.k8s.io unless the write carries a series. A write with a series is retried after
-// AlreadyExists, and so is a generated name, by the API server itself; there TooManyRequests ends it.
+// refuseMerged refuses a write whose occurrences were merged into another Event. Recorders accept AlreadyExists without
+// an error, those of events.k8s.io only if the write has no series. With a series they retry after AlreadyExists, and the
+// API server itself retries a generated name. Those writes get TooManyRequests, which ends the retries.
 func refuseMerged(q *evaluation, d store.Decision) Answer {
 	message := "merged into a stored Event, " + strconv.FormatInt(d.Total, 10) + " occurrences so far"
 	if q.usesEventsAPI() && q.Object.Series != nil || q.Operation == admissionv1.Create && q.Object.GenerateName != "" {
@@ -142,27 +143,28 @@ func refuseMerged(q *evaluation, d store.Decision) Answer {
 	return refuse(Merged, http.StatusConflict, metav1.StatusReasonAlreadyExists, message)
 }
 
-// refuseDropped refuses a write because a bucket had no token, or its policy drops all.
+// refuseDropped refuses a write because a bucket had no token, or because its policy drops all Events.
 func refuseDropped(d store.Decision, now time.Time) Answer {
 	b := emptyBucket(d)
-	says := RefuserName(b.Name, b.Policy)
+	refuser := RefuserName(b.Name, b.Policy)
 	switch {
 	case b.Name == "":
-		return refuseTooMany(Dropped, says+" drops it")
+		return refuseTooMany(Dropped, refuser+" drops it")
 	case d.NextToken.IsZero():
-		return refuseTooMany(Dropped, says+" is empty: it never has tokens")
+		return refuseTooMany(Dropped, refuser+" is empty: it never has tokens")
 	}
 	wait := d.NextToken.Sub(now).Round(time.Millisecond)
-	return refuseTooMany(Dropped, says+" is empty: next token at "+d.NextToken.UTC().Format(time.RFC3339)+", in "+wait.String())
+	return refuseTooMany(Dropped, refuser+" is empty: next token at "+d.NextToken.UTC().Format(time.RFC3339)+", in "+wait.String())
 }
 
-// RefuserName names in a message what refuses Events: a bucket of a rule, or one that drops all, where the bucket has no name.
+// RefuserName returns the name, for messages, of the bucket that refused an Event. rule is the bucket's policy or quota. If
+// bucket is empty, the policy drops all Events, and only the policy is named.
 func RefuserName(bucket, rule string) string {
 	if rule == policy.DefaultName {
 		rule = "the default policy"
 	}
-	if of, overflow := strings.CutSuffix(bucket, store.OverflowSuffix); overflow {
-		return "overflow bucket of " + RefuserName(of, rule)
+	if limit, overflow := strings.CutSuffix(bucket, store.OverflowSuffix); overflow {
+		return "overflow bucket of " + RefuserName(limit, rule)
 	}
 	switch bucket {
 	case "":
@@ -173,8 +175,8 @@ func RefuserName(bucket, rule string) string {
 	return "limit " + strconv.Quote(bucket) + " of " + rule
 }
 
-// refuseUnidentified refuses a write of which it is not known whose it is. No policy or quota can be asked, so it would get past them all:
-// no recorder makes an Event with such a name.
+// refuseUnidentified refuses a write whose namespace, operation or user is unknown. No policy or quota can be evaluated
+// for it, so it would bypass all of them. No recorder creates an Event with so long a name.
 func refuseUnidentified() Answer {
 	return refuseTooMany(Denied, fmt.Sprintf("metadata.name is too long: it and the user's name must be within the first %d bytes of the review", MaxReviewBytes))
 }
@@ -192,47 +194,48 @@ func refuse(o Outcome, code int32, reason metav1.StatusReason, message string) A
 	}
 }
 
-// AnnotationDecided is the name of the audit annotation that has the DecisionTime of a decision. The API server puts the name
-// of the webhook and a slash before it. It sets it once for each request and webhook: where it asks about a write
-// again, after a conflict, the first one stays. What no store has decided has none.
+// AnnotationDecided is the key of the audit annotation with the DecisionTime. The API server prefixes it with the name of
+// the webhook and a slash, and sets it once per request and webhook: if it calls the webhook again after a conflict, the
+// first value stays. A write that no store decided has no such annotation.
 const AnnotationDecided = "decided"
 
-// DecisionTime is when a store decided about a write. The zero value says that none did.
+// DecisionTime is the time and order of a store's decision. The zero value means that no store decided.
 type DecisionTime struct {
-	// At is the time that the store was given, by the clock of the replica.
+	// At is the time passed to the store, by the clock of the replica.
 	At time.Time
-	// Offset is how much more than At the decision is in the order of all decisions of that store, in microseconds:
-	// others that came first were given the same time, or a later one. 0 where the store does not know its order.
+	// Offset is added to At, in microseconds, to get the position in the order of all decisions of that store. It is
+	// positive if earlier decisions had the same time or a later one, and 0 if the store does not know its order.
 	Offset int64
 }
 
-// String is m as the annotation has it: At in microseconds of Unix time and, where there is one, After.
-func (m DecisionTime) String() string {
-	text, _ := m.AppendText(nil)
+// String returns the annotation's value: At in microseconds of Unix time, followed by "+" and Offset if that is not 0.
+func (t DecisionTime) String() string {
+	text, _ := t.AppendText(nil)
 	return string(text)
 }
 
-// AppendText implements encoding.TextAppender as String does.
-func (m DecisionTime) AppendText(b []byte) ([]byte, error) {
-	b = strconv.AppendInt(b, m.At.UnixMicro(), 10)
-	if m.Offset != 0 {
-		b = strconv.AppendInt(append(b, '+'), m.Offset, 10)
+// AppendText implements encoding.TextAppender. It appends the same text as String returns.
+func (t DecisionTime) AppendText(b []byte) ([]byte, error) {
+	b = strconv.AppendInt(b, t.At.UnixMicro(), 10)
+	if t.Offset != 0 {
+		b = strconv.AppendInt(append(b, '+'), t.Offset, 10)
 	}
 	return b, nil
 }
 
-// ParseDecisionTime is the DecisionTime of an annotation. It is zero for what is none, or no time from 1970 to 2112.
+// ParseDecisionTime parses the value of an AnnotationDecided. It returns zero if the value is invalid, its time is not
+// between 1970 and 2112, or its offset is above one hour.
 func ParseDecisionTime(annotation string) DecisionTime {
-	at, after, has := strings.Cut(annotation, "+")
+	at, plus, has := strings.Cut(annotation, "+")
 	if !has {
-		after = "0"
+		plus = "0"
 	}
-	micros, noTime := strconv.ParseInt(at, 10, 64)
-	n, noOrder := strconv.ParseInt(after, 10, 64)
-	m := DecisionTime{At: time.UnixMicro(micros).UTC(), Offset: n}
-	const most = int64(time.Hour / time.Microsecond) // more is no order of decisions
-	if noTime != nil || noOrder != nil || micros < 0 || n < 0 || n > most || m.At.Year() >= 2112 {
+	micros, atErr := strconv.ParseInt(at, 10, 64)
+	offset, offsetErr := strconv.ParseInt(plus, 10, 64)
+	t := DecisionTime{At: time.UnixMicro(micros).UTC(), Offset: offset}
+	const maxOffset = int64(time.Hour / time.Microsecond)
+	if atErr != nil || offsetErr != nil || micros < 0 || offset < 0 || offset > maxOffset || t.At.Year() >= 2112 {
 		return DecisionTime{}
 	}
-	return m
+	return t
 }

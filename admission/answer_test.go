@@ -89,7 +89,7 @@ func TestDropAnswers(t *testing.T) {
 	})
 }
 
-// TestRefusalsQuoteNoClientText holds every kind of refusal, word by word.
+// TestRefusalsQuoteNoClientText checks the exact text of every kind of refusal.
 func TestRefusalsQuoteNoClientText(t *testing.T) {
 	t.Parallel()
 	const secret = "swordfish"
@@ -158,7 +158,7 @@ func TestParseDecisionTimeRejectsInvalid(t *testing.T) {
 	}
 }
 
-// TestAuditAnnotationHasDecisionTime reads answers as the API server does.
+// TestAuditAnnotationHasDecisionTime decodes answers as the API server does.
 func TestAuditAnnotationHasDecisionTime(t *testing.T) {
 	t.Parallel()
 	h := newTestHandlers(newMemory(t))
@@ -174,13 +174,13 @@ func TestAuditAnnotationHasDecisionTime(t *testing.T) {
 	}
 }
 
-// decisionTime is when a CREATE was decided, as its answer says.
+// decisionTime returns the decision time in the answer to a CREATE.
 func (r *rig) decisionTime(request *admission.Request) admission.DecisionTime {
 	return r.gate.Decide(r.t.Context(), r.gate.Mutate, request).DecidedAt
 }
 
-// TestDecisionTimesKeepDecisionOrder has a clock that stands still and then goes back, as that of a request does that
-// others overtake, and an audited policy that asks its own store. What only that one decides has no moment.
+// TestDecisionTimesKeepDecisionOrder uses a clock that stands still and then goes back, as for a request that others
+// overtake. It also has an audited policy with its own store: a write that only this store decides has no decision time.
 func TestDecisionTimesKeepDecisionOrder(t *testing.T) {
 	t.Parallel()
 	audited := func(p *appliedRules) {
@@ -203,11 +203,11 @@ func TestDecisionTimesKeepDecisionOrder(t *testing.T) {
 		p.Action = policy.Exempt
 	}).current()
 	if got := r.decisionTime(newRequest(r.now, "a", nil)); got != (admission.DecisionTime{}) {
-		t.Errorf("decided %+v where only an audited policy asks a store, want no moment", got)
+		t.Errorf("got decision time %+v if only an audited policy calls a store, want none", got)
 	}
 }
 
-// TestOutcomeOfVerdict holds what who counts verdicts, and has no answers, relies on.
+// TestOutcomeOfVerdict checks OutcomeOf for callers that count verdicts without answers.
 func TestOutcomeOfVerdict(t *testing.T) {
 	t.Parallel()
 	for _, v := range []store.Verdict{store.Admit, store.Aggregate, store.Merge, store.Drop, store.Deny} {

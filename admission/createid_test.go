@@ -8,8 +8,8 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestWhichCreatesGetACreateID holds by what a stored Event is told from others of its name: the note of its CREATE, in the
-// mutating phase, or its uid in the validating one.
+// TestWhichCreatesGetACreateID checks how a stored Event is distinguished from others of its name: by AnnotationCreateID in
+// the mutating phase, and by its uid in the validating phase.
 func TestWhichCreatesGetACreateID(t *testing.T) {
 	t.Parallel()
 	for name, noted := range map[string]bool{

@@ -17,14 +17,14 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// review is the part of an AdmissionReview that decisions read, decoded in one pass over the body.
+// review is the part of an AdmissionReview that decisions need. It is decoded in one pass over the body.
 type review struct {
 	Kind    string  `json:"kind"`
 	Request Request `json:"request"`
 }
 
-// Request is the part of an AdmissionRequest that decisions read. The API server converts Events of every API to
-// core/v1; RequestKind says which one the client used.
+// Request is the part of an AdmissionRequest that decisions need. The API server converts Events of every API to
+// core/v1; RequestKind names the API that the client used.
 type Request struct {
 	policy.Request
 
@@ -32,60 +32,60 @@ type Request struct {
 	Object    *corev1.Event `json:"object"`
 	OldObject *corev1.Event `json:"oldObject"`
 	Options   WriteOptions  `json:"options"`
-	// DecodeError is why Object or OldObject cannot be read, or nil.
+	// DecodeError is set if Object or OldObject cannot be decoded.
 	DecodeError error `json:"-"`
-	// unidentified says that it is not known whose write this is, or what it does, as the review is too long.
+	// unidentified is true if the namespace, the operation or the user is unknown because the review is too long.
 	unidentified bool
-	// decidedAt is when a store was asked last.
+	// decidedAt is the time of the last call to a store.
 	decidedAt DecisionTime
-	// hasher makes the keys of the write.
+	// hasher computes the keys of the write.
 	hasher store.Hasher
-	// scratchBuffer is the memory of scratch.
+	// scratchBuffer is the memory that scratch returns.
 	scratchBuffer []byte
-	// evaluation is what stores are asked about the write. It is here to be part of one allocation.
+	// evaluation is the evaluation of the write. As a field it needs no allocation of its own.
 	evaluation evaluation
 }
 
-// Reset makes r an empty Request, which uses memory of r again.
+// Reset clears r for another request, and keeps memory of r for it.
 func (r *Request) Reset() { *r = Request{hasher: r.hasher} }
 
-// WriteOptions are those of a create, update or patch that decisions read.
+// WriteOptions are the options of a create, update or patch that decisions need.
 type WriteOptions struct {
-	// FieldManager is what the client calls itself. kubectl always says so, and recorders never do.
+	// FieldManager is the name that the client gives itself. kubectl always sets it; recorders never do.
 	FieldManager string `json:"fieldManager"`
 }
 
 var errNotAReview = errors.New(`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set`)
 
-// decode reads the body of a review, or what there is of it where cut says why that is not all. It
-// fails if no answer can be made; if only the Event cannot be read, Unreadable is set. Of a review that is cut, all may be missing but
-// what the API server writes first and clients do not choose: the uid by which it is answered, and the kind.
-func decode(body []byte, cut error) (*Request, error) {
-	r, unreadable := &review{}, cut
-	if cut == nil {
-		unreadable = json.Unmarshal(body, r, decodeOptions)
+// decode decodes the body of a review. If the body is incomplete, truncated is the reason. decode returns an error if the
+// review cannot be answered, and sets DecodeError if only its Event cannot be decoded. A truncated review must have at
+// least its kind and uid: the API server writes them first, and clients do not choose them.
+func decode(body []byte, truncated error) (*Request, error) {
+	r, decodeErr := &review{}, truncated
+	if truncated == nil {
+		decodeErr = json.Unmarshal(body, r, decodeOptions)
 	}
-	if unreadable != nil {
+	if decodeErr != nil {
 		var ok bool
-		if r, ok = decodeHead(body); !ok && (cut == nil || !r.answerable()) {
-			return nil, fmt.Errorf("%w: %w", errNotAReview, unreadable)
+		if r, ok = decodeHead(body); !ok && (truncated == nil || !r.answerable()) {
+			return nil, fmt.Errorf("%w: %w", errNotAReview, decodeErr)
 		}
 		r.Request.unidentified = !ok && (r.Request.Namespace == "" || r.Request.Operation == "" || r.Request.UserInfo.Username == "")
 	}
 	if !r.answerable() {
 		return nil, errNotAReview
 	}
-	if unreadable != nil {
-		r.Request.Object, r.Request.OldObject, r.Request.DecodeError = nil, nil, unreadable
+	if decodeErr != nil {
+		r.Request.Object, r.Request.OldObject, r.Request.DecodeError = nil, nil, decodeErr
 	}
 	return &r.Request, nil
 }
 
-// answerable reports whether an answer to r can name it.
+// answerable reports whether r has the kind and uid that an answer needs.
 func (r *review) answerable() bool { return r.Kind == "AdmissionReview" && r.Request.UID != "" }
 
-// decodeOptions decode a review with its Events, but for managedFields, which decide nothing. They keep what they have found
-// out about types.
+// decodeOptions decode a review with its Events, without managedFields, which no decision needs. They are shared because
+// they cache reflection data of the types.
 //
 //nolint:gochecknoglobals // never changed
 var decodeOptions = lenientOptions(json.JoinUnmarshalers(
@@ -95,8 +95,8 @@ var decodeOptions = lenientOptions(json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(presizeList),
 ))
 
-// presizeList gives a list of texts, such as the groups of a user, memory for as many as most have. Otherwise it grows, one
-// after the other. The default decoder reads it.
+// presizeList allocates a list of strings, such as a user's groups, with the capacity that most lists need, so that it does
+// not grow element by element. Then it leaves decoding to the default decoder.
 func presizeList(d *jsontext.Decoder, list *[]string) error {
 	if d.PeekKind() == '[' {
 		*list = make([]string, 0, 4)
@@ -104,7 +104,7 @@ func presizeList(d *jsontext.Decoder, list *[]string) error {
 	return errors.ErrUnsupported
 }
 
-// decodeTime costs no allocation, where the types' own decoders cost some.
+// decodeTime decodes a time without the allocations of the types' own decoders.
 func decodeTime(d *jsontext.Decoder, t *time.Time) error {
 	value, err := d.ReadValue()
 	if err != nil {
@@ -117,8 +117,9 @@ func decodeTime(d *jsontext.Decoder, t *time.Time) error {
 	return t.UnmarshalJSON(value)
 }
 
-// decodeHead decodes a review but for its Events, and reports whether it has come to them: the API server writes first where
-// they are and who sends them. What comes after them, such as dryRun, is missing where they cannot even be skipped.
+// decodeHead decodes a review without its Events. ok reports whether decoding reached the Events or the end: the API
+// server writes the namespace, operation and user first. Later fields, such as dryRun, are missing if the JSON of an Event
+// is so malformed that it cannot be skipped.
 func decodeHead(body []byte) (r *review, ok bool) {
 	r = &review{}
 	skip := json.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *corev1.Event) error {
@@ -129,18 +130,19 @@ func decodeHead(body []byte) (r *review, ok bool) {
 	return r, ok || err == nil
 }
 
-// lenientOptions accepts what encoding/json would: a webhook must not refuse what the API server accepted.
+// lenientOptions accept all JSON that encoding/json accepts: a webhook must not refuse what the API server accepted.
 func lenientOptions(u *json.Unmarshalers) json.Options {
 	return json.JoinOptions(json.WithUnmarshalers(u), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
-// aggregatePrefix starts the message of an aggregate, as it does in client-go: tools recognize it.
+// aggregatePrefix is the prefix of a combined Event's message. It is client-go's, which tools recognize.
 const aggregatePrefix = "(combined from similar events): "
 
-// maxSeriesMessageBytes is the longest message, in bytes, that the API server takes in an Event with eventTime set.
+// maxSeriesMessageBytes is the API server's limit for the message of an Event that has eventTime set.
 const maxSeriesMessageBytes = 1024
 
-// AggregateMessage is the message of an aggregate whose newest is text. Of a series, the API server limits it.
+// AggregateMessage returns the message of a combined Event whose latest message is text. For a series, it is cut to the
+// API server's limit.
 func AggregateMessage(text string, series bool) string {
 	message := text
 	if !strings.HasPrefix(text, aggregatePrefix) {
@@ -152,8 +154,8 @@ func AggregateMessage(text string, series bool) string {
 	return message
 }
 
-// Truncate cuts s to at most limit bytes, on a rune boundary, and says at its end how long it was.
-// If limit is too small for that, it only cuts.
+// Truncate cuts s to at most limit bytes, on a rune boundary, and appends a note with the original length. If the note
+// does not fit within limit, it only cuts.
 func Truncate(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -165,13 +167,14 @@ func Truncate(s string, limit int) string {
 	return store.Clip(s, limit-len(note)) + note
 }
 
-// noticeSource is the source of e as notices call it, where an empty name is that of all which have no line of their own.
+// noticeSource returns the source of e for notices, with "unknown" for an empty component: in notices, an empty name
+// stands for all sources that are not listed one by one.
 func noticeSource(e *corev1.Event) store.Source {
 	component, host := Source(e)
 	return store.Source{Component: cmp.Or(component, "unknown"), Host: host}
 }
 
-// Occurrences is how often e says that it happened. A count that is absent stands for 1.
+// Occurrences returns the count of e. An absent count is 1.
 func Occurrences(e *corev1.Event) int64 {
 	n := e.Count
 	if e.Series != nil {
@@ -185,7 +188,7 @@ func usesSeries(e *corev1.Event) bool {
 	return e.Series != nil || !e.EventTime.IsZero()
 }
 
-// firstSeen is when the first occurrence of e happened, by its writer's clock; zero where it does not say.
+// firstSeen returns the time of the first occurrence by the writer's clock, or zero if e has none.
 func firstSeen(e *corev1.Event) time.Time {
 	if e.FirstTimestamp.IsZero() {
 		return e.EventTime.Time
@@ -193,7 +196,7 @@ func firstSeen(e *corev1.Event) time.Time {
 	return e.FirstTimestamp.Time
 }
 
-// LastSeen is when the newest occurrence of e happened, by its writer's clock; zero where it does not say.
+// LastSeen returns the time of the latest occurrence by the writer's clock, or zero if e has none.
 func LastSeen(e *corev1.Event) time.Time {
 	at := e.LastTimestamp.Time
 	if e.EventTime.After(at) {
@@ -205,8 +208,8 @@ func LastSeen(e *corev1.Event) time.Time {
 	return at
 }
 
-// Source is who reports an Event: its component and host. Events written through
-// events.k8s.io have none; there the reporting controller and instance do.
+// Source returns the component and host that report an Event. Events written through events.k8s.io have no source; for
+// them it returns the reporting controller and instance.
 func Source(e *corev1.Event) (component, host string) {
 	if e.Source.Component == "" && e.Source.Host == "" {
 		return e.ReportingController, e.ReportingInstance

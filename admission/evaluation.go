@@ -20,7 +20,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// evaluation is a write that stores are asked about.
+// evaluation is a write with everything that a decision of a store needs.
 type evaluation struct {
 	*Request
 
@@ -29,38 +29,39 @@ type evaluation struct {
 	rewritable bool
 	// invalid reports whether the API server will refuse the write, unless it is a dry run.
 	invalid bool
-	// storeID is that of the Gate.
+	// storeID is the StoreID of the Gate.
 	storeID string
-	// involvedObject is what a notice says that the Event is about, and workload what that belongs to, as far as is known.
+	// involvedObject is the object that notices about the Event name, and workload the one it belongs to, if known.
 	involvedObject, workload store.Object
-	// identity is what tells the Event from others once it is stored; without it, as unknown says, nothing is merged.
+	// identity distinguishes the Event from others once it is stored. If noIdentity is true it has none, and nothing is
+	// merged.
 	identity   store.Identity
 	noIdentity bool
-	// name is what the Event is called once it is stored, and message the newest within the limit of its policy.
+	// name is the name under which the Event will be stored. message is the message, cut to the limit of the policy.
 	name, message string
-	// written is the write for the store, made when one is first asked, and updates what an UPDATE adds to it.
+	// storeWrite is the write for the store, and storeUpdate the part that only an UPDATE has. Both are set once built is true.
 	built      bool
 	storeWrite store.Write
-	// prepared are the limits in force where Prepare has made them.
+	// prepared are the limits in force, if Prepare has computed them.
 	prepared *store.Limits
-	// quotaBuckets are the buckets that the store was asked about last.
+	// quotaBuckets are the quota buckets of the last call to a store.
 	quotaBuckets []store.Bucket
 	storeUpdate  store.Update
-	// spamFilterKey is that of the spam filter in what a store was asked last.
+	// spamFilterKey is the key of the spam filter in the last call to a store.
 	spamFilterKey store.Key
 }
 
-func (g *Gate) newEvaluation(r *Request, gov policy.Resolution, rewritable bool) *evaluation {
+func (g *Gate) newEvaluation(r *Request, resolution policy.Resolution, rewritable bool) *evaluation {
 	q := &r.evaluation
 	*q = evaluation{
-		Request: r, resolution: gov, rewritable: rewritable, storeID: g.StoreID, name: r.Object.Name, message: r.Object.Message,
+		Request: r, resolution: resolution, rewritable: rewritable, storeID: g.StoreID, name: r.Object.Name, message: r.Object.Message,
 	}
 	q.involvedObject = reportableObject(r.Namespace, r.Object)
 	if g.Workloads != nil {
 		q.workload, _ = g.Workloads.Find(q.involvedObject.Namespace, q.involvedObject.Kind, q.involvedObject.Name, q.involvedObject.UID)
 	}
-	if gov.Policy.Action != policy.Exempt && (rewritable || r.Operation == admissionv1.Update) {
-		q.message = Truncate(q.message, gov.Policy.MaxMessageBytes)
+	if p := resolution.Policy; p.Action != policy.Exempt && (rewritable || r.Operation == admissionv1.Update) {
+		q.message = Truncate(q.message, p.MaxMessageBytes)
 	}
 	return q
 }
@@ -68,16 +69,16 @@ func (g *Gate) newEvaluation(r *Request, gov policy.Resolution, rewritable bool)
 // usesEventsAPI reports whether the client used events.k8s.io.
 func (q *evaluation) usesEventsAPI() bool { return q.RequestKind.Group == "events.k8s.io" }
 
-// isInvalid reports whether the API server will refuse the write as it would be stored.
+// isInvalid reports whether the API server will refuse the write in the form in which it would be stored.
 func (q *evaluation) isInvalid() bool {
 	e := q.Object
 	switch {
 	case q.DecodeError != nil:
-		return false // it cannot be known
+		return false // without the Event it is unknown
 	case !q.rewritable && e.Name == "":
 		return true
 	case q.Operation == admissionv1.Update:
-		return false // it has been validated
+		return false // the API server has validated it before the webhook is called
 	}
 	if q.message != e.Message {
 		rewritten := *e
@@ -87,29 +88,31 @@ func (q *evaluation) isInvalid() bool {
 	return validation.Rejects(e, q.Namespace, q.usesEventsAPI())
 }
 
-// assignName gives an Event that asks for a generated name one, where it still can: what is merged into a stored Event must
-// know it by its name. One that cannot be read is an occurrence of its own, whatever it is called. The random part is
-// longer than that of the API server, as no other name is tried when it is taken.
+// assignName assigns a name when generateName is set, if the answer may still change it: later Events are merged into the
+// stored Event by its name. An Event that cannot be read also gets a random name, so that it counts as an occurrence of its
+// own. The random part is longer than the API server's, because no other name is tried if it is taken.
 func (q *evaluation) assignName() {
 	if q.name == "" && q.rewritable || q.DecodeError != nil {
 		q.name = store.Clip(q.Object.GenerateName, names.MaxGeneratedNameLength) + rand.String(10)
 	}
 }
 
-// maxAnnotations is how many annotations an Event may have to get another one: the settler adds two more, and the policy
-// of sizes that is installed with eventquota takes 128.
+// maxAnnotations bounds the annotations that an Event may have before it gets AnnotationCreateID. The settler adds two
+// more, and the size policy that is installed with eventquota allows 128.
 const maxAnnotations = 125
 
-// chooseIdentity chooses what tells the Event of a CREATE from others of its name, which may say the same and be created in the
-// same second. Where the validating phase decides, that is the uid, which the API server has given it. The mutating phase
-// comes before that, and one call more for each CREATE costs the API server a quarter of what it can do, so a note on the
-// Event is it: to decide and to settle takes no trip more. It costs the CREATE one operation of a JSON patch, 110 bytes of
-// the answer, 10 allocations, and about 45 bytes in etcd.
+// chooseIdentity sets the identity of a CREATE, which distinguishes its Event from others of the same name. They may have
+// the same content and be created in the same second. In the validating phase the identity is the uid, which the API server
+// has assigned. The mutating phase comes before that, and a second call for each CREATE would cost the API server a quarter
+// of its throughput. So there the identity is AnnotationCreateID, with which neither a decision nor a write of counts needs
+// another call. It costs the CREATE one operation of a JSON patch, 110 bytes of the answer, 10 allocations, and about 45
+// bytes in etcd.
 //
-// Nodes and the control plane do not pay that. They may change every Event of the cluster, so they need not pretend that
-// one is theirs; and as all others' Events are told by a note, nobody else's write goes into one without.
+// Events of nodes and of the control plane get no annotation. These users may change every Event of the cluster, so they
+// have no need to pass off another's Event as theirs. And because all other Events have the annotation, no other user's
+// write is merged into an Event without it.
 //
-// An Event with too many annotations to get one more is not merged, nor are others into it.
+// An Event with too many annotations is not merged, and no Event is merged into it.
 func (q *evaluation) chooseIdentity() {
 	if q.Operation != admissionv1.Create || q.resolution.Policy.Action != policy.Limit || !q.resolution.Policy.Merge.Enabled || q.DecodeError != nil {
 		return
@@ -121,12 +124,12 @@ func (q *evaluation) chooseIdentity() {
 	case len(q.Object.Annotations) > maxAnnotations:
 		q.noIdentity = true
 	default:
-		q.identity.CreateID = mathrand.Uint64() | 1 //nolint:gosec // it is no secret; 0 is none
+		q.identity.CreateID = mathrand.Uint64() | 1 //nolint:gosec // not a secret; 0 would mean none
 	}
 }
 
-// canUpdateAnyEvent reports whether a user is a node or of the control plane: by names that only the API server's own
-// authentication gives, and to which Kubernetes grants patch of Events in all namespaces.
+// canUpdateAnyEvent reports whether a user is a node or of the control plane. Only the API server's own authentication
+// assigns these names, and Kubernetes lets them patch Events in all namespaces.
 func canUpdateAnyEvent(user string) bool {
 	for _, prefix := range []string{"system:node:", "system:kube-", "system:serviceaccount:kube-system:"} {
 		if strings.HasPrefix(user, prefix) {
@@ -136,10 +139,10 @@ func canUpdateAnyEvent(user string) bool {
 	return false
 }
 
-// quotaLimits are limits, each with the quota it is of.
+// quotaLimits are limits with their quotas.
 type quotaLimits = iter.Seq2[*policy.Quota, *policy.QuotaLimit]
 
-// limitsInForce is what the store is asked under.
+// limitsInForce returns the limits of the policy and quotas in mode Enforce.
 func (g *Gate) limitsInForce(q *evaluation) store.Limits {
 	if q.prepared != nil {
 		return *q.prepared
@@ -147,26 +150,26 @@ func (g *Gate) limitsInForce(q *evaluation) store.Limits {
 	return g.storeLimits(q, q.resolution.Policy, q.resolution.Limits())
 }
 
-// applies reports whether anything merges or limits a write.
+// applies reports whether l merges or limits a write at all.
 func applies(l *store.Limits) bool {
 	return l.Merge || !l.SpamFilter.Key.IsZero() || len(l.Quotas) > 0
 }
 
-// evaluate asks a store what becomes of a write under limits, where anything merges or limits it.
+// evaluate lets a store decide a write under limits. It admits the write without a call if nothing merges or limits it.
 func (g *Gate) evaluate(ctx context.Context, s store.Store, q *evaluation, l store.Limits) (store.Decision, error) {
 	q.decidedAt, q.spamFilterKey, q.quotaBuckets = DecisionTime{}, l.SpamFilter.Key, l.Quotas
 	if !applies(&l) {
 		return store.Decision{Verdict: store.Admit}, nil
 	}
 	w := q.buildWrite()
-	// As late as possible, so that writes are nearly always decided in the order of their times.
+	// Read the clock as late as possible, so that writes are nearly always decided in the order of their times.
 	now := g.Now()
 	d, err := s.Decide(ctx, now, *w, l)
 	q.decidedAt = DecisionTime{At: now, Offset: max(0, d.Order-now.UnixMicro())}
 	return d, err
 }
 
-// buildWrite is what a request writes, for the store.
+// buildWrite returns the write in the store's terms. It builds it once.
 func (q *evaluation) buildWrite() *store.Write {
 	if q.built {
 		return &q.storeWrite
@@ -195,7 +198,7 @@ func (q *evaluation) buildWrite() *store.Write {
 		Source:         noticeSource(e),
 		Workload:       q.workload,
 	}
-	stored := q.message // of the Event, once this is decided
+	stored := q.message // the message of the stored Event after this write
 	if q.Operation == admissionv1.Update && q.DecodeError == nil {
 		w.Combined = combined || isAggregate(q.OldObject)
 		q.storeUpdate = q.buildUpdate(h)
@@ -210,7 +213,7 @@ func (q *evaluation) buildWrite() *store.Write {
 	return w
 }
 
-// objectKey names a source and object, and the namespace: Events about a cluster-scoped object are in more than one.
+// objectKey returns the key of a source and object in a namespace: Events about a cluster-scoped object may be in several.
 func objectKey(h *store.Hasher, namespace string, e *corev1.Event) store.Key {
 	component, host := Source(e)
 	h.Add("object", namespace, component, host)
@@ -222,14 +225,15 @@ func addInvolvedObject(h *store.Hasher, e *corev1.Event) *store.Hasher {
 	return h.Add(o.Kind, o.Namespace, o.Name, string(o.UID), o.APIVersion)
 }
 
-// groupKey names a source and object as one user reports it: anyone may say that they are a kubelet. A user's name
-// stays when credentials are renewed; uid and extra do not.
+// groupKey returns the key of a source and object for one user: any user can claim to be a kubelet. It has the user's name
+// only, because uid and extra change when credentials are renewed.
 func groupKey(h *store.Hasher, object store.Key, user string) store.Key {
 	return h.Add("group", user).AddKey(object).Sum()
 }
 
-// exactKey names the Events of a source and object that repeat e, whose message is given: the fields of client-go's
-// getEventKey. All messages of an aggregate are one, so that the stored Event is known whatever its newest one is.
+// exactKey returns the key of the Events of a source and object that repeat e with a message. It has the fields of
+// client-go's getEventKey. All combined Events count as having the same message, so that the stored one is found whatever
+// its latest message is.
 func exactKey(h *store.Hasher, object store.Key, e *corev1.Event, message string) store.Key {
 	if strings.HasPrefix(message, aggregatePrefix) {
 		message = aggregatePrefix
@@ -238,13 +242,15 @@ func exactKey(h *store.Hasher, object store.Key, e *corev1.Event, message string
 		Add(e.InvolvedObject.FieldPath, e.Type, e.Reason, message).Sum()
 }
 
-// similarKey names those like e but for their message: the fields of client-go's EventAggregatorByReasonFunc.
+// similarKey returns the key of the Events that differ from e only in their message. It has the fields of client-go's
+// EventAggregatorByReasonFunc.
 func similarKey(h *store.Hasher, object store.Key, e *corev1.Event) store.Key {
 	return h.Add("similar").AddKey(object).
 		Add(e.Type, e.Reason, e.ReportingController, e.ReportingInstance).Sum()
 }
 
-// bucketKey names a token bucket that is keyed by parts of a write. Its id is that of one rule: rules share no tokens.
+// bucketKey returns the key of a token bucket, from its id and the given parts of a write. Each policy or quota has ids of
+// its own, so they share no tokens.
 func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) store.Key {
 	e := r.Object
 	h.Add("bucket", id)
@@ -262,7 +268,7 @@ func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) s
 		case policy.KeyInvolvedObject:
 			addInvolvedObject(h, e)
 			if o := e.InvolvedObject.Namespace; o != "" && o != r.Namespace {
-				h.Add(r.Namespace) // Events from other namespaces about an object have a bucket of their own
+				h.Add(r.Namespace) // Events in another namespace than their object have buckets of their own
 			}
 		case policy.KeyType:
 			h.Add(policy.EventType(e))
@@ -277,7 +283,7 @@ func bucketKey(h *store.Hasher, id string, parts []policy.KeyPart, r *Request) s
 	return h.Sum()
 }
 
-// storeLimits is the settings of a policy for an Event, and the limits that apply to it, for the store.
+// storeLimits returns a policy's settings and the quota limits that apply to an Event, in the store's terms.
 func (g *Gate) storeLimits(q *evaluation, p *policy.Policy, all quotaLimits) store.Limits {
 	m := &p.Merge
 	l := store.Limits{
@@ -306,7 +312,7 @@ func (g *Gate) storeLimits(q *evaluation, p *policy.Policy, all quotaLimits) sto
 	return l
 }
 
-func (q *evaluation) appendQuotaBuckets(to []store.Bucket, all quotaLimits) []store.Bucket {
+func (q *evaluation) appendQuotaBuckets(buckets []store.Bucket, all quotaLimits) []store.Bucket {
 	warning := q.Object.Type == corev1.EventTypeWarning
 	for quota, l := range all {
 		b := q.newBucket(&quota.Rule, l.Name, &l.Bucket)
@@ -314,40 +320,41 @@ func (q *evaluation) appendQuotaBuckets(to []store.Bucket, all quotaLimits) []st
 		if !warning {
 			b.Reserve = l.Reserve
 		}
-		to = append(to, b)
+		buckets = append(buckets, b)
 	}
-	return to
+	return buckets
 }
 
-// spamFilter is the name of a spam filter's bucket in answers and notices; others have the names of their limits.
+// spamFilter is the name of a spam filter's bucket in answers and notices. Other buckets have the names of their limits.
 const spamFilter = "spam filter"
 
-// newBucket is a bucket of a rule.
+// newBucket returns a bucket of a policy or quota for the store.
 func (q *evaluation) newBucket(r *policy.Rule, name string, b *policy.Bucket) store.Bucket {
-	made := store.Bucket{
+	bucket := store.Bucket{
 		Limit:        store.Limit{Burst: b.Burst, Every: b.Interval / time.Duration(max(b.Tokens, 1))},
 		Key:          bucketKey(&q.hasher, b.ID, b.Per, q.Request),
 		Name:         name,
 		Policy:       r.Name,
 		NoticeObject: noticeObject(r, b.Per, q.Request),
 		Silent:       r.NoNotices,
-		// Where each reason has a bucket of its own, nothing is lost by naming it.
+		// If each reason has a bucket of its own, a combined notice still names it.
 		Combined: r.CombinedNotices || slices.Contains(b.Per, policy.KeyReason),
 	}
 	if !b.Bounded() {
-		made.LimitID = b.ID
+		bucket.LimitID = b.ID
 	}
-	return made
+	return bucket
 }
 
-// dropAllBucket is the bucket of a policy that drops all. It has no name, as nobody can give it tokens.
+// dropAllBucket returns the bucket of a policy that drops all Events. It has no name: it is not a bucket that users
+// configure.
 func (q *evaluation) dropAllBucket(r *policy.Rule) store.Bucket {
 	b := q.newBucket(r, "", &policy.Bucket{ID: r.Name + " drop", Per: []policy.KeyPart{policy.KeyNamespace}})
 	b.Limit = store.Limit{}
 	return b
 }
 
-// noticeObject is what a notice of a bucket is about: the narrowest object that all its drops have in common.
+// noticeObject returns the involved object of a bucket's notice: the narrowest object that all its drops have in common.
 func noticeObject(rule *policy.Rule, parts []policy.KeyPart, r *Request) store.Object {
 	i := &rule.Identity
 	switch {
@@ -362,8 +369,9 @@ func noticeObject(rule *policy.Rule, parts []policy.KeyPart, r *Request) store.O
 	}
 }
 
-// reportableObject is what an Event is about, if a notice can be about that. The API server takes an Event about an object of
-// another namespace; a notice about that would be stored there, where the Event's writer need not have a say.
+// reportableObject returns the involved object of an Event, or the namespace if the object has no name or is in another
+// namespace. The API server accepts such an Event, but a notice about the object would be stored in its namespace, where
+// the Event's writer may have no rights.
 func reportableObject(namespace string, e *corev1.Event) store.Object {
 	if o := &e.InvolvedObject; o.Name != "" && (o.Namespace == namespace || o.Namespace == "") {
 		return store.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)}
@@ -371,12 +379,13 @@ func reportableObject(namespace string, e *corev1.Event) store.Object {
 	return namespaceObject(namespace)
 }
 
-// namespaceObject is a namespace as notices are about it: they are valid in itself only.
+// namespaceObject returns a namespace as an involved object. It has a namespace itself, because the API server accepts an
+// Event about it only in the namespace that the object names.
 func namespaceObject(name string) store.Object {
 	return store.Object{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}
 }
 
-// storeFailure defaults to Local.
+// storeFailure converts f. The default is Local.
 func storeFailure(f policy.OnStoreFailure) store.FailureMode {
 	switch f {
 	case policy.FailureAdmit:

@@ -10,26 +10,26 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// CapturingStore is a store that admits everything and keeps the last question, which shows by which keys and limits a
-// Gate decides. It is not asked about a write that nothing limits. It is for one goroutine at a time.
+// CapturingStore is a store that admits every write and keeps the arguments of the last call: the keys and limits by which
+// a Gate decides. A Gate does not call it for a write that nothing merges or limits. It is not safe for concurrent use.
 type CapturingStore struct {
 	Write  store.Write
 	Limits store.Limits
 }
 
 // Decide implements store.Store.
-func (a *CapturingStore) Decide(_ context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
-	a.Write, a.Limits = w, l
+func (s *CapturingStore) Decide(_ context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	s.Write, s.Limits = w, l
 	return store.Decision{Verdict: store.Admit}, nil
 }
 
-// GroupKey is the key of the group of e, as written by a user.
+// GroupKey returns the key of the group that e is in when a user writes it.
 func GroupKey(e *corev1.Event, user string) store.Key {
 	var h store.Hasher
 	return groupKey(&h, objectKey(&h, e.Namespace, e), user)
 }
 
-// TrimAggregatePrefix is the message of an Event without what marks an aggregate.
+// TrimAggregatePrefix returns the message of e without the prefix of combined Events.
 func TrimAggregatePrefix(e *corev1.Event) string {
 	return strings.TrimPrefix(e.Message, aggregatePrefix)
 }

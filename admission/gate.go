@@ -1,5 +1,5 @@
-// Package admission decides Event writes: it decodes reviews, names what they
-// are about, asks the store and answers the API server.
+// Package admission decides Event writes: it decodes reviews, computes the keys and limits of each write, calls the store,
+// and answers the API server.
 package admission
 
 import (
@@ -23,32 +23,33 @@ import (
 type Gate struct {
 	Policies Policies
 	Store    store.Store
-	// StoreID names Store in what stored Events say of their counts; empty for one that all replicas share.
+	// StoreID identifies Store in AnnotationMerged. It is empty for a store that all replicas share.
 	StoreID string
-	// AuditStore decides, beside Store, what policies in mode Audit would do. Nil where nothing is audited.
+	// AuditStore decides what policies and quotas in mode Audit would do. If it is nil, they are not evaluated.
 	AuditStore store.Store
-	// Observer is called with the results of calls and writes. Nil for none.
+	// Observer is called with the results of calls and writes. It may be nil.
 	Observer Observer
-	// Sink takes copies of Event writes. Nil for none.
+	// Sink takes copies of Event writes. It may be nil.
 	Sink Sink
-	// Workloads knows what pods belong to. Nil for nothing.
+	// Workloads finds the workloads of pods. It may be nil.
 	Workloads Workloads
-	// MaxWriteInterval is the longest wait between two writes, unless a policy has a longer one as the shortest.
+	// MaxWriteInterval is the longest wait between two writes of a stored Event for policies that set none. A longer
+	// writeInterval of a policy takes precedence.
 	MaxWriteInterval time.Duration
 	// Now is the clock.
 	Now func() time.Time
-	// UndecidedLimiter bounds the Events that are admitted without a decision.
+	// UndecidedLimiter bounds the Events that are admitted without a decision. Nil admits none.
 	UndecidedLimiter *Limiter
 	// Log is for failures. A logger in the context of each call would cost allocations.
 	Log logr.Logger
-	// LogLimiter bound the log lines about Events that could not be read or decided, and about conditions.
+	// LogLimiter bounds the log lines about Events that could not be read or decided, and about conditions. Nil logs none.
 	LogLimiter *Limiter
 }
 
-// Phase decides one request in one phase of admission. An error means that it could not be decided.
+// Phase decides one request in one phase of admission. An error means that no decision was possible.
 type Phase func(ctx context.Context, r *Request) (Answer, error)
 
-// Mutate decides a CREATE. What is stored may be rewritten.
+// Mutate decides a CREATE. Its answer may rewrite the Event.
 func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 	if r.Operation != admissionv1.Create {
 		return admit(Ignored), nil
@@ -56,7 +57,7 @@ func (g *Gate) Mutate(ctx context.Context, r *Request) (Answer, error) {
 	return g.decide(ctx, r, true)
 }
 
-// Validate decides an UPDATE, and a CREATE where there is no mutating webhook; nothing is rewritten.
+// Validate decides an UPDATE, and a CREATE if there is no mutating webhook. It never rewrites the Event.
 func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 	switch {
 	case r.Operation != admissionv1.Create && r.Operation != admissionv1.Update:
@@ -67,38 +68,39 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 	return g.decide(ctx, r, false)
 }
 
-// refuseUnidentified decides a write whose review does not say within MaxReviewBytes whose it is: the name of the Event comes before that.
+// refuseUnidentified is the Phase for a review whose first MaxReviewBytes do not include the namespace, operation or user.
+// The name of the Event comes before them, so a very long name pushes them out.
 func (g *Gate) refuseUnidentified(_ context.Context, r *Request) (Answer, error) {
 	if !r.isEvent() {
 		return admit(Ignored), nil
 	}
-	g.logFailure(r, r.DecodeError, "Event refused, as its review is too long to say whose it is")
+	g.logFailure(r, r.DecodeError, "Event refused: its review is too long to identify the writer")
 	g.copyUndecided(r, Denied)
 	return refuseUnidentified(), nil
 }
 
 func (r *Request) isEvent() bool { return r.Kind.Kind == "Event" && r.Kind.Group == "" }
 
-// decide decides every Event write. rewritable reports whether the answer may change the Event.
+// decide decides an Event write and ignores any other request. rewritable reports whether the answer may change the Event.
 func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer, error) {
 	if !r.isEvent() {
 		return admit(Ignored), nil
 	}
-	q, err := g.questionOf(ctx, r, rewritable)
+	q, err := g.prepareEvaluation(ctx, r, rewritable)
 	if err != nil {
 		return Answer{}, err
 	}
 	return g.finish(ctx, q)
 }
 
-// questionOf is what decide finds out about a write of an Event before it asks a store.
-func (g *Gate) questionOf(ctx context.Context, r *Request, rewritable bool) (*evaluation, error) {
+// prepareEvaluation does the part of decide that needs no store.
+func (g *Gate) prepareEvaluation(ctx context.Context, r *Request, rewritable bool) (*evaluation, error) {
 	g.replaceUnreadable(r)
-	gov, err := g.resolve(ctx, r)
+	resolution, err := g.resolve(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	q := g.newEvaluation(r, gov, rewritable && r.DecodeError == nil)
+	q := g.newEvaluation(r, resolution, rewritable && r.DecodeError == nil)
 	if q.invalid = !r.DryRun && q.isInvalid(); !q.invalid && !r.DryRun {
 		q.assignName()
 		q.chooseIdentity()
@@ -106,7 +108,7 @@ func (g *Gate) questionOf(ctx context.Context, r *Request, rewritable bool) (*ev
 	return q, nil
 }
 
-// finish asks the store about a write, unless that needs none, and makes the answer.
+// finish calls the store if the write needs it, and returns the answer.
 func (g *Gate) finish(ctx context.Context, q *evaluation) (Answer, error) {
 	switch {
 	case q.DryRun:
@@ -117,7 +119,7 @@ func (g *Gate) finish(ctx context.Context, q *evaluation) (Answer, error) {
 	g.audit(ctx, q)
 	d, err := g.evaluate(ctx, g.Store, q, g.limitsInForce(q))
 	if err != nil {
-		return Answer{}, fmt.Errorf("ask the store: %w", err)
+		return Answer{}, fmt.Errorf("call the store: %w", err)
 	}
 	if span := trace.SpanFromContext(ctx); d.RefusedBy != nil && span.IsRecording() {
 		span.SetAttributes(attribute.String("eventquota.bucket", d.RefusedBy.Name))
@@ -126,31 +128,31 @@ func (g *Gate) finish(ctx context.Context, q *evaluation) (Answer, error) {
 	return q.answer(d)
 }
 
-// resolve is what applies to a request. It fails when time runs out.
+// resolve resolves the policy and quotas of a request. It returns an error if ctx ends first.
 func (g *Gate) resolve(ctx context.Context, r *Request) (policy.Resolution, error) {
 	e := r.Object
 	if r.DecodeError != nil {
 		e = nil
 	}
-	gov := g.Policies.Resolve(ctx, r.Namespace, e, &r.Request)
+	resolution := g.Policies.Resolve(ctx, r.Namespace, e, &r.Request)
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(attribute.String("eventquota.policy", gov.Policy.Name))
+		span.SetAttributes(attribute.String("eventquota.policy", resolution.Policy.Name))
 	}
-	// In a moment more is known, which nobody has to see to.
-	gov.Errors = slices.DeleteFunc(gov.Errors, func(e *policy.EvaluationError) bool { return errors.Is(e, policy.ErrNotSynced) })
-	for _, e := range gov.Errors {
-		g.logFailure(r, e, "Unknown whether a rule matches")
+	// Informers that are not synced yet need no action, so they are neither logged nor counted.
+	resolution.Errors = slices.DeleteFunc(resolution.Errors, func(e *policy.EvaluationError) bool { return errors.Is(e, policy.ErrNotSynced) })
+	for _, e := range resolution.Errors {
+		g.logFailure(r, e, "Cannot evaluate whether a policy or quota matches")
 	}
 	if err := ctx.Err(); err != nil {
-		return gov, fmt.Errorf("find the policy that governs: %w", err)
+		return resolution, fmt.Errorf("resolve policies: %w", err)
 	}
-	return gov, nil
+	return resolution, nil
 }
 
-var errNoObject = errors.New("review has no object to decide about")
+var errNoObject = errors.New("review has no object")
 
-// replaceUnreadable puts an Event without content, in the namespace of the request, in the place of one that cannot be
-// read. So it is subject to all that limits its namespace and its user, and takes nothing from other namespaces.
+// replaceUnreadable replaces an Event that cannot be read with an empty one in the namespace of the request. So the write
+// is subject to the limits of its namespace and user, and takes no tokens of other namespaces.
 func (g *Gate) replaceUnreadable(r *Request) {
 	if r.DecodeError == nil && (r.Object == nil || r.Operation == admissionv1.Update && r.OldObject == nil) {
 		r.DecodeError = errNoObject
@@ -163,7 +165,7 @@ func (g *Gate) replaceUnreadable(r *Request) {
 	g.logFailure(r, r.DecodeError, "Event cannot be read, deciding without its content")
 }
 
-// Decide runs a phase. If the store fails or the code panics, the write is admitted under the local limit.
+// Decide runs a phase. If no decision is possible, because the store fails or the code panics, the local limit decides.
 func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -173,7 +175,7 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 	}()
 	r.decidedAt = DecisionTime{}
 	if err := ctx.Err(); err != nil {
-		// Nobody waits for the answer any more, so it must not be counted.
+		// The caller has stopped waiting, so the store must not count the Event.
 		return g.answerUndecided(r, fmt.Errorf("too late to decide: %w", err))
 	}
 	a, err := decide(ctx, r)
@@ -184,7 +186,7 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 	return a
 }
 
-// answerUndecided answers a write that could not be decided: it is admitted, up to the local limit.
+// answerUndecided answers a write without a decision: it admits up to UndecidedLimiter, and refuses more.
 func (g *Gate) answerUndecided(r *Request, err error) Answer {
 	g.logFailure(r, err, "Event write not decided, the local limit applies")
 	if r.DryRun || g.UndecidedLimiter.allow(g.Now(), r.Namespace) {
@@ -195,26 +197,27 @@ func (g *Gate) answerUndecided(r *Request, err error) Answer {
 	return refuseTooMany(Overloaded, "no decision in time, and the local limit for undecided Events is reached")
 }
 
-// logFailure logs what failed for a request.
-func (g *Gate) logFailure(r *Request, err error, says string) {
+// logFailure logs an error of a request, within LogLimiter.
+func (g *Gate) logFailure(r *Request, err error, message string) {
 	if g.LogLimiter.allow(g.Now(), r.Namespace) {
-		g.Log.Error(err, says, "namespace", r.Namespace, "operation", r.Operation, "user", r.UserInfo.Username)
+		g.Log.Error(err, message, "namespace", r.Namespace, "operation", r.Operation, "user", r.UserInfo.Username)
 	}
 }
 
-// Policies says what applies to an Event write: policy.Current does. It is safe for concurrent use, and waits for other calls
-// at most. The Event is nil where it cannot be read.
+// Policies resolves the policy and quotas of an Event write; policy.Current implements it. It must be safe for concurrent
+// use, and may wait only for other calls. The Event is nil if it cannot be read.
 type Policies interface {
 	Resolve(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Resolution
 }
 
-// Workloads knows the workloads of objects: workload.Cache does. It is safe for concurrent use, and must not block.
+// Workloads finds the workloads of objects; workload.Cache implements it. It must be safe for concurrent use and must not
+// block.
 type Workloads interface {
-	// Find says which workload an object of a namespace belongs to, and whether that is known. The uid may be empty.
+	// Find returns the workload that an object of a namespace belongs to, and whether it is known. The uid may be empty.
 	Find(namespace, kind, name, uid string) (workload store.Object, known bool)
 }
 
-// audit decides a write as if all that is in mode Audit were in mode Enforce.
+// audit decides a write as if all policies and quotas in mode Audit were in mode Enforce.
 func (g *Gate) audit(ctx context.Context, q *evaluation) {
 	p := q.resolution.AuditPolicy
 	if p == nil && q.resolution.HasAuditQuotas() {
@@ -234,45 +237,47 @@ func (g *Gate) audit(ctx context.Context, q *evaluation) {
 // Observer is called with the results of calls and of Event writes. Its methods must be safe for
 // concurrent use and must not block.
 type Observer interface {
-	// ObserveReview is called once for each call of a Handler, by its name. The outcome of a call that was no review is
-	// empty.
+	// ObserveReview is called once for each call of a Handler, with the handler's name. The outcome is empty if the call
+	// was not a review.
 	ObserveReview(handler string, o Outcome, took time.Duration)
-	// ObserveDecision is called for each Event write that was decided.
+	// ObserveDecision is called for each decided Event write.
 	ObserveDecision(d DecidedWrite)
 }
 
-// DecidedWrite is one Event write that was decided. There is one for each, and a second one, Audited, where a policy in mode
-// Audit matches. There is none for writes that are ignored, undecided or dry runs.
+// DecidedWrite describes the decision about one Event write. A write that a policy or quota in mode Audit matches has a
+// second one, Audited. Ignored and undecided writes and dry runs have none.
 type DecidedWrite struct {
-	// Rule decided: the one whose bucket was empty, otherwise the policy that governs. It is never nil.
+	// Rule is the policy or quota that decided: the one whose bucket was empty, otherwise the policy that governs. It is
+	// never nil.
 	Rule *policy.Rule
-	// Audited says that this would be the decision if all in mode Audit were in mode Enforce. Rule is then in
-	// that mode, unless it would have decided the same anyway.
+	// Audited means that this would be the decision if all objects in mode Audit were in mode Enforce. Rule is then in
+	// mode Audit, unless it would have decided the same anyway.
 	Audited bool
 	Verdict store.Verdict
-	// Bucket is the name in answers of the bucket of Rule that had no token. It is empty unless
-	// Verdict is Drop or Deny, and where Rule drops all.
+	// Bucket is the name, as in answers, of the bucket of Rule that had no token. It is empty if Rule drops all Events, or
+	// if Verdict is neither Drop nor Deny.
 	Bucket string
-	// Quotas are the buckets of which an admitted write took a token each, and a dropped one would have. Governing has the
-	// limits that they are of. Neither must be changed or kept.
+	// Quotas are the quota buckets from which an admitted write took a token each, or a dropped one would have. Resolution
+	// has their limits. Neither must be changed or kept.
 	Quotas     []store.Bucket
 	Resolution *policy.Resolution
 	// Request must not be changed or kept.
 	Request *Request
-	// Object is what the Event is about, or its namespace where that is in another one, and Source is who reports
-	// it ("unknown" for nobody), as its writer says.
+	// Object is the involved object, or the Event's namespace if the object is in another one. Source reports the Event; its
+	// component is "unknown" if the Event has none. Both are as the writer states them.
 	Object store.Object
 	Source store.Source
-	// Workload is what Object belongs to; the zero value where that is not known.
+	// Workload is the workload that Object belongs to, or the zero value if it is unknown.
 	Workload store.Object
-	// OverflowQuota is the quota of which the namespace has as many buckets as it may, and OverflowPolicy the policy where that is so
-	// of registers: an overflow bucket has decided. Nil where there was a place, as nearly always.
+	// OverflowQuota is set if an overflow bucket decided because the namespace is at its bound of buckets of that quota.
+	// OverflowPolicy is set if the namespace is at its bound of registers. Nearly always both are nil.
 	OverflowQuota, OverflowPolicy *policy.Rule
-	// Errors say of which rules it is unknown whether they match. An Audited write has none: they are of the other one.
+	// Errors are of policies and quotas whose match could not be evaluated. An Audited write has none, so that each error
+	// is counted once.
 	Errors []*policy.EvaluationError
 }
 
-// observe passes a decision under a policy on to the Observer and the Sink.
+// observe passes a decision under a policy to the Observer and the Sink.
 func (g *Gate) observe(q *evaluation, p *policy.Policy, d store.Decision, audited bool) {
 	if g.Observer == nil && g.Sink == nil {
 		return
@@ -301,7 +306,7 @@ func (g *Gate) observe(q *evaluation, p *policy.Policy, d store.Decision, audite
 	}
 }
 
-// decidingRule is the rule that decided: the one whose bucket had no token, else the policy under which the store was asked.
+// decidingRule returns the policy or quota whose bucket had no token, otherwise p, the policy that the store applied.
 func (q *evaluation) decidingRule(p *policy.Policy, d store.Decision) *policy.Rule {
 	if d.RefusedBy != nil {
 		if r := q.resolution.Rule(d.RefusedBy.Policy); r != nil {
@@ -311,7 +316,7 @@ func (q *evaluation) decidingRule(p *policy.Policy, d store.Decision) *policy.Ru
 	return &p.Rule
 }
 
-// emptyBucket is the bucket that had no token; the zero value where none was empty.
+// emptyBucket returns the bucket that had no token, or the zero value if none was empty.
 func emptyBucket(d store.Decision) store.Bucket {
 	if d.RefusedBy == nil {
 		return store.Bucket{}

@@ -21,7 +21,7 @@ func kind(group, name string) detail {
 	return func(r *admission.Request) { r.Kind.Group, r.Kind.Kind = group, name }
 }
 
-// sendUndecided asks a phase that cannot decide.
+// sendUndecided sends a request to a phase that cannot decide.
 func sendUndecided(details ...detail) action {
 	return func(r *rig) string {
 		fails := func(context.Context, *admission.Request) (admission.Answer, error) {
@@ -73,7 +73,7 @@ func TestOnlyEventWritesAreDecided(t *testing.T) {
 	})
 }
 
-// TestInvalidEventsLeaveNoState: the mutating phase comes before the API server's own validation.
+// TestInvalidEventsLeaveNoState: the mutating phase runs before the API server's own validation.
 func TestInvalidEventsLeaveNoState(t *testing.T) {
 	t.Parallel()
 	for says, write := range map[string]func(i int) action{
@@ -134,7 +134,7 @@ func TestGeneratedNames(t *testing.T) {
 	}
 }
 
-// faultyStore is a store that does what went wrong.
+// faultyStore is a store that fails in a given way.
 type faultyStore func() error
 
 func (f faultyStore) Decide(context.Context, time.Time, store.Write, store.Limits) (store.Decision, error) {

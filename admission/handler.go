@@ -19,42 +19,42 @@ import (
 )
 
 const (
-	// bodyTimeout is the time for a body if the Deadline is shorter. A late body delays nobody else.
+	// bodyTimeout is the read timeout of a body if the Deadline is shorter. A late body delays no other call.
 	bodyTimeout = time.Second
-	// DefaultDeadline is that of --deadline.
+	// DefaultDeadline is the default of --deadline.
 	DefaultDeadline = 200 * time.Millisecond
-	// MaxTimeout bounds a call from its headers to the end of its answer, whatever time the caller gives it. It is the
-	// API server's own default.
+	// MaxTimeout bounds a call from its headers to the end of its answer, even if the caller gives it more time. It is the
+	// API server's default timeout of webhooks.
 	MaxTimeout = 10 * time.Second
-	// MaxReviewBytes is how much of a body is read, and so bounds what each connection costs in memory and each review in
-	// processor time. Nearly all reviews are a tenth of it.
+	// MaxReviewBytes bounds the bytes read of a body, and so the memory of each connection and the CPU time of each review.
+	// Nearly all reviews have at most a tenth of it.
 	MaxReviewBytes = 128 << 10
-	// initialBodyBytes is how much memory a body takes before it comes, whatever its length is said to be.
+	// initialBodyBytes bounds the memory allocated before the body arrives, even if Content-Length is larger.
 	initialBodyBytes = 8 << 10
 )
 
-// ErrTooLong is why an Event cannot be read whose review has more than MaxReviewBytes.
+// ErrTooLong is the DecodeError of an Event whose review has more than MaxReviewBytes.
 var ErrTooLong = fmt.Errorf("body: must have at most %d bytes", MaxReviewBytes)
 
 // Handler serves one phase over HTTP. Its fields are set before the first call; after that it is safe for concurrent use.
 type Handler struct {
-	// Name is that of the phase, for the Gate's Observer.
+	// Name is the name of the phase, for the Gate's Observer.
 	Name  string
 	Gate  *Gate
 	Phase Phase
-	// InFlight are the places of reviews. Shared by the handlers of a server.
+	// InFlight bounds the reviews in flight. The handlers of a server share it.
 	InFlight *Semaphore
-	// Deadline bounds the time for a decision, during which the API server holds a seat of a priority level. Its own
-	// timeout applies if it is shorter.
+	// Deadline bounds the time for a decision, during which the API server holds a seat of a priority level. The API
+	// server's timeout applies if it is shorter.
 	Deadline time.Duration
-	// OnFailure, if set, is called after a call that the API server counts as failed: it got no review, or did not wait for it.
+	// OnFailure, if set, is called after a call that fails for the API server: it got no review, or did not wait for it.
 	OnFailure func()
 
-	bodyPool sync.Pool // of *body, which no call uses
+	bodyPool sync.Pool // of unused *body
 }
 
-// ServeHTTP answers one review. A body that is no review gets a 4xx, which the API
-// server treats by its failurePolicy; all else gets a review.
+// ServeHTTP answers one review. A body that is not a review gets a 4xx, to which the API
+// server applies its failurePolicy. Every review gets a review as its answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	began := time.Now()
 	var outcome Outcome
@@ -65,7 +65,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		outcome = h.serve(w, req, began, timeout)
 	}
 	took := time.Since(began)
-	// The API server takes a call for failed that gets no review, or for which it does not wait.
 	if h.OnFailure != nil && (outcome == "" || took >= timeout || req.Context().Err() != nil) {
 		h.OnFailure()
 	}
@@ -74,17 +73,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// serve answers a call that began at a time and may take another. The outcome of one that is no review is empty.
+// serve answers a call that began at a time and has a timeout. It returns an empty Outcome if the call is not a review.
 func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Time, timeout time.Duration) Outcome {
-	answered := timeout - timeout/10 // the rest is for the way back
-	ctx, cancel := context.WithDeadline(req.Context(), began.Add(min(answered, h.Deadline)))
+	timeToAnswer := timeout - timeout/10 // the last tenth is for sending the answer
+	ctx, cancel := context.WithDeadline(req.Context(), began.Add(min(timeToAnswer, h.Deadline)))
 	defer cancel()
-	// Not every ResponseWriter has deadlines; those of net/http's servers do. Theirs for reading ends ctx too.
-	_ = http.NewResponseController(w).SetReadDeadline(began.Add(min(answered, max(h.Deadline, bodyTimeout))))
+	// Not every ResponseWriter has deadlines; those of net/http's servers do. Their read deadline ends ctx too.
+	_ = http.NewResponseController(w).SetReadDeadline(began.Add(min(timeToAnswer, max(h.Deadline, bodyTimeout))))
 	_ = http.NewResponseController(w).SetWriteDeadline(began.Add(timeout))
 
-	b, kept := h.bodyPool.Get().(*body)
-	if !kept {
+	b, pooled := h.bodyPool.Get().(*body)
+	if !pooled {
 		b = &body{}
 	}
 	defer b.release(&h.bodyPool)
@@ -110,25 +109,25 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 
 var errOverloaded = errors.New("too many reviews in flight")
 
-// overloadedPhase is the phase of a review above the bound in flight.
+// overloadedPhase is the Phase for a review when too many are in flight.
 func overloadedPhase(context.Context, *Request) (Answer, error) { return Answer{}, errOverloaded }
 
-// body is the memory for the body of a call. Calls use it one after the other.
+// body is the memory for the body of a call. Calls reuse it through a pool.
 type body struct {
 	buffer bytes.Buffer
 	limit  io.LimitedReader
 }
 
-// release keeps b for another call, unless it has grown: that call may be one whose body never comes.
-func (b *body) release(to *sync.Pool) {
+// release returns b to the pool, unless its buffer has grown: the next call may hold it while its body never arrives.
+func (b *body) release(pool *sync.Pool) {
 	b.limit.R = nil
 	if b.buffer.Cap() <= 2*initialBodyBytes {
-		to.Put(b)
+		pool.Put(b)
 	}
 }
 
-// readRequest is what a call asks, or the status of the answer that says why it cannot be read. Of a body that is too long
-// it is what was read; the connection ends with the answer.
+// readRequest reads and decodes a review. If it returns an error, the call is answered with the HTTP status. Of a body that
+// is too long it decodes the part that it read; the connection is closed after the answer.
 func (b *body) readRequest(w http.ResponseWriter, req *http.Request) (*Request, int, error) {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -140,39 +139,39 @@ func (b *body) readRequest(w http.ResponseWriter, req *http.Request) (*Request, 
 	if _, err := b.buffer.ReadFrom(&b.limit); err != nil {
 		return nil, http.StatusBadRequest, fmt.Errorf("read body: %w", err)
 	}
-	var cut error
+	var truncated error
 	if b.buffer.Len() > MaxReviewBytes {
-		cut = ErrTooLong
+		truncated = ErrTooLong
 		w.Header().Set("Connection", "close")
 	}
-	r, err := decode(b.buffer.Bytes(), cut)
+	r, err := decode(b.buffer.Bytes(), truncated)
 	return r, http.StatusBadRequest, err
 }
 
-// requestTimeout is the time that the API server gives a call, from its query, and MaxTimeout at most.
+// requestTimeout returns the timeout that the API server sets in the query, at most MaxTimeout.
 func requestTimeout(req *http.Request) (time.Duration, error) {
-	given, only := strings.CutPrefix(req.URL.RawQuery, "timeout=") // as the API server says it, at no cost
-	if !only || strings.ContainsAny(given, "&;%+") {
-		given = req.URL.Query().Get("timeout")
+	value, only := strings.CutPrefix(req.URL.RawQuery, "timeout=") // the API server's form, parsed without an allocation
+	if !only || strings.ContainsAny(value, "&;%+") {
+		value = req.URL.Query().Get("timeout")
 	}
-	if given == "" {
+	if value == "" {
 		return MaxTimeout, nil
 	}
-	timeout, err := time.ParseDuration(given)
+	timeout, err := time.ParseDuration(value)
 	if err != nil || timeout <= 0 {
-		return 0, fmt.Errorf("query parameter timeout %q: must be a duration of more than 0, such as 2s", given)
+		return 0, fmt.Errorf("query parameter timeout %q: must be a duration of more than 0, such as 2s", value)
 	}
 	return min(timeout, MaxTimeout), nil
 }
 
-// reviewResponse is the part of an AdmissionReview that carries an answer.
+// reviewResponse is an AdmissionReview with a response only.
 type reviewResponse struct {
 	Kind       string   `json:"kind"`
 	APIVersion string   `json:"apiVersion"`
 	Response   response `json:"response"`
 }
 
-// response is an AdmissionResponse. Its map of audit annotations would cost five allocations for one of them.
+// response is an AdmissionResponse with one typed audit annotation: a map would cost five allocations.
 type response struct {
 	admissionv1.AdmissionResponse
 
@@ -181,7 +180,7 @@ type response struct {
 	} `json:"auditAnnotations,omitzero"`
 }
 
-// respond writes the review that carries an answer.
+// respond writes an answer as an AdmissionReview.
 func respond(w http.ResponseWriter, a Answer) {
 	w.Header().Set("Content-Type", "application/json")
 	review := reviewResponse{"AdmissionReview", admissionv1.GroupName + "/v1", response{AdmissionResponse: a.Response}}
@@ -190,38 +189,39 @@ func respond(w http.ResponseWriter, a Answer) {
 	_ = json.MarshalWrite(w, &review)
 }
 
-// Semaphore bound the reviews that are decided at the same time. Namespaces share them: each may take one more while it has
-// no more than are free, so that one alone leaves a half to others. It is safe for concurrent use.
+// Semaphore bounds the reviews in flight, and shares them among namespaces: a namespace may acquire a slot while it holds
+// no more slots than are free. So a single namespace leaves half of them to others. It is safe for concurrent use.
 type Semaphore struct {
 	mu   sync.Mutex
 	free int
 	held map[string]int
 }
 
-// NewSemaphore makes places for n reviews, 1 or more.
+// NewSemaphore returns a Semaphore with n slots, 1 or more.
 func NewSemaphore(n int) *Semaphore { return &Semaphore{free: n, held: map[string]int{}} }
 
-func (p *Semaphore) tryAcquire(namespace string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.free < 1 || p.held[namespace] > p.free {
+func (s *Semaphore) tryAcquire(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free < 1 || s.held[namespace] > s.free {
 		return false
 	}
-	p.free--
-	p.held[namespace]++
+	s.free--
+	s.held[namespace]++
 	return true
 }
 
-func (p *Semaphore) release(namespace string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.free++
-	if p.held[namespace]--; p.held[namespace] == 0 {
-		delete(p.held, namespace)
+func (s *Semaphore) release(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free++
+	if s.held[namespace]--; s.held[namespace] == 0 {
+		delete(s.held, namespace)
 	}
 }
 
-// Limiter is a rate limit that namespaces share as they share Semaphore. Nil admits nothing. It is safe for concurrent use.
+// Limiter is a rate limit that namespaces share as they share a Semaphore. A nil Limiter allows nothing. It is safe for
+// concurrent use.
 type Limiter struct {
 	limit  int
 	period time.Duration
@@ -231,23 +231,25 @@ type Limiter struct {
 	remaining   *Semaphore
 }
 
-// NewLimiter admits so many at most, 0 or more, in each period.
-func NewLimiter(most int, each time.Duration) *Limiter { return &Limiter{limit: most, period: each} }
-
-func (a *Limiter) allow(now time.Time, namespace string) bool {
-	if a == nil {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if since := now.Sub(a.periodStart); since >= a.period || since < 0 {
-		a.periodStart, a.remaining = now, NewSemaphore(a.limit)
-	}
-	return a.remaining.tryAcquire(namespace)
+// NewLimiter returns a Limiter that allows up to limit, 0 or more, in each period.
+func NewLimiter(limit int, period time.Duration) *Limiter {
+	return &Limiter{limit: limit, period: period}
 }
 
-// respondError answers a call that gets no review. What has not come of its body is not waited for: the server ends its
-// connection, as it can find no further call there.
+func (l *Limiter) allow(now time.Time, namespace string) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if since := now.Sub(l.periodStart); since >= l.period || since < 0 {
+		l.periodStart, l.remaining = now, NewSemaphore(l.limit)
+	}
+	return l.remaining.tryAcquire(namespace)
+}
+
+// respondError answers a call that gets no review. It does not wait for the rest of the body, so the server closes the
+// connection: it cannot find the start of a next call there.
 func respondError(ctx context.Context, w http.ResponseWriter, err error, status int) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.Int("http.response.status_code", status))
@@ -256,8 +258,8 @@ func respondError(ctx context.Context, w http.ResponseWriter, err error, status 
 	http.Error(w, err.Error(), status)
 }
 
-// annotateSpan notes in the span of ctx, if that is recorded, what was asked and answered. Nothing in a span is content of
-// an Event, nor an error that may quote it, as Events may contain secrets.
+// annotateSpan adds the request and its outcome to the span of ctx, if that is recorded. No span has content of an Event,
+// or an error that may quote it, because Events may contain secrets.
 func annotateSpan(ctx context.Context, r *Request, o Outcome) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {

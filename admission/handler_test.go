@@ -36,10 +36,10 @@ type testHandlers struct {
 	outcomes []admission.Outcome
 }
 
-// newTestHandlers makes a Handler of each phase on a store, with one place in flight.
+// newTestHandlers returns a Handler of each phase on a store, with one review in flight at most.
 func newTestHandlers(s store.Store) *testHandlers { return newTestHandlersWithLimit(s, 1) }
 
-// newTestHandlersWithLimit makes a Handler of each phase on a store, with places for reviews.
+// newTestHandlersWithLimit returns a Handler of each phase on a store, with a limit of reviews in flight.
 func newTestHandlersWithLimit(s store.Store, places int) *testHandlers {
 	h := &testHandlers{gate: newGate(s, defaults())}
 	h.gate.Observer = h
@@ -78,7 +78,7 @@ func doRequest(t *testing.T, h http.Handler, req *http.Request) *httptest.Respon
 	return w
 }
 
-// marshalReview is the body that asks for admission of an Event.
+// marshalReview returns the body of a review of an Event.
 func marshalReview(t *testing.T, r *admission.Request) []byte {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": r})
@@ -88,8 +88,8 @@ func marshalReview(t *testing.T, r *admission.Request) []byte {
 	return body
 }
 
-// reviewResponse reads an answer. It fails the test unless that is one that the API
-// server takes: a review of the request, and of a refusal its reason.
+// reviewResponse decodes an answer. It fails the test unless the API server would accept it: a review of the request, with a
+// reason if it is a refusal.
 func reviewResponse(t *testing.T, w *httptest.ResponseRecorder) *admissionv1.AdmissionResponse {
 	t.Helper()
 	var review admissionv1.AdmissionReview
@@ -105,13 +105,13 @@ func reviewResponse(t *testing.T, w *httptest.ResponseRecorder) *admissionv1.Adm
 	case r.Allowed && r.Result == nil:
 	case !r.Allowed && r.Result.Details == nil && slices.Contains([]int32{http.StatusConflict, http.StatusTooManyRequests}, r.Result.Code):
 	default:
-		t.Fatalf("body %q: neither let through nor refused as recorders take it", w.Body)
+		t.Fatalf("body %q: neither admitted nor refused with a status that recorders accept", w.Body)
 	}
 	return r
 }
 
-// TestInvalidHTTPRequests holds too that a call is known which the API server takes for failed: one without a
-// review, or that nobody waits for.
+// TestInvalidHTTPRequests also checks that OnFailure is called for each call that fails for the API server: it gets no
+// review, or its caller has stopped waiting.
 func TestInvalidHTTPRequests(t *testing.T) {
 	t.Parallel()
 	const timeout = `query parameter timeout %q: must be a duration of more than 0, such as 2s`
@@ -122,7 +122,7 @@ func TestInvalidHTTPRequests(t *testing.T) {
 		method, query, body string
 		want                int
 		says                string
-		unheard             bool // it is answered, but nobody waits
+		unheard             bool // it is answered after the caller has stopped waiting
 	}{
 		"a review":                  {"POST", "", good, 200, "", false},
 		"another method":            {"GET", "", good, 405, "method GET: must be POST", false},
@@ -158,7 +158,7 @@ func TestInvalidHTTPRequests(t *testing.T) {
 	}
 }
 
-// TestLargeBodiesAreNotPooled holds that a call whose body never comes does not take what another one has needed.
+// TestLargeBodiesAreNotPooled checks that a call whose body never arrives does not hold the memory of a large one.
 func TestLargeBodiesAreNotPooled(t *testing.T) {
 	t.Parallel()
 	h := newTestHandlers(newMemory(t)).mutate
@@ -171,8 +171,8 @@ func TestLargeBodiesAreNotPooled(t *testing.T) {
 	}
 }
 
-// TestBodyThatNeverArrives sends headers over a real connection, and one byte. A call that can be answered before its body
-// was read is, at once; another one ends with the time for its body, and holds no place meanwhile. The connection ends.
+// TestBodyThatNeverArrives sends headers and one byte over a real connection. A call that needs no body is answered at once.
+// Any other call ends at the body timeout, and is not in flight meanwhile. The connection is closed.
 func TestBodyThatNeverArrives(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct {
@@ -216,10 +216,10 @@ func TestBodyThatNeverArrives(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := reader.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("the connection goes on: %v", err)
+				t.Errorf("the connection stays open: %v", err)
 			}
 			if !h.mutate.InFlight.Idle() {
-				t.Error("a place is not given back")
+				t.Error("the slot of the semaphore is not released")
 			}
 		})
 	}

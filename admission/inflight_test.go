@@ -13,7 +13,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// stuckStore is a store that does not answer before its caller gives up.
+// stuckStore is a store that blocks until its caller gives up.
 type stuckStore struct {
 	mu     sync.Mutex
 	waited []time.Duration // how long each caller waited
@@ -61,7 +61,7 @@ func TestDeadlineReachesTheStore(t *testing.T) {
 	}
 }
 
-// TestInFlightLimit fills the only place with a review that the store never decides.
+// TestInFlightLimit fills the only slot with a review that the store never decides.
 func TestInFlightLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestInFlightLimit(t *testing.T) {
 		h := newTestHandlers(s)
 		h.mutate.Deadline = 200 * time.Millisecond
 		want := []string{
-			"allowed false after 200ms", // has the place
+			"allowed false after 200ms", // has the slot
 			"allowed true after 0s",     // the local limit has two tokens
 			"allowed true after 0s",
 			"allowed false after 0s",
@@ -97,13 +97,12 @@ func TestInFlightLimit(t *testing.T) {
 	})
 }
 
-// TestNamespacesShareInFlightLimit has a store that decides nothing before a call's time is over, so whoever has a place keeps
-// it for as long.
+// TestNamespacesShareInFlightLimit uses a store that blocks until the deadline, so a review keeps its slot until then.
 func TestNamespacesShareInFlightLimit(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct {
 		places int
-		held   []string // by reviews of these namespaces that came before
+		held   []string // the namespaces of earlier reviews that are in flight
 		want   time.Duration
 	}{
 		"one that finds a place waits for the store": {3, []string{"default", "b"}, 200 * time.Millisecond},
@@ -132,7 +131,7 @@ func TestNamespacesShareInFlightLimit(t *testing.T) {
 				}
 				before.Wait()
 				if !h.mutate.InFlight.Idle() {
-					t.Error("a place is not given back")
+					t.Error("the slot of the semaphore is not released")
 				}
 			})
 		})

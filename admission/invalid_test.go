@@ -11,22 +11,22 @@ import (
 	"github.com/eventquota/eventquota/admission"
 )
 
-// reviewWith is a review whose request has members after those that every one has.
+// reviewWith returns a review whose request has further members after the common ones.
 func reviewWith(members string) string {
 	return `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": "` + string(requestUID) +
 		`", "kind": {"group": "", "version": "v1", "kind": "Event"}, "operation": "CREATE", "namespace": "default"` + members + `}}`
 }
 
-// reviewOfObject is a review of a CREATE of an Event.
+// reviewOfObject returns a review of a CREATE of an Event.
 func reviewOfObject(text string) string { return reviewWith(`, "object": ` + text) }
 
-// nestedJSON is a value of JSON that many levels deep.
+// nestedJSON returns a JSON value with so many levels.
 func nestedJSON(levels int) string {
 	return strings.Repeat(`{"a":[`, levels/2) + strings.Repeat("]}", levels/2)
 }
 
-// TestInvalidReviews sends reviews that no API server sends, and unreadable_test.go others. Each is answered with a review that counts as an outcome
-// of the mutating and the validating phase, or with a 4xx.
+// TestInvalidReviews sends reviews that no API server sends; unreadable_test.go has more. Each gets a review as its answer,
+// with an outcome of the mutating and of the validating phase, or a 4xx.
 func TestInvalidReviews(t *testing.T) {
 	t.Parallel()
 	const (
@@ -113,8 +113,8 @@ const emptyEventJSON = `{"kind": "", "apiVersion": "", "metadata": {"name": "", 
 	"type": "", "eventTime": null, "series": {"count": 0, "lastObservedTime": null}, "action": "",
 	"related": {"kind": ""}, "reportingComponent": "", "reportingInstance": ""}`
 
-// FuzzReview sends anything to both phases. It fails on a panic, on a status that is neither 200 nor 4xx, and on an
-// answer that the API server would not take or that changes more than a message and a name.
+// FuzzReview sends any body to both phases. It fails on a panic, on a status that is neither 200 nor 4xx, and on an answer
+// that the API server would not accept or that changes more than a message and a name.
 func FuzzReview(f *testing.F) {
 	for _, body := range []string{
 		"", "null", "[]", `{"kind": "AdmissionReview", "request": {"uid": "1"}}`,
@@ -152,8 +152,8 @@ func FuzzReview(f *testing.F) {
 	})
 }
 
-// parseUID reads the uid of a review by a decoder that the handler does not use. It reports
-// whether body is JSON to its end.
+// parseUID reads the uid of a review with a decoder that the handler does not use. It also reports
+// whether all of body is JSON.
 func parseUID(body []byte) (string, bool) {
 	var review struct {
 		Request struct {

@@ -20,12 +20,12 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 )
 
-// tenantRequestsPerEvent is how many requests the tenant sends beside each of shop's 200: enough to fill the store.
+// tenantRequestsPerEvent is the number of tenant requests for each of shop's 200: enough to fill the store.
 const tenantRequestsPerEvent = 30
 
-// TestTenantsAreIsolated has a namespace, shop, write the same Events twice: alone, and among thousands of
-// random requests of a tenant with all rights in another namespace. Both times it gets the same answers, counts,
-// notices, metrics and places in the top lists. The store is in memory; those of Redis have a test of their own.
+// TestTenantsAreIsolated writes the same Events in the namespace shop twice: alone, and among thousands of random requests of
+// a tenant with all rights in another namespace. Both times shop gets the same answers, counts, notices, metrics and ranks in
+// the top lists. This uses the Memory store; Redis has its own test.
 func TestTenantsAreIsolated(t *testing.T) {
 	t.Parallel()
 	for under, floor := range map[string][]*policy.Quota{"a quota of the cluster": {newNamespaceQuota()}, "none of the cluster": nil} {
@@ -34,24 +34,24 @@ func TestTenantsAreIsolated(t *testing.T) {
 			alone := runShop(t, floor, 0)
 			for _, what := range []string{"merge", "drop", "b-", "notice", "eventquota_events_total", "top object Pod shop/"} {
 				if !strings.Contains(strings.Join(alone, "\n"), what) {
-					t.Fatalf("nothing is said of %q:\n%s", what, strings.Join(alone, "\n"))
+					t.Fatalf("the results have no %q:\n%s", what, strings.Join(alone, "\n"))
 				}
 			}
 			if diff := cmp.Diff(alone, runShop(t, floor, tenantRequestsPerEvent)); diff != "" {
-				t.Errorf("alone (-) and beside a tenant (+):\n%s", diff)
+				t.Errorf("results alone (-) and with a tenant (+):\n%s", diff)
 			}
 		})
 	}
 }
 
-// newNamespaceQuota is a quota of the cluster for each namespace.
+// newNamespaceQuota returns a ClusterEventQuota with a bucket for each namespace.
 func newNamespaceQuota() *policy.Quota {
 	floor := quota("floor", limit(80, 1, time.Hour, policy.KeyNamespace))
 	floor.Identity.UID = "uid of floor"
 	return floor
 }
 
-// runShop has shop write its Events, with so many requests of the tenant beside each, and returns all that shop sees.
+// runShop writes shop's Events, each among so many requests of the tenant, and returns everything that shop sees.
 func runShop(t *testing.T, floor []*policy.Quota, beside int) []string {
 	t.Helper()
 	const steps = 200
@@ -96,7 +96,7 @@ func runShop(t *testing.T, floor []*policy.Quota, beside int) []string {
 	return slices.Concat(seen, shopMetrics(t, m), shopRows(m.Busiest))
 }
 
-// shopMetrics are those of shop.
+// shopMetrics returns the metrics of shop.
 func shopMetrics(t *testing.T, m *metrics.Metrics) (all []string) {
 	t.Helper()
 	families, err := m.Gatherer.Gather()
@@ -115,7 +115,7 @@ func shopMetrics(t *testing.T, m *metrics.Metrics) (all []string) {
 	return all
 }
 
-// shopRows are the rows of shop in the top lists.
+// shopRows returns the rows of shop in the top lists.
 func shopRows(c *busiest.Counter) (all []string) {
 	for by, ranking := range c.Snapshot(epoch()).Rankings {
 		for _, row := range ranking.Rows {
@@ -128,7 +128,7 @@ func shopRows(c *busiest.Counter) (all []string) {
 	return all
 }
 
-// shopRequest is one of those of shop: about few objects, often the same.
+// shopRequest returns a request of shop. Its Events are about few objects and often repeat.
 func shopRequest(rng *rand.Rand, now time.Time, i int) *admission.Request {
 	name := fmt.Sprint("b-", i)
 	changes := details{inNamespace("shop"), aboutPod(fmt.Sprint("shop-", rng.IntN(12))), component("shop-controller"), user("shop")}
@@ -140,7 +140,7 @@ func shopRequest(rng *rand.Rand, now time.Time, i int) *admission.Request {
 	case 2:
 		changes = append(changes, count(int32(1+rng.IntN(5))))
 	}
-	if i == 0 || i == 199 { // one that is long not used
+	if i == 0 || i == 199 { // an object that is not used for a long time
 		changes = details{inNamespace("shop"), aboutPod("rare"), component("shop-controller"), user("shop")}
 	}
 	r := newRequest(now, name, changes)
@@ -152,7 +152,7 @@ func shopRequest(rng *rand.Rand, now time.Time, i int) *admission.Request {
 	return r
 }
 
-// tenant has all rights in namespace tenant, and says of its Events whatever it likes.
+// tenant has all rights in namespace tenant, and writes any content in its Events.
 type tenant struct {
 	*testing.T
 	*rand.Rand
@@ -197,7 +197,7 @@ func (a *tenant) editRules() {
 	}))
 }
 
-// request is any request in the tenant's namespace.
+// request returns a random request in the tenant's namespace.
 func (a *tenant) request(now time.Time) *admission.Request {
 	a.requests++
 	if a.last != nil && a.IntN(2) == 0 { // again, to be merged and written
@@ -238,7 +238,7 @@ func (a *tenant) request(now time.Time) *admission.Request {
 	return r
 }
 
-// body is the review of a request, now and then one that cannot be read.
+// body returns the review of a request, sometimes one that cannot be read.
 func (a *tenant) body(r *admission.Request) []byte {
 	body := marshalReview(a.T, r)
 	if r.Object == nil || a.IntN(20) > 0 {

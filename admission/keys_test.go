@@ -14,7 +14,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// keyKind is a kind of key: how it is made, and which fields make a difference.
+// keyKind is a kind of key: the function that computes it, and the fields that distinguish it.
 type keyKind struct {
 	name  string
 	key   func(*store.Hasher, *fields) store.Key
@@ -76,7 +76,7 @@ func checkKeys(t *testing.T, left, right fields) {
 	}
 }
 
-// FuzzKeys holds that Events share a key exactly when they agree in every field that the key is made of.
+// FuzzKeys checks that Events share a key if and only if all fields of the key are equal.
 func FuzzKeys(f *testing.F) {
 	whole := "ns,kubelet,node,,,Pod,ns,web,uid,v1,spec,Warning,BackOff,back-off,me"
 	f.Add(whole, whole)
@@ -115,7 +115,7 @@ func TestKeysDependOnEachField(t *testing.T) {
 	}
 }
 
-// fields of an Event that keys are made of, in this order.
+// fields are the fields of an Event that keys have, in this order.
 const (
 	namespace = iota
 	component
@@ -136,9 +136,9 @@ const (
 )
 
 const (
-	// foreign is the namespace where that is another than the object's.
+	// foreign is the namespace of the Event if it is not the object's.
 	foreign = -1
-	// warning is the type as rules see it: an Event may have any, each of which would have a bucket of its own.
+	// warning is the type as policies distinguish it: an Event may have any type, and each would get a bucket of its own.
 	warning = -2
 )
 

@@ -11,13 +11,13 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// ruleIdentity is the identity of a rule of a kind. That of the cluster has no namespace.
+// ruleIdentity returns the identity of a policy or quota of a kind. A cluster-scoped one has no namespace.
 func ruleIdentity(kind, namespace string) policy.Rule {
 	i := policy.Identity{Kind: kind, Namespace: namespace, Name: "p", UID: "p-uid"}
 	return policy.Rule{Identity: i, Name: i.String()}
 }
 
-// captureCreate is what a store is asked by a CREATE.
+// captureCreate returns the arguments with which a CREATE calls the store.
 func (r *rig) captureCreate(changes details) admission.CapturingStore {
 	r.t.Helper()
 	var q admission.CapturingStore
@@ -27,12 +27,12 @@ func (r *rig) captureCreate(changes details) admission.CapturingStore {
 		r.t.Fatal(err)
 	}
 	if want := admission.GroupKey(request.Object, request.UserInfo.Username); !q.Write.GroupKey.IsZero() && q.Write.GroupKey != want {
-		r.t.Errorf("asked about group %s, want the one that is looked up, %s", q.Write.GroupKey, want)
+		r.t.Errorf("the store is called with group %s, want that of GroupKey, %s", q.Write.GroupKey, want)
 	}
 	return q
 }
 
-// TestNoticeObject has each kind of bucket, in the order in which a store is asked.
+// TestNoticeObject checks each kind of bucket, in the order in which the store gets them.
 func TestNoticeObject(t *testing.T) {
 	t.Parallel()
 	const ownPolicy, clusterPolicy, own, cluster = "EventPolicy", "ClusterEventPolicy", "EventQuota", "ClusterEventQuota"
@@ -86,7 +86,7 @@ func TestNoticeObject(t *testing.T) {
 	}
 }
 
-// allBuckets are all of some limits.
+// allBuckets returns all buckets of limits.
 func allBuckets(l *store.Limits) []*store.Bucket {
 	all := []*store.Bucket{&l.SpamFilter}
 	for i := range l.Quotas {
@@ -170,10 +170,10 @@ func TestLimitsOfEachAction(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			got, keys := newRig(t, tt.policy).captureCreate(tt.details).Limits, map[store.Key]bool{}
-			// What notices are about, and of what keys are made, have tests of their own.
+			// Objects of notices and fields of keys have their own tests.
 			for _, b := range allBuckets(&got) {
 				if keys[b.Key] || b.Key.IsZero() != (b.Policy == "") {
-					t.Errorf("the key of bucket %q is another's, or none", b.Name)
+					t.Errorf("bucket %q has no key, or the key of another", b.Name)
 				}
 				keys[b.Key] = true
 				b.Key, b.NoticeObject = store.Key{}, store.Object{}

@@ -18,14 +18,14 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// decisionFunc is a Observer that hears of writes only.
+// decisionFunc is an Observer of decisions only.
 type decisionFunc func(admission.DecidedWrite)
 
 func (decisionFunc) ObserveReview(string, admission.Outcome, time.Duration) {}
 
 func (f decisionFunc) ObserveDecision(d admission.DecidedWrite) { f(d) }
 
-// recordDecisions keeps what a Gate passes on, each as one line.
+// recordDecisions records the decisions that a Gate passes to its Observer, one line each.
 func recordDecisions(r *rig) *[]string {
 	made := &[]string{}
 	r.gate.Observer = decisionFunc(func(d admission.DecidedWrite) {
@@ -126,7 +126,7 @@ func TestEachDecisionIsObservedOnce(t *testing.T) {
 				}
 			}
 			if !slices.Equal(*made, tt.want) {
-				t.Errorf("passed on %q,\nwant %q", *made, tt.want)
+				t.Errorf("got decisions %q,\nwant %q", *made, tt.want)
 			}
 		})
 	}
@@ -152,18 +152,18 @@ func TestDecisionHasEventFields(t *testing.T) {
 	}
 }
 
-// denyingStore is a store that is unavailable, under a quota that denies Events then.
+// denyingStore is an unavailable store, with a quota that has onStoreFailure: Deny.
 type denyingStore struct{}
 
 func (denyingStore) Decide(context.Context, time.Time, store.Write, store.Limits) (store.Decision, error) {
 	return store.Decision{Verdict: store.Deny, RefusedBy: &store.Bucket{Policy: "quota"}}, nil
 }
 
-// twoPerMinute is a quota that lets two Events a minute pass.
+// twoPerMinute returns a quota of two Events a minute.
 func twoPerMinute(name string) *policy.Quota { return quota(name, limit(2, 1, time.Minute)) }
 
-// TestUnknownNamespaceIsNotAnEvaluationError holds that what no rule and no Event is to blame for is neither passed on nor logged: that a
-// namespace is not known yet. Rules are unknown all the same.
+// TestUnknownNamespaceIsNotAnEvaluationError checks that a namespace that is not known yet is neither logged nor passed on as
+// an error, because no policy or Event causes it. Matches that depend on the namespace are still unknown.
 func TestUnknownNamespaceIsNotAnEvaluationError(t *testing.T) {
 	t.Parallel()
 	compiler, err := policy.NewCompiler()

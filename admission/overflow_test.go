@@ -12,8 +12,7 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 )
 
-// What the keys of a limit are made of decides whether its buckets are counted, and all of the limit and namespace have one
-// overflow bucket.
+// The per of a limit decides whether its buckets are bounded. All buckets of a limit and namespace share one overflow bucket.
 func TestClientChosenBucketsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -41,7 +40,7 @@ func TestClientChosenBucketsAreBounded(t *testing.T) {
 	}
 }
 
-// An answer says which overflow bucket refuses, and the Observer hears which rules have one that decides.
+// The answer names the overflow bucket that refuses, and the Observer gets the policies and quotas with overflow.
 func TestOverflowBucketIsNamedInAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, namedPolicy("p", func(p *appliedRules) { p.addQuota(limit(1, 1, time.Hour, policy.KeyInvolvedObject)) }))
@@ -64,7 +63,7 @@ func TestOverflowBucketIsNamedInAnswer(t *testing.T) {
 	}
 	beyond := "drop, no bucket of quota, no register of p"
 	if want := []string{"admit", "admit, no bucket of quota", beyond, beyond}; !slices.Equal(heard, want) {
-		t.Errorf("heard %q, want %q", heard, want)
+		t.Errorf("observed %q, want %q", heard, want)
 	}
 	says := last.Response.Result.Message
 	if wants := `overflow bucket of limit "each InvolvedObject" of quota is empty`; len(says) < len(wants) || says[:len(wants)] != wants {

@@ -24,14 +24,14 @@ var parityEvents = flag.Int("parity.events", 40_000, "Events to compare with cli
 
 const (
 	eventsPerTrace = 3000
-	// storedPerObject ends a trace before a store has to forget: what is known of one
-	// source and object takes 32 KiB at most.
+	// storedPerObject ends a trace before a store must evict entries: the register of one source and object is bounded by
+	// 32 KiB.
 	storedPerObject = 60
 )
 
-// TestParityWithEventCorrelator sends random traces of Events to client-go's EventCorrelator and to a Gate with
-// client-go's settings. For each Event both must come to the same: it is dropped, or created as it is, or created as an
-// aggregate with the same message, or counted into the same stored Event, which then has the same count and message.
+// TestParityWithEventCorrelator sends random traces of Events to client-go's EventCorrelator and to a Gate with client-go's
+// settings. For each Event both must have the same result: it is dropped, created unchanged, created as a combined Event with
+// the same message, or merged into the same stored Event, which then has the same count and message.
 func TestParityWithEventCorrelator(t *testing.T) {
 	t.Parallel()
 	came := map[admission.Outcome]int{}
@@ -50,13 +50,13 @@ func TestParityWithEventCorrelator(t *testing.T) {
 	t.Logf("compared %d Events with client-go: %v", events, came)
 	for _, o := range []admission.Outcome{admission.Admitted, admission.Aggregated, admission.Merged, admission.Dropped} {
 		if came[o] < events/1000 {
-			t.Errorf("only %d of %d Events came to %s, which proves little", came[o], events, o)
+			t.Errorf("only %d of %d Events have outcome %s, too few for this test", came[o], events, o)
 		}
 	}
 }
 
-// clientGoPolicy is the default policy but for what client-go does otherwise: it keeps no reserve, charges for what it
-// merges, and forgets what it stored only for want of space.
+// clientGoPolicy returns the default policy with client-go's differences: it has no reserve, takes tokens for merged Events,
+// and forgets stored Events only when its cache is full.
 func clientGoPolicy() *appliedRules {
 	p := defaults()
 	p.SpamFilter.ReservePerReason, p.SpamFilter.ChargeMerged = 0, true
@@ -64,7 +64,7 @@ func clientGoPolicy() *appliedRules {
 	return p
 }
 
-// parity is one trace, sent to both sides.
+// parity is one trace that both sides get.
 type parity struct {
 	t         *testing.T
 	seed      uint64
@@ -76,7 +76,7 @@ type parity struct {
 	evicted   bool
 }
 
-// run compares up to n Events, up to the first on which the two differ, and returns how many.
+// run compares up to n Events, stops at the first difference, and returns how many it compared.
 func (p *parity) run(n int) int {
 	p.t.Helper()
 	done := 0
@@ -91,8 +91,8 @@ func (p *parity) run(n int) int {
 	return done
 }
 
-// compare sends an Event to both sides. The answer about one that a Gate drops says when
-// there is a token, of which client-go says nothing.
+// compare sends an Event to both sides. It ignores the time of the next token in a Gate's answer, which client-go does not
+// report.
 func (p *parity) compare(e *corev1.Event, now time.Time, name string) {
 	p.t.Helper()
 	e.Name = name
@@ -144,7 +144,7 @@ func (p *parity) comparePending() {
 	}
 }
 
-// clientGoReference is a recorder of client-go and the API server that it writes to.
+// clientGoReference is client-go's recorder with a fake API server.
 type clientGoReference struct {
 	clock      *clocktesting.FakePassiveClock
 	correlator *record.EventCorrelator
@@ -163,7 +163,7 @@ type stored struct {
 	objectIndex int
 }
 
-// clientGoOutcome is what client-go makes of one Event.
+// clientGoOutcome is client-go's result for one Event.
 type clientGoOutcome struct {
 	outcome admission.Outcome
 	event   *stored // nil for a drop
@@ -173,7 +173,7 @@ func newReference() *clientGoReference {
 	clock := clocktesting.NewFakePassiveClock(epoch())
 	correlator := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 		Clock:        clock,
-		LRUCacheSize: 1 << 20, // forgets nothing in one trace
+		LRUCacheSize: 1 << 20, // evicts nothing in one trace
 	})
 	aggregator := reflect.ValueOf(correlator).Elem().FieldByName("aggregator").Elem()
 	return &clientGoReference{
@@ -217,7 +217,7 @@ func (r *clientGoReference) record(t *testing.T, now time.Time, e *corev1.Event)
 	return clientGoOutcome{admission.Admitted, s}
 }
 
-// byName are the stored Events by name.
+// byName returns the stored Events by name.
 func (r *clientGoReference) byName() map[string]*stored {
 	names := make(map[string]*stored, len(r.stored))
 	for _, s := range r.stored {

@@ -11,8 +11,8 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestBothPhasesDecideCreatesEqually sends the same random Events to one Gate's mutating
-// phase and to another one's validating phase. Nothing differs but what is rewritten.
+// TestBothPhasesDecideCreatesEqually sends the same random Events to the mutating phase of one Gate and to the validating
+// phase of another. Only the rewriting of Events may differ.
 func TestBothPhasesDecideCreatesEqually(t *testing.T) {
 	t.Parallel()
 	came := map[string]int{}
@@ -51,7 +51,7 @@ func TestBothPhasesDecideCreatesEqually(t *testing.T) {
 	}
 }
 
-// TestEachStoreDecidesAWriteOnce is what a write costs.
+// TestEachStoreDecidesAWriteOnce counts the calls to stores for each write.
 func TestEachStoreDecidesAWriteOnce(t *testing.T) {
 	t.Parallel()
 	for does, want := range map[policy.Action]int{policy.Limit: 1, policy.Exempt: 0} {
@@ -73,7 +73,7 @@ func TestEachStoreDecidesAWriteOnce(t *testing.T) {
 					t.Errorf("%q, want admit", said)
 				}
 				if r.store.decisions != want || audited.decisions != want {
-					t.Errorf("the store was asked %d times, that of audited policies %d times, want %d each", r.store.decisions, audited.decisions, want)
+					t.Errorf("the store was called %d times and the AuditStore %d times, want %d each", r.store.decisions, audited.decisions, want)
 				}
 			})
 		}
@@ -94,8 +94,8 @@ func TestDryRuns(t *testing.T) {
 	})
 }
 
-// TestDryRunsChangeNothing has the same writes twice, once with a dry run of each
-// before and after it. The same decisions follow, and the same is pending.
+// TestDryRunsChangeNothing sends the same writes twice, once with a dry run before and after each. Decisions and pending
+// writes must be the same.
 func TestDryRunsChangeNothing(t *testing.T) {
 	t.Parallel()
 	type write struct {
@@ -147,7 +147,7 @@ func TestDryRunsChangeNothing(t *testing.T) {
 	}
 	for _, outcome := range []string{": admit", ": aggregate", ": merge", ": drop", "write a", "notice"} {
 		if !strings.Contains(without, outcome) {
-			t.Errorf("the story has no %q:\n%s", outcome, without)
+			t.Errorf("the scenario has no %q:\n%s", outcome, without)
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-var errNotCreated = errors.New("is no CREATE of an Event")
+var errNotCreated = errors.New("request must be a CREATE of an Event")
 
-// Prepare does the part of Mutate that needs no store, and MutatePrepared does the rest. Prepare may run while a Gate with the same
-// settings decides other requests. After an error, r is for Mutate, which says what failed.
+// Prepare does the part of Mutate that needs no store; MutatePrepared does the rest. It may run while a Gate with the same
+// settings decides other requests. After an error, pass r to Mutate, which reports the failure.
 func (g *Gate) Prepare(ctx context.Context, r *Request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -21,7 +21,7 @@ func (g *Gate) Prepare(ctx context.Context, r *Request) (err error) {
 	if r.Operation != admissionv1.Create || !r.isEvent() {
 		return errNotCreated
 	}
-	q, err := g.questionOf(ctx, r, true)
+	q, err := g.prepareEvaluation(ctx, r, true)
 	if err != nil || q.DryRun || q.invalid {
 		return err
 	}
@@ -32,7 +32,7 @@ func (g *Gate) Prepare(ctx context.Context, r *Request) (err error) {
 	return nil
 }
 
-// MutatePrepared is the Phase for a request that Prepare has prepared.
+// MutatePrepared is the Phase for a request after a successful Prepare.
 func (g *Gate) MutatePrepared(ctx context.Context, r *Request) (Answer, error) {
 	return g.finish(ctx, &r.evaluation)
 }

@@ -25,7 +25,7 @@ func newEventGenerator(seed uint64) *eventGenerator {
 	return &eventGenerator{rand: rand.New(rand.NewPCG(seed, seed)), now: epoch()}
 }
 
-// next is another Event, with a count of 1 and no name, and when it happens.
+// next returns another Event, with a count of 1 and no name, and its time.
 func (t *eventGenerator) next() (*corev1.Event, time.Time) {
 	t.generated++
 	if t.rand.IntN(12) == 0 {
@@ -44,7 +44,7 @@ func (t *eventGenerator) next() (*corev1.Event, time.Time) {
 	return e, t.now
 }
 
-// gapSeconds is how many seconds pass until the next Event.
+// gapSeconds returns the seconds until the next Event.
 func (t *eventGenerator) gapSeconds() int {
 	switch n := t.rand.IntN(100); {
 	case n < 50:
@@ -61,7 +61,7 @@ func (t *eventGenerator) gapSeconds() int {
 	return t.rand.IntN(20_000)
 }
 
-// messagesPerReason are how many messages each reason has: fewer than, as many as and more than make an aggregate.
+// messagesPerReason has the number of messages of each reason: below, at and above the threshold of similar Events.
 func messagesPerReason() []int { return []int{1, 4, 9, 10, 11, 30} }
 
 func (t *eventGenerator) message() string {
@@ -73,7 +73,7 @@ func (t *eventGenerator) message() string {
 
 const actorCount = 7
 
-// setActor says who reports the Event, and about what. Any two actors differ in one thing that a key is made of.
+// setActor sets the source and object of the Event. Any two actors differ in one field of a key.
 func setActor(e *corev1.Event, actor int) {
 	e.Namespace = "default"
 	e.Source = corev1.EventSource{Component: "kubelet", Host: "node-1"}

@@ -49,7 +49,7 @@ func newRequest(now time.Time, name string, changes details) *admission.Request 
 	return r
 }
 
-// changeEvent makes a detail of a change to the Event.
+// changeEvent returns a detail that changes the Event.
 func changeEvent(change func(*corev1.Event)) detail {
 	return func(r *admission.Request) { change(r.Object) }
 }
@@ -76,12 +76,12 @@ func withAnnotation(key, value string) detail {
 	return changeEvent(func(e *corev1.Event) { e.Annotations = map[string]string{key: value} })
 }
 
-// lastSeen says when the newest occurrence was.
+// lastSeen sets the time of the latest occurrence.
 func lastSeen(at time.Duration) detail {
 	return changeEvent(func(e *corev1.Event) { e.LastTimestamp = metav1.NewTime(epoch().Add(at)) })
 }
 
-// viaEventsRecorder makes the Event one of a recorder of events.k8s.io.
+// viaEventsRecorder turns the Event into one of a recorder of events.k8s.io.
 func viaEventsRecorder(r *admission.Request) {
 	r.RequestKind.Group = "events.k8s.io"
 	e := r.Object
@@ -91,7 +91,7 @@ func viaEventsRecorder(r *admission.Request) {
 	e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{}
 }
 
-// series gives the Event a count as recorders of events.k8s.io keep it.
+// series sets the count of the Event as recorders of events.k8s.io do.
 func series(n int32) detail {
 	return func(r *admission.Request) {
 		viaEventsRecorder(r)
@@ -105,15 +105,15 @@ func user(name string) detail {
 	return func(r *admission.Request) { r.UserInfo.Username = name }
 }
 
-// inNamespace moves the Event and what it is about to a namespace.
+// inNamespace moves the Event and its involved object to a namespace.
 func inNamespace(namespace string) detail {
 	return func(r *admission.Request) {
 		r.Namespace, r.Object.Namespace, r.Object.InvolvedObject.Namespace = namespace, namespace, namespace
 	}
 }
 
-// aboutOtherNamespace moves what the Event is about to another namespace. The API server takes that through events.k8s.io only.
+// aboutOtherNamespace moves the involved object to another namespace. The API server accepts that only through events.k8s.io.
 func aboutOtherNamespace(r *admission.Request) { r.Object.InvolvedObject.Namespace = "other" }
 
-// viaCoreAPI says that the client used core/v1 after all.
+// viaCoreAPI sets core/v1 as the API that the client used.
 func viaCoreAPI(r *admission.Request) { r.RequestKind = r.Kind }

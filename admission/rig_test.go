@@ -19,20 +19,20 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 )
 
-// TestMain holds that no review leaves a goroutine behind.
+// TestMain checks that no review leaves a goroutine running.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // epoch is when every clock in these tests starts.
 func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
-// scenario is one test: a sentence, what it changes in the policy, and its steps.
+// scenario is one test: its name, its changes to the policy, and its steps.
 type scenario struct {
 	name   string
 	change func(*appliedRules)
 	steps  []step
 }
 
-// step writes an Event at a time since the story began. The answer, in words, must be exactly the one it wants.
+// step writes an Event at a time since the start of the scenario. The text of the answer must be exactly the wanted one.
 type step struct {
 	at   time.Duration
 	do   action
@@ -51,7 +51,7 @@ type appliedRules struct {
 
 func defaults() *appliedRules { return &appliedRules{Policy: *policy.Default()} }
 
-// namedPolicy is the default policy under a name, changed.
+// namedPolicy returns the default policy with a name and changes.
 func namedPolicy(name string, change func(*appliedRules)) *appliedRules {
 	p := defaults()
 	p.Name, p.SpamFilter.ID = name, name
@@ -59,18 +59,18 @@ func namedPolicy(name string, change func(*appliedRules)) *appliedRules {
 	return p
 }
 
-// addAudited is a policy in mode Audit.
+// addAudited puts the policy in mode Audit, and returns it.
 func (p *appliedRules) addAudited() *policy.Policy {
 	p.Mode = policy.Audit
 	return &p.Policy
 }
 
-// addQuota has a quota of the cluster apply too.
+// addQuota adds a ClusterEventQuota.
 func (p *appliedRules) addQuota(all ...policy.QuotaLimit) {
 	p.quotas = append(p.quotas, quota("quota", all...))
 }
 
-// quota is one of a name, of the cluster.
+// quota returns a ClusterEventQuota with a name.
 func quota(name string, limits ...policy.QuotaLimit) *policy.Quota {
 	q := &policy.Quota{Rule: policy.Rule{Name: name, Identity: policy.Identity{Kind: "ClusterEventQuota", Name: name}}}
 	for _, l := range limits {
@@ -80,7 +80,7 @@ func quota(name string, limits ...policy.QuotaLimit) *policy.Quota {
 	return q
 }
 
-// limit is one that is called by what has a bucket of its own.
+// limit returns a limit whose name is the first part of its per.
 func limit(burst, tokens int, interval time.Duration, per ...policy.KeyPart) policy.QuotaLimit {
 	name := "all"
 	if len(per) > 0 {
@@ -91,10 +91,10 @@ func limit(burst, tokens int, interval time.Duration, per ...policy.KeyPart) pol
 	}}
 }
 
-// onePerHour is one Event an hour.
+// onePerHour returns a limit of one Event an hour.
 func onePerHour(per ...policy.KeyPart) policy.QuotaLimit { return limit(1, 1, time.Hour, per...) }
 
-// onlyLimits has limits, and nothing else that merges or limits.
+// onlyLimits disables everything that merges or limits except the given limits.
 func onlyLimits(limits ...policy.QuotaLimit) func(*appliedRules) {
 	return func(p *appliedRules) {
 		p.Merge.Enabled, p.SpamFilter.Enabled = false, false
@@ -102,7 +102,7 @@ func onlyLimits(limits ...policy.QuotaLimit) func(*appliedRules) {
 	}
 }
 
-// spamFilterBurst has the spam filter let so many Events pass.
+// spamFilterBurst sets the burst of the spam filter.
 func spamFilterBurst(n int) func(*appliedRules) {
 	return func(p *appliedRules) { p.SpamFilter.Burst, p.SpamFilter.ReservePerReason = n, 0 }
 }
@@ -119,7 +119,7 @@ func (p *appliedRules) current() *policy.Current {
 	return policy.NewCurrent(policy.NewSet(&p.Policy, cluster, map[string]policy.Namespace{"default": {Rules: own}}))
 }
 
-// runScenarios runs stories, each with a Gate of its own.
+// runScenarios runs scenarios, each with its own Gate.
 func runScenarios(t *testing.T, stories []scenario) {
 	t.Helper()
 	for _, s := range stories {
@@ -140,18 +140,18 @@ func runScenarios(t *testing.T, stories []scenario) {
 	}
 }
 
-// rig is a Gate on a Store in memory, with a clock that only the test moves.
+// rig is a Gate with a Memory store and a clock that only the test moves.
 type rig struct {
 	t      *testing.T
 	now    time.Time
 	memory *memory.Store
 	store  *watchedStore // of the Gate, on memory
 	gate   *admission.Gate
-	// prepares says that a CREATE is prepared, by another Gate.
+	// prepares means that another Gate prepares each CREATE.
 	prepares bool
 }
 
-// watchedStore is a store that keeps the name of the Event into which it merged last: no answer says it.
+// watchedStore is a store that records the name of the Event of its last merge, which answers do not have.
 type watchedStore struct {
 	store.Store
 
@@ -177,7 +177,7 @@ func newRig(t *testing.T, p *appliedRules) *rig {
 	return r
 }
 
-// run takes steps, and fails at the first that has another answer.
+// run runs steps, and fails the test at the first with another answer than wanted.
 func (r *rig) run(steps []step) {
 	r.t.Helper()
 	for i, step := range steps {
@@ -193,7 +193,7 @@ func newMemory(t testing.TB) *memory.Store {
 	return memory.New(memory.Options{Bytes: memory.DefaultBytes})
 }
 
-// newGate makes a Gate with the real clock that admits three undecided Events and logs three complaints, two of one namespace.
+// newGate returns a Gate with the real clock. It admits three undecided Events and logs three errors, two of them for one namespace.
 func newGate(s store.Store, p *appliedRules) *admission.Gate {
 	return &admission.Gate{
 		Policies:         p.current(),
@@ -223,14 +223,14 @@ func create(name string, details ...detail) action {
 	}
 }
 
-// validate sends a CREATE to the validating phase, as the API server does where there is no mutating webhook.
+// validate sends a CREATE to the validating phase, as the API server does if there is no mutating webhook.
 func validate(name string, details ...detail) action {
 	return func(r *rig) string {
 		return r.answerText(r.gate.Decide(r.t.Context(), r.gate.Validate, newRequest(r.now, name, details)))
 	}
 }
 
-// update sends an UPDATE of the Event of a name from before to after.
+// update sends an UPDATE of a named Event from before to after.
 func update(name string, before, after details) action {
 	return func(r *rig) string {
 		request := newRequest(r.now, name, after)
@@ -240,7 +240,7 @@ func update(name string, before, after details) action {
 	}
 }
 
-// answerText are all that an answer says and, of a merge, into which Event.
+// answerText returns an answer as text and, for a merge, the Event that it was merged into.
 func (r *rig) answerText(a admission.Answer) string {
 	r.t.Helper()
 	if a.Response.UID != requestUID {
@@ -270,14 +270,14 @@ func (r *rig) answerText(a admission.Answer) string {
 
 type patchOp struct{ Op, Path, Value string }
 
-// patchOps are the operations of an answer's patch, but for that which notes the id of the CREATE.
+// patchOps returns the operations of an answer's patch, without AnnotationCreateID.
 func patchOps(t *testing.T, a admission.Answer) []patchOp {
 	t.Helper()
 	list, _ := parsePatch(t, a.Response.Patch)
 	return list
 }
 
-// parsePatch are the operations of a patch and, apart from them, the id of the CREATE that one of them notes.
+// parsePatch returns the operations of a patch, and separately the value of AnnotationCreateID.
 func parsePatch(t *testing.T, patch []byte) (list []patchOp, id string) {
 	t.Helper()
 	if patch == nil {
@@ -311,7 +311,7 @@ func parsePatch(t *testing.T, patch []byte) (list []patchOp, id string) {
 	return list, id
 }
 
-// pendingText says in words what is to be written to one Event.
+// pendingText returns a pending write as text.
 func pendingText(p store.PendingWrite) string {
 	if p.Notice != nil {
 		return fmt.Sprintf("notice %s about %v: %d, %v of %v", p.Notice.Bucket, p.Notice.InvolvedObject, p.Total, p.Notice.Reasons, p.Notice.Sources)
@@ -319,7 +319,7 @@ func pendingText(p store.PendingWrite) string {
 	return fmt.Sprintf("write %s: %d (%d merged) %q", p.Name, p.Total, p.Merged(), p.Text)
 }
 
-// claim is all that is to be written.
+// claim returns all pending writes.
 func (r *rig) claim() []store.PendingWrite {
 	r.t.Helper()
 	all, err := r.memory.Claim(r.t.Context(), r.now, math.MaxInt64, math.MaxInt, func(string, store.Key) bool { return false })
@@ -329,7 +329,7 @@ func (r *rig) claim() []store.PendingWrite {
 	return all
 }
 
-// claimTexts is all that is to be written, in order, each in words.
+// claimTexts returns all pending writes as sorted texts.
 func (r *rig) claimTexts() []string {
 	r.t.Helper()
 	var said []string

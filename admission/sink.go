@@ -6,27 +6,29 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Sink takes copies of Event writes, for logs. Its methods are safe for concurrent use, do not block, do not panic, and
-// keep no part of their arguments.
+// Sink takes copies of Event writes, for example for logs. Its methods must be safe for concurrent use, must not block or
+// panic, and must not keep any part of their arguments.
 type Sink interface {
-	// CopyDecided is called for each Event write that was decided, but not for what is in mode Audit.
+	// CopyDecided is called for each decided Event write, but not for decisions of audit mode.
 	CopyDecided(d *FullDecision)
-	// CopyUndecided is called for each Event write that is answered without a decision. Its Object is nil where that was not read.
+	// CopyUndecided is called for each Event write that is answered without a decision. Its Object is nil if it was not
+	// decoded.
 	CopyUndecided(r *Request, o Outcome)
 }
 
-// FullDecision is a DecidedWrite with what a store was asked and answered.
+// FullDecision is a DecidedWrite with the store's arguments and its decision.
 type FullDecision struct {
 	DecidedWrite
 
 	Decision store.Decision
-	// Write is nil where no store was asked, as nothing merges or limits the Event.
+	// Write is nil if no store decided because nothing merges or limits the Event.
 	Write *store.Write
-	// BySpamFilter says that the notice of Write.Group reports the drop, as its spam filter has refused it, and not that of a quota.
+	// BySpamFilter is true if the spam filter refused the Event. Then the notice of the group of Write reports the drop,
+	// and not the notice of a quota.
 	BySpamFilter bool
 }
 
-// copyDecided passes a decision on to the Sink.
+// copyDecided passes a decision to the Sink.
 func (g *Gate) copyDecided(q *evaluation, decided *DecidedWrite, d *store.Decision) {
 	full := &FullDecision{DecidedWrite: *decided, Decision: *d}
 	if q.built {
@@ -36,7 +38,7 @@ func (g *Gate) copyDecided(q *evaluation, decided *DecidedWrite, d *store.Decisi
 	g.Sink.CopyDecided(full)
 }
 
-// copyUndecided passes a write that was answered without a decision on to the Sink.
+// copyUndecided passes a write that was answered without a decision to the Sink.
 func (g *Gate) copyUndecided(r *Request, o Outcome) {
 	written := r.Operation == admissionv1.Create || r.Operation == admissionv1.Update
 	if g.Sink != nil && r.isEvent() && written && !r.DryRun {

@@ -16,7 +16,7 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 )
 
-// sinkLog is a Sink that keeps what it is told, in a line each.
+// sinkLog is a Sink that records its calls, one line each.
 type sinkLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -36,7 +36,7 @@ func (c *sinkLog) CopyUndecided(r *admission.Request, o admission.Outcome) {
 	c.lines = append(c.lines, fmt.Sprintf("%s in %q", o, r.Namespace))
 }
 
-// TestSinkGetsEachDecision holds what a copy says, and which registers of notices report a drop.
+// TestSinkGetsEachDecision checks the content of copies, and which register has the notice of a drop.
 func TestSinkGetsEachDecision(t *testing.T) {
 	t.Parallel()
 	distinct := func(n int) details { return details{message(fmt.Sprint("m", n)), reason(fmt.Sprint("r", n))} }
@@ -91,7 +91,7 @@ func TestSinkGetsEachDecision(t *testing.T) {
 	}
 }
 
-// TestAuditDecisionsAreNotCopied holds that what would have been done is no copy.
+// TestAuditDecisionsAreNotCopied checks that the Sink gets no decision of audit mode.
 func TestAuditDecisionsAreNotCopied(t *testing.T) {
 	t.Parallel()
 	p := defaults()
@@ -110,7 +110,7 @@ func (brokenStore) Decide(context.Context, time.Time, store.Write, store.Limits)
 	return store.Decision{}, errors.New("broken")
 }
 
-// TestUndecidedWritesAreCopied holds that for those that are let through, within the local limit, and for the rest.
+// TestUndecidedWritesAreCopied checks undecided writes that the local limit admits, and those that it refuses.
 func TestUndecidedWritesAreCopied(t *testing.T) {
 	t.Parallel()
 	r, heard := newRig(t, defaults()), &sinkLog{}

@@ -11,8 +11,8 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestSpoofedEventsHideNothing: anyone may say that they are a kubelet, and make Events that pass here and fail later.
-// Nothing of a kubelet's is merged into those, and no token of its buckets is taken.
+// TestSpoofedEventsHideNothing: any client can claim to be a kubelet, and create Events that pass here and fail later. No
+// Event of the kubelet is merged into those, and no token of its buckets is taken.
 func TestSpoofedEventsHideNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, defaults())
@@ -23,7 +23,7 @@ func TestSpoofedEventsHideNothing(t *testing.T) {
 	r.run([]step{{0, create("a"), "admit"}, {0, create("b"), "merge 409 " + mergedConflict + "a, 2 occurrences so far"}})
 }
 
-// TestAnnotationUpdatesCountAgainstQuota has users write to stored Events what no recorder does.
+// TestAnnotationUpdatesCountAgainstQuota lets users change stored Events in ways that no recorder does.
 func TestAnnotationUpdatesCountAgainstQuota(t *testing.T) {
 	t.Parallel()
 	const tokens, writes = 5, 1000

@@ -12,7 +12,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// buildUpdate is what an UPDATE adds to a write.
+// buildUpdate returns the store's description of an UPDATE.
 func (q *evaluation) buildUpdate(h *store.Hasher) store.Update {
 	u := store.Update{
 		ByRecorder:     isRecorderUpdate(q.Request, q.message),
@@ -21,7 +21,8 @@ func (q *evaluation) buildUpdate(h *store.Hasher) store.Update {
 		Stored:         ReadStored(q.OldObject, q.storeID),
 	}
 	if u.ByRecorder {
-		// By all that a recorder moves, as the API server asks again after a conflict.
+		// The key covers all fields that a recorder changes: it identifies the write when the API server calls again after a
+		// conflict.
 		u.ContentKey = q.contentKey(h.Add("update", q.Object.Name, q.message), repeatFields(q.Object))
 	} else {
 		u.ContentKey = q.contentUpdateKey(h)
@@ -29,13 +30,14 @@ func (q *evaluation) buildUpdate(h *store.Hasher) store.Update {
 	return u
 }
 
-// isRecorderUpdate reports whether an UPDATE moves nothing but what a recorder moves when an Event repeats: count, series,
-// timestamps and, with them, the message of an aggregate. Whatever else a write moves, a label or an annotation, would
-// be lost if the write were merged. message is the Event's within its limit: recorders of core/v1 send the message with
-// each PATCH, as they know it, whatever became of it when the Event was stored.
+// isRecorderUpdate reports whether an UPDATE changes only fields that a recorder changes when an Event repeats: count,
+// series, timestamps and, with them, the message of a combined Event. Any other change, such as a label or an annotation,
+// would be lost if the write were merged. message is the Event's message, cut to its limit: recorders of core/v1 send
+// their original message with each PATCH, even if the stored one was cut or combined.
 //
-// One that moves nothing, or puts the message of an aggregate back, is a recorder's too: others may have brought the
-// stored count to just what this one has come to, within one second. kubectl has not.
+// An UPDATE that changes nothing, or restores the message of a combined Event, is a recorder's too unless it has a field
+// manager, as kubectl's writes do: within the same second, other recorders may have raised the stored count to the count
+// that this one sends.
 func isRecorderUpdate(r *Request, message string) bool {
 	before, after := r.OldObject, r.Object
 	was, is := *before, *after
@@ -50,12 +52,12 @@ func isRecorderUpdate(r *Request, message string) bool {
 	return r.equalAsStored(&was, &is)
 }
 
-// repeatFields is what a recorder moves when an Event repeats.
+// repeatFields returns the fields of e that a recorder changes when an Event repeats.
 func repeatFields(e *corev1.Event) *corev1.Event {
 	return &corev1.Event{Count: e.Count, Series: e.Series, FirstTimestamp: e.FirstTimestamp, LastTimestamp: e.LastTimestamp}
 }
 
-// equalAsStored compares Events as they are stored: their protobuf has an empty list or map as none.
+// equalAsStored compares Events in their stored form, protobuf, which does not distinguish empty from absent lists and maps.
 func (r *Request) equalAsStored(a, b *corev1.Event) bool {
 	n := a.Size()
 	if n != b.Size() {
@@ -69,45 +71,45 @@ func (r *Request) equalAsStored(a, b *corev1.Event) bool {
 	return err == nil && bytes.Equal(both[:n], both[n:])
 }
 
-// clearRepeatFields blanks what a recorder moves and what the API server moves with it.
+// clearRepeatFields clears the fields that a recorder changes, and those that the API server changes with them.
 func clearRepeatFields(e *corev1.Event) {
 	e.Count, e.Series = 0, nil
 	e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{}
 	clearVersionFields(e)
 }
 
-// clearVersionFields blanks what the API server moves with every write.
+// clearVersionFields clears the fields that the API server changes with every write.
 func clearVersionFields(e *corev1.Event) {
 	e.ManagedFields, e.ResourceVersion, e.Generation = nil, "", 0
 }
 
-// revertsMessage reports whether a recorder's UPDATE would put back a message that was cut or combined at the CREATE.
+// revertsMessage reports whether a recorder's UPDATE would restore a message that was cut or combined at the CREATE.
 func revertsMessage(before, after *corev1.Event, message string) bool {
 	return before.Message != after.Message && (message != after.Message || isAggregate(before) && !isAggregate(after))
 }
 
-// contentUpdateKey names an UPDATE that is no recorder's by the whole content and the version that it replaces:
-// otherwise two users who alternately write one thing each would pay only once.
+// contentUpdateKey returns the key of an UPDATE that is not a recorder's. It has the whole content and the version that it
+// replaces: otherwise two users who alternate between two contents would take a token only once each.
 func (r *Request) contentUpdateKey(h *store.Hasher) store.Key {
 	e := *r.Object
 	clearVersionFields(&e)
 	return r.contentKey(h.Add("content", r.OldObject.ResourceVersion), &e)
 }
 
-// contentKey is the key of what h has and of all that an Event says.
+// contentKey adds the whole content of e to h and returns the key.
 func (r *Request) contentKey(h *store.Hasher, e *corev1.Event) store.Key {
 	content := r.scratch(e.Size())
-	if _, err := e.MarshalToSizedBuffer(content); err != nil { // then it is no repeat of anything
+	if _, err := e.MarshalToSizedBuffer(content); err != nil { // the zero key matches no other write
 		h.Sum()
 		return store.Key{}
 	}
 	return h.Add(string(content)).Sum()
 }
 
-// scratchBytes fits both Events of most UPDATEs, as they are stored.
+// scratchBytes is enough for the stored form of both Events of most UPDATEs.
 const scratchBytes = 1024
 
-// scratch is memory of n bytes that the next call uses again.
+// scratch returns n bytes of memory, which the next call reuses.
 func (r *Request) scratch(n int) []byte {
 	if len(r.scratchBuffer) < n {
 		r.scratchBuffer = make([]byte, max(n, scratchBytes))
@@ -115,19 +117,20 @@ func (r *Request) scratch(n int) []byte {
 	return r.scratchBuffer[:n]
 }
 
-// AnnotationMerged says how many of an Event's occurrences came under other names and were merged into it, as in "43 of
-// 50"; less than 0 says how many that its recorder counts are reported elsewhere. The settler writes it with the count;
-// a webhook that has lost its state reads it. A count that differs from the second number was overwritten by a recorder
-// since. "43 of 50 by 7d0cf2a1" names the store of one replica, so that another which takes its place adds what it
-// merged itself.
+// AnnotationMerged has the number of occurrences that came under other names and were merged into the Event, as in "43 of
+// 50". A negative number means that other Events report so many of the occurrences that its recorder counts. The settler
+// writes it with the count, and a webhook that has lost its state reads it. If the Event's count differs from the second
+// number, a recorder has overwritten the count since. "43 of 50 by 7d0cf2a1" names the store of one replica, so that a
+// replica that replaces it adds the occurrences that it merges itself.
 const AnnotationMerged = "eventquota.io/merged"
 
-// AnnotationMessages lists the latest distinct messages of an aggregate and
+// AnnotationMessages lists the latest distinct messages of a combined Event and
 // how often each came, as a JSON array of {"message", "count"}.
 const AnnotationMessages = "eventquota.io/messages"
 
-// AnnotationCreateID is noted on an Event by its CREATE, so that the settler knows what became of that: "1c7f03d2a6be9458"
-// is a random number. It is on Events that others may be merged into, but for those of nodes and of the control plane.
+// AnnotationCreateID is set on an Event by its CREATE, so that the settler can tell whether this CREATE was stored. Its
+// value is a random number, such as "1c7f03d2a6be9458". Events that others may be merged into have it, except those of
+// nodes and of the control plane.
 const AnnotationCreateID = "eventquota.io/create-id"
 
 const (
@@ -135,25 +138,26 @@ const (
 	mergedByInfix = " by "
 )
 
-// FormatMerged is the value of AnnotationMerged. A store that all replicas share has no ID.
+// FormatMerged returns the value of AnnotationMerged. A store that all replicas share has an empty ID.
 func FormatMerged(merged, total int64, storeID string) string {
-	note := fmt.Sprintf(mergedFormat, merged, total)
+	value := fmt.Sprintf(mergedFormat, merged, total)
 	if storeID != "" {
-		note += mergedByInfix + storeID
+		value += mergedByInfix + storeID
 	}
-	return note
+	return value
 }
 
-// ReadStored reads the count of a stored Event for the store of an ID. An invalid note is ignored.
+// ReadStored reads the count and AnnotationMerged of a stored Event, for the store with an ID. It ignores an invalid
+// annotation.
 func ReadStored(e *corev1.Event, storeID string) store.Stored {
 	s := store.Stored{Count: Occurrences(e)}
-	note, ok := e.Annotations[AnnotationMerged]
+	value, ok := e.Annotations[AnnotationMerged]
 	if !ok {
 		return s
 	}
-	note, by, _ := strings.Cut(note, mergedByInfix)
+	counts, by, _ := strings.Cut(value, mergedByInfix)
 	var merged, total int64
-	if _, err := fmt.Sscanf(note, mergedFormat, &merged, &total); err != nil ||
+	if _, err := fmt.Sscanf(counts, mergedFormat, &merged, &total); err != nil ||
 		merged > total || total > math.MaxInt32 || merged < -math.MaxInt32 {
 		return s
 	}
@@ -161,12 +165,12 @@ func ReadStored(e *corev1.Event, storeID string) store.Stored {
 	return s
 }
 
-// MatchesPending reports whether a stored Event is the one that a pending write is for, whose uid is not known: by what its
-// CREATE noted on it and, if that noted nothing, by its content. An aggregate goes by what is similar, whatever its
-// message says by now.
+// MatchesPending reports whether e is the stored Event of a pending write whose uid is unknown. It compares
+// AnnotationCreateID or, if neither has one, the content. A combined Event also matches by the key of similar Events,
+// because its message changes.
 func MatchesPending(p *store.PendingWrite, e *corev1.Event) bool {
-	if noted := e.Annotations[AnnotationCreateID]; p.CreateID != 0 || noted != "" {
-		return p.CreateID != 0 && noted == formatCreateID(p.CreateID)
+	if createID := e.Annotations[AnnotationCreateID]; p.CreateID != 0 || createID != "" {
+		return p.CreateID != 0 && createID == formatCreateID(p.CreateID)
 	}
 	var h store.Hasher
 	object := objectKey(&h, e.Namespace, e)

@@ -1,4 +1,4 @@
-// Package access serves metrics, and what is known of a namespace, only to users whom the API server allows to read them.
+// Package access serves metrics, and counts of a namespace, only to users whom the API server allows to read them.
 package access
 
 import (
@@ -22,43 +22,43 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Bounds of what anyone who reaches the port can cost.
+// Bounds on the cost of requests from any client that reaches the port.
 const (
-	// maxConcurrentReviews bounds the requests of a lane that the API server is asked about at the same time, and
-	// reviewTimeout each of them: as long as Prometheus waits by default.
+	// maxConcurrentReviews bounds the concurrent access reviews of each limiter. reviewTimeout bounds one review; it is
+	// the default scrape timeout of Prometheus.
 	maxConcurrentReviews = 16
 	reviewTimeout        = 10 * time.Second
-	// maxCachedAnswers bounds the answers that are kept. Those of a minute at reviewsPerSecond a second in each lane fit in,
-	// so none is pushed out early.
+	// maxCachedAnswers bounds the cached results. The reviews of a minute, reviewsPerSecond from each of the two limiters,
+	// fit into the cache, so none is evicted early.
 	maxCachedAnswers = 2048
 	reviewsPerSecond = 10
-	// knownTTL is how long a token and its address have the lane of known ones after they were allowed.
+	// knownTTL is the time for which a token and its address use the limiter of known clients after a review allowed them.
 	knownTTL = time.Hour
-	// allowedTTL is how long a revoked token or right still works, and refusedTTL how long a new one
-	// does not work yet.
+	// allowedTTL is the longest time for which a revoked token or permission still works. refusedTTL is the longest time
+	// for which a new one does not work yet.
 	allowedTTL = time.Minute
 	refusedTTL = 10 * time.Second
 )
 
-// accessQuery is whether the user of a token may use a verb on a path or, unless that is empty, whether a token for Audience
-// may get the quotas of a namespace.
+// accessQuery asks whether a token's user may use verb on path or, if namespace is set, on the EventQuotas of that namespace.
+// With a namespace, the token must be for Audience.
 type accessQuery struct{ token, verb, path, namespace string }
 
-// reviewFunc says what the user may: 200, 401 for an unknown token, or 403. An error means that it is not known.
+// reviewFunc returns 200 if q is allowed, 401 if the token is unknown, or 403. An error means that the answer is unknown.
 type reviewFunc func(ctx context.Context, q accessQuery) (status int, err error)
 
-// Guard lets users in by what the API server says of them. It may be used concurrently.
+// Guard authorizes requests by access reviews of the API server. It is safe for concurrent use.
 type Guard struct {
 	review  reviewFunc
-	answers *cache.LRUExpireCache // by key, statuses
-	// known has the keys of requests that were allowed, and of the addresses that sent them. A flood of unknown
-	// tokens fills the lane of strangers only. Tokens are replaced every hour: a new one is known by its address.
+	answers *cache.LRUExpireCache // HTTP statuses by answerKey
+	// known has the keys of allowed requests and of the addresses that sent them. A flood of unknown tokens fills only
+	// unknownLimiter. Tokens are replaced every hour: a new one is known by its address.
 	known                        *cache.LRUExpireCache
 	unknownLimiter, knownLimiter reviewLimiter
 	logLimiter                   rate.Sometimes
 }
 
-// reviewLimiter bounds the reviews of some requests, whatever others send.
+// reviewLimiter bounds the rate and concurrency of access reviews for one class of clients.
 type reviewLimiter struct {
 	slots chan struct{}
 	rate  *rate.Limiter
@@ -68,7 +68,7 @@ func newReviewLimiter() reviewLimiter {
 	return reviewLimiter{make(chan struct{}, maxConcurrentReviews), rate.NewLimiter(reviewsPerSecond, 2*reviewsPerSecond)}
 }
 
-// New makes a Guard that asks an API server. The client needs no rate: lanes have one.
+// New returns a Guard that uses the access reviews of an API server. The client needs no rate limit, because the Guard has its own.
 func New(client kubernetes.Interface) *Guard {
 	return newGuard(func(ctx context.Context, q accessQuery) (int, error) { return reviewAccess(ctx, client, q) })
 }
@@ -84,8 +84,8 @@ func newGuard(r reviewFunc) *Guard {
 	}
 }
 
-// Protect serves next to users with a right to the path. It answers 401 without a token that the API server knows, 403
-// without the right, and 503 if neither is known in time. An answer that is kept costs no call.
+// Protect serves next to users who may access the path. It answers 401 if the API server does not know the token, 403 if
+// access is denied, and 503 if the review fails or takes too long. A cached result needs no call.
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -96,7 +96,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 	})
 }
 
-// serveIfAllowed serves next if the answer to a question is yes.
+// serveIfAllowed serves next if q is allowed, and answers with the error status otherwise.
 func (g *Guard) serveIfAllowed(w http.ResponseWriter, r *http.Request, q accessQuery, next http.Handler) {
 	status := g.status(r, q)
 	if status == http.StatusOK {
@@ -115,70 +115,71 @@ func (g *Guard) status(r *http.Request, q accessQuery) int {
 	}
 	key := answerKey(q.token, q.verb, q.path, q.namespace)
 	if status, ok := g.answers.Get(key); ok {
-		return status.(int) //nolint:errcheck // it holds nothing else
+		return status.(int) //nolint:errcheck // all values are int
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	address := answerKey(host)
-	in := g.limiter(key, address)
+	limiter := g.limiter(key, address)
 	select {
-	case in.slots <- struct{}{}:
+	case limiter.slots <- struct{}{}:
 	default:
 		return http.StatusServiceUnavailable
 	}
-	defer func() { <-in.slots }()
+	defer func() { <-limiter.slots }()
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
 	var status int
-	err := in.rate.Wait(ctx)
+	err := limiter.rate.Wait(ctx)
 	if err == nil {
 		status, err = g.review(ctx, q)
 	}
 	if err != nil {
 		g.logLimiter.Do(func() {
-			logr.FromContextOrDiscard(ctx).Error(err, "Cannot check who may read metrics, only those who were just allowed may")
+			logr.FromContextOrDiscard(ctx).Error(err, "Access review failed, only requests with a cached result are served")
 		})
 		return http.StatusServiceUnavailable
 	}
-	keep := refusedTTL
+	ttl := refusedTTL
 	if status == http.StatusOK {
-		keep = allowedTTL
+		ttl = allowedTTL
 		g.known.Add(key, nil, knownTTL)
 		g.known.Add(address, nil, knownTTL)
 	}
-	g.answers.Add(key, status, keep)
+	g.answers.Add(key, status, ttl)
 	return status
 }
 
-// limiter is where a request waits for its review.
+// limiter returns the limiter for a review: knownLimiter if the request or its address was allowed before.
 func (g *Guard) limiter(key, address [sha256.Size]byte) reviewLimiter {
-	_, token := g.known.Get(key)
-	if _, ok := g.known.Get(address); ok || token {
+	_, knownKey := g.known.Get(key)
+	_, knownAddress := g.known.Get(address)
+	if knownKey || knownAddress {
 		return g.knownLimiter
 	}
 	return g.unknownLimiter
 }
 
-// answerKey is of one size whatever was sent, and gives no token away. Quotes keep the parts apart.
+// answerKey returns a key of constant size, from which no token can be read. Quotes separate the parts.
 func answerKey(parts ...string) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 }
 
-// reviewAccess asks the API server whose a token is, and what that user may do, with two calls for a known token. For a path, only
-// tokens for the API server itself are known, such as those of service accounts.
+// reviewAccess asks the API server to authenticate the token, and then to authorize its user. A query for a path accepts only
+// tokens for the API server itself, such as those of service accounts.
 func reviewAccess(ctx context.Context, client kubernetes.Interface, q accessQuery) (int, error) {
 	token := authenticationv1.TokenReviewSpec{Token: q.token}
 	if q.namespace != "" {
 		token.Audiences = []string{Audience}
 	}
-	who, err := client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: token}, metav1.CreateOptions{})
+	review, err := client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: token}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("review a token: %w", err)
 	}
-	// An authenticator that knows no audiences returns none.
-	if !who.Status.Authenticated || q.namespace != "" && !slices.Contains(who.Status.Audiences, Audience) {
+	// Authenticators that are not aware of audiences return none.
+	if !review.Status.Authenticated || q.namespace != "" && !slices.Contains(review.Status.Audiences, Audience) {
 		return http.StatusUnauthorized, nil
 	}
-	user := who.Status.User
+	user := review.Status.User
 	access := authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: make(map[string]authorizationv1.ExtraValue, len(user.Extra)),
 	}
@@ -192,11 +193,11 @@ func reviewAccess(ctx context.Context, client kubernetes.Interface, q accessQuer
 			Namespace: q.namespace, Verb: q.verb, Group: v1alpha1.GroupName, Version: v1alpha1.Version, Resource: "eventquotas",
 		}
 	}
-	may, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: access}, metav1.CreateOptions{})
+	result, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: access}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("review the access of %s: %w", user.Username, err)
 	}
-	if !may.Status.Allowed {
+	if !result.Status.Allowed {
 		return http.StatusForbidden, nil
 	}
 	return http.StatusOK, nil

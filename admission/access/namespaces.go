@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// Audience is what tokens of tenants are for. The API server takes none of them, so one that leaks on its way opens
-	// nothing but what a NamespaceGuard guards.
+	// Audience is the audience of tenants' tokens. The API server accepts none of them, so a leaked token gives access only
+	// to what a NamespaceGuard protects.
 	Audience = "eventquota.io"
-	// Header has the token: API servers that pass a request on to a service remove its Authorization.
+	// Header is the header of the token: an API server that proxies a request to a service removes its Authorization header.
 	Header = "Eventquota-Token"
-	// requestsPerSecond and requestBurst bound the requests about one namespace, a second and in a burst, and maxLimitedNamespaces those
-	// that are counted.
+	// requestsPerSecond and requestBurst limit the requests about one namespace. maxLimitedNamespaces bounds the namespaces
+	// whose limiters are kept.
 	requestsPerSecond, requestBurst, maxLimitedNamespaces = 2, 10, 1024
 )
 
-// NamespaceGuard lets those in who may get the EventQuotas of the namespace that they ask about. It shares nothing with a
-// Guard: whatever tenants send, scrapers get their metrics. It may be used concurrently.
+// NamespaceGuard serves users who may access the EventQuotas of the namespace in the path. It shares no cache or limiter
+// with other Guards, so requests of tenants cannot keep scrapers from metrics. It is safe for concurrent use.
 type NamespaceGuard struct {
 	guard    *Guard
 	limiters *cache.LRUExpireCache // by namespace, *rate.Limiter
 }
 
-// NewNamespaceGuard makes a NamespaceGuard that asks an API server. The client needs no rate.
+// NewNamespaceGuard returns a NamespaceGuard that uses the access reviews of an API server. The client needs no rate limit.
 func NewNamespaceGuard(client kubernetes.Interface) *NamespaceGuard {
 	return newNamespaceGuard(New(client))
 }
@@ -37,11 +37,11 @@ func newNamespaceGuard(g *Guard) *NamespaceGuard {
 	return &NamespaceGuard{guard: g, limiters: cache.NewLRUExpireCache(maxLimitedNamespaces)}
 }
 
-// Protect serves next, whose path has a {namespace}, to users with a token for Audience in Header. A token
-// for the API server gets 401, so that nobody gets used to sending one. It answers as a Guard does, and 404 for what cannot
-// be a namespace; 429 to more requests than a few a second about one namespace.
+// Protect serves next, whose path must have a {namespace}, to users with a token for Audience in Header. A token for the API
+// server gets 401, so that users do not make a habit of sending one. It answers 404 if the name cannot be a namespace's,
+// 429 above requestsPerSecond for one namespace, and otherwise as Guard.Protect does.
 func (n *NamespaceGuard) Protect(next http.Handler) http.Handler {
-	slowed := n.limitRate(next)
+	limited := n.limitRate(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		namespace := r.PathValue("namespace")
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
@@ -52,7 +52,7 @@ func (n *NamespaceGuard) Protect(next http.Handler) http.Handler {
 		if sent := r.Header.Values(Header); len(sent) == 1 && r.Header.Get("Authorization") == "" {
 			token = sent[0]
 		}
-		n.guard.serveIfAllowed(w, r, accessQuery{token: token, verb: strings.ToLower(r.Method), namespace: namespace}, slowed)
+		n.guard.serveIfAllowed(w, r, accessQuery{token: token, verb: strings.ToLower(r.Method), namespace: namespace}, limited)
 	})
 }
 
@@ -65,7 +65,7 @@ func (n *NamespaceGuard) limitRate(next http.Handler) http.Handler {
 			limiter = rate.NewLimiter(requestsPerSecond, requestBurst)
 			n.limiters.Add(namespace, limiter, knownTTL)
 		}
-		if !limiter.(*rate.Limiter).Allow() { //nolint:errcheck // it holds nothing else
+		if !limiter.(*rate.Limiter).Allow() { //nolint:errcheck // all values are *rate.Limiter
 			http.Error(w, http.StatusText(http.StatusTooManyRequests), http.StatusTooManyRequests)
 			return
 		}

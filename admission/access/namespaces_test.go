@@ -13,8 +13,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// tenantServer is an API server that knows the tokens of two service accounts: that of shop may get the EventQuotas there
-// and nothing else, and that of nobody may do nothing. The token unaware is of an authenticator without audiences.
+// tenantServer returns a fake API server that knows the tokens of two service accounts: shop may get the EventQuotas of the
+// namespace shop and nothing else, and nobody may do nothing. The token unaware is from an authenticator without audiences.
 func tenantServer() *fake.Clientset {
 	client := fake.NewClientset()
 	client.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -45,7 +45,7 @@ func tenantServer() *fake.Clientset {
 	return client
 }
 
-// getAs asks about a namespace with headers.
+// getAs requests a namespace with headers, and returns the status.
 func getAs(t *testing.T, h http.Handler, namespace string, headers http.Header) int {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/namespaces/x/live", http.NoBody)
@@ -54,7 +54,7 @@ func getAs(t *testing.T, h http.Handler, namespace string, headers http.Header) 
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	if secret := w.Body.String() == "secret"; secret != (w.Code == http.StatusOK) {
-		t.Errorf("%d: %q", w.Code, w.Body)
+		t.Errorf("got body %q with status %d", w.Body, w.Code)
 	}
 	return w.Code
 }
@@ -73,10 +73,10 @@ func TestNamespaceGuardRequiresGetOnQuotas(t *testing.T) {
 	}{
 		"its own namespace":                         {"shop", header("shop"), http.StatusOK},
 		"another one":                               {"ops", header("shop"), http.StatusForbidden},
-		"all, by a name that is none":               {"*", header("shop"), http.StatusNotFound},
-		"all, by no name":                           {"", header("shop"), http.StatusNotFound},
+		"all namespaces, by *":                      {"*", header("shop"), http.StatusNotFound},
+		"all namespaces, by an empty name":          {"", header("shop"), http.StatusNotFound},
 		"a path in the name":                        {"shop/../ops", header("shop"), http.StatusNotFound},
-		"an account without the right":              {"shop", header("nobody"), http.StatusForbidden},
+		"an account without access":                 {"shop", header("nobody"), http.StatusForbidden},
 		"an unknown token":                          {"shop", header("x"), http.StatusUnauthorized},
 		"no token":                                  {"shop", http.Header{}, http.StatusUnauthorized},
 		"two tokens":                                {"shop", http.Header{Header: {"shop", "shop"}}, http.StatusUnauthorized},
@@ -86,12 +86,12 @@ func TestNamespaceGuardRequiresGetOnQuotas(t *testing.T) {
 		"an authenticator that knows no audiences":  {"shop", header("unaware"), http.StatusUnauthorized},
 	} {
 		if got := getAs(t, h, test.namespace, test.headers); got != test.status {
-			t.Errorf("%s is answered %d, want %d", says, got, test.status)
+			t.Errorf("%s: got status %d, want %d", says, got, test.status)
 		}
 	}
 }
 
-// TestNamespacesAreRateLimitedSeparately holds that a tenant that asks all the time is told so, and no other one.
+// TestNamespacesAreRateLimitedSeparately checks that a tenant above the limit gets 429, and other tenants do not.
 func TestNamespacesAreRateLimitedSeparately(t *testing.T) {
 	t.Parallel()
 	n := newNamespaceGuard(newGuard(func(context.Context, accessQuery) (int, error) { return http.StatusOK, nil }))
@@ -101,9 +101,9 @@ func TestNamespacesAreRateLimitedSeparately(t *testing.T) {
 		answered[getAs(t, h, "noisy", http.Header{Header: {"a"}})]++
 	}
 	if answered[http.StatusOK] < requestBurst || answered[http.StatusTooManyRequests] == 0 || len(answered) != 2 {
-		t.Errorf("it is answered %v, want %d or a few more of status 200, and 429", answered, requestBurst)
+		t.Errorf("got %v answers by status, want %d or a few more of 200, and the others 429", answered, requestBurst)
 	}
 	if got := getAs(t, h, "quiet", http.Header{Header: {"b"}}); got != http.StatusOK {
-		t.Errorf("another is answered %d meanwhile", got)
+		t.Errorf("got status %d for another namespace, want 200", got)
 	}
 }

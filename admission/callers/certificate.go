@@ -1,4 +1,4 @@
-// Package callers refuses callers other than the API server, which it knows by a client certificate or by a secret path.
+// Package callers refuses callers other than the API server, which it identifies by a client certificate or a secret path.
 package callers
 
 import (
@@ -13,18 +13,19 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// CertificateVerifier lets only clients with a certificate connect. It may be used concurrently, Run once.
+// CertificateVerifier accepts connections only of clients with a valid certificate. It is safe for concurrent use. Call Run
+// once.
 type CertificateVerifier struct {
 	cas     *dynamiccertificates.DynamicFileCAContent
 	names   []string
 	refused func(error)
 }
 
-// NewCertificateVerifier takes certificates for client authentication that the CAs in a file of PEM verify. If there are names,
-// the common name or a DNS name of the certificate must be among them. refused is called for each connection that is
-// refused, with the reason.
+// NewCertificateVerifier returns a CertificateVerifier that accepts certificates for client authentication signed by the CAs
+// in a PEM file. If names is not empty, the common name or a DNS name of the certificate must be in it. refused is called
+// with the reason of each refused connection.
 func NewCertificateVerifier(file string, names []string, refused func(error)) (*CertificateVerifier, error) {
-	if _, err := cert.NewPool(file); err != nil { // before there is a queue, which only Run ends
+	if _, err := cert.NewPool(file); err != nil { // check first: the CA content starts a queue, which only Run shuts down
 		return nil, err
 	}
 	cas, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", file)
@@ -34,29 +35,29 @@ func NewCertificateVerifier(file string, names []string, refused func(error)) (*
 	return &CertificateVerifier{cas: cas, names: names, refused: refused}, nil
 }
 
-// Run reads the file again when it changes, until ctx ends. One without any certificate changes nothing.
-func (c *CertificateVerifier) Run(ctx context.Context) { c.cas.Run(ctx, 1) }
+// Run reloads the file when it changes, until ctx ends. It ignores a file without certificates.
+func (v *CertificateVerifier) Run(ctx context.Context) { v.cas.Run(ctx, 1) }
 
-// Require makes a server refuse all other clients in the TLS handshake, also when they resume a session.
-func (c *CertificateVerifier) Require(config *tls.Config) {
-	config.ClientAuth = tls.RequestClientCert // one that has none is refused below, where it is counted
+// Require makes a server verify the certificate in each TLS handshake, including those that resume a session.
+func (v *CertificateVerifier) Require(config *tls.Config) {
+	config.ClientAuth = tls.RequestClientCert // VerifyConnection also refuses clients without one, so that they are counted
 	config.VerifyConnection = func(state tls.ConnectionState) error {
-		err := c.verify(state.PeerCertificates)
+		err := v.verify(state.PeerCertificates)
 		if err != nil {
-			c.refused(err)
+			v.refused(err)
 		}
 		return err
 	}
 }
 
-// verify says why a chain is refused, its leaf first.
-func (c *CertificateVerifier) verify(chain []*x509.Certificate) error {
+// verify returns an error if a certificate chain is refused. The leaf is first in the chain.
+func (v *CertificateVerifier) verify(chain []*x509.Certificate) error {
 	if len(chain) == 0 {
 		return errors.New("no client certificate")
 	}
-	options, ok := c.cas.VerifyOptions()
+	options, ok := v.cas.VerifyOptions()
 	if !ok {
-		return errors.New("no CA of client certificates")
+		return errors.New("no CA certificates to verify client certificates")
 	}
 	options.Intermediates = x509.NewCertPool()
 	for _, intermediate := range chain[1:] {
@@ -67,8 +68,8 @@ func (c *CertificateVerifier) verify(chain []*x509.Certificate) error {
 		return fmt.Errorf("client certificate of %q: %w", leaf.Subject.CommonName, err)
 	}
 	named := func(name string) bool { return name == leaf.Subject.CommonName || slices.Contains(leaf.DNSNames, name) }
-	if len(c.names) > 0 && !slices.ContainsFunc(c.names, named) {
-		return fmt.Errorf("client certificate of %q: another name is needed", leaf.Subject.CommonName)
+	if len(v.names) > 0 && !slices.ContainsFunc(v.names, named) {
+		return fmt.Errorf("client certificate of %q: no name in it is allowed", leaf.Subject.CommonName)
 	}
 	return nil
 }

@@ -36,12 +36,12 @@ func TestClientCertificateIsRequired(t *testing.T) {
 	below.Certificate = append(below.Certificate, intermediate.Certificate[0])
 	for says, test := range map[string]struct {
 		client  *tls.Certificate
-		refused string // why; empty if it is not
+		refused string // part of the error; empty if the client is accepted
 	}{
 		"no certificate":                {nil, "no client certificate"},
 		"another CA":                    {theirs.sign(t, apiServer), "unknown authority"},
 		"its own CA":                    {&theirs.Certificate, "unknown authority"},
-		"another name":                  {ours.sign(t, "system:kube-scheduler"), `"system:kube-scheduler": another name`},
+		"another name":                  {ours.sign(t, "system:kube-scheduler"), `"system:kube-scheduler": no name in it is allowed`},
 		"the name, for servers only":    {ours.sign(t, apiServer, serverCertificate), "incompatible key usage"},
 		"the name, expired":             {ours.sign(t, apiServer, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), "expired"},
 		"the name":                      {ours.sign(t, apiServer), ""},
@@ -52,12 +52,12 @@ func TestClientCertificateIsRequired(t *testing.T) {
 			t.Run(says+", "+name, func(t *testing.T) {
 				t.Parallel()
 				s := newServer(t, ours.file(t), apiServer)
-				why, status := s.call(t, &tls.Config{MinVersion: version, MaxVersion: version}, test.client)
+				reason, status := s.call(t, &tls.Config{MinVersion: version, MaxVersion: version}, test.client)
 				switch {
-				case test.refused == "" && (status != http.StatusOK || why != ""):
-					t.Errorf("refused, with status %d: %s", status, why)
-				case test.refused != "" && (status != 0 || s.called.Load() != 0 || !strings.Contains(why, test.refused)):
-					t.Errorf("got status %d, %d calls and the reason %q, want a refusal for %s", status, s.called.Load(), why, test.refused)
+				case test.refused == "" && (status != http.StatusOK || reason != ""):
+					t.Errorf("got status %d and error %q, want the client accepted", status, reason)
+				case test.refused != "" && (status != 0 || s.called.Load() != 0 || !strings.Contains(reason, test.refused)):
+					t.Errorf("got status %d, %d calls and error %q, want a refusal with %q", status, s.called.Load(), reason, test.refused)
 				}
 			})
 		}
@@ -65,25 +65,25 @@ func TestClientCertificateIsRequired(t *testing.T) {
 
 	t.Run("without names", func(t *testing.T) {
 		t.Parallel()
-		if why, status := newServer(t, ours.file(t)).call(t, &tls.Config{}, ours.sign(t, "anyone")); status != http.StatusOK {
-			t.Errorf("any certificate of the CA is refused, with status %d: %s", status, why)
+		if reason, status := newServer(t, ours.file(t)).call(t, &tls.Config{}, ours.sign(t, "anyone")); status != http.StatusOK {
+			t.Errorf("got status %d and error %q for a certificate of the CA, want 200", status, reason)
 		}
 	})
 }
 
-// TestReplacedCAAppliesImmediately holds it for sessions that began under the old one too.
+// TestReplacedCAAppliesImmediately also checks sessions that began under the old CA.
 func TestReplacedCAAppliesImmediately(t *testing.T) {
 	before, after := newCA(t, "before"), newCA(t, "after")
 	file := before.file(t)
 	s := newServer(t, file)
 	old, fresh := before.sign(t, "a"), after.sign(t, "a")
-	// One that resumes its session is asked for no certificate.
+	// A client that resumes its session sends no certificate.
 	resumed := &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(1)}
-	if why, status := s.call(t, resumed, old); status != http.StatusOK {
-		t.Fatalf("refused, with status %d: %s", status, why)
+	if reason, status := s.call(t, resumed, old); status != http.StatusOK {
+		t.Fatalf("got status %d and error %q, want 200", status, reason)
 	}
 	if _, status := s.call(t, resumed, old); status != http.StatusOK || !s.resumed.Load() {
-		t.Fatalf("the second connection got status %d, and resumed a session: %t", status, s.resumed.Load())
+		t.Fatalf("second connection: got status %d, resumed %t, want 200 with a resumed session", status, s.resumed.Load())
 	}
 	replace := func(content []byte) {
 		t.Helper()
@@ -96,7 +96,7 @@ func TestReplacedCAAppliesImmediately(t *testing.T) {
 	cli.Eventually(t, "the new CA", func() bool { _, status := s.call(t, &tls.Config{}, fresh); return status == http.StatusOK })
 	for says, config := range map[string]*tls.Config{"a new session": {}, "the old session": resumed} {
 		if _, status := s.call(t, config, old); status != 0 {
-			t.Errorf("%s with a certificate of the CA before got status %d, want none", says, status)
+			t.Errorf("%s with a certificate of the old CA: got status %d, want the connection refused", says, status)
 		}
 	}
 }
@@ -110,43 +110,44 @@ func TestCAFileWithoutCertificateIsRejected(t *testing.T) {
 	}
 	for _, path := range []string{empty, none, filepath.Join(t.TempDir(), "missing")} {
 		if _, err := NewCertificateVerifier(path, nil, nil); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("error %v, want one with %s", err, path)
+			t.Errorf("got error %v, want one that names %s", err, path)
 		}
 	}
 }
 
-// server is one that demands certificates.
+// server is a test server that requires client certificates.
 type server struct {
 	*httptest.Server
 
-	refused chan string // why
+	refused chan string // the reasons
 	called  atomic.Int64
-	resumed atomic.Bool // the last connection was a session that went on
+	resumed atomic.Bool // whether the last connection resumed a session
 }
 
 func newServer(t *testing.T, file string, names ...string) *server {
 	t.Helper()
 	s := &server{refused: make(chan string, 1)}
-	c, err := NewCertificateVerifier(file, names, func(err error) { s.refused <- err.Error() })
+	v, err := NewCertificateVerifier(file, names, func(err error) { s.refused <- err.Error() })
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	go c.Run(ctx)
+	go v.Run(ctx)
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		s.called.Add(1)
 		s.resumed.Store(r.TLS.DidResume)
 	}))
 	s.Config.ErrorLog = discardLog()
 	s.TLS = &tls.Config{}
-	c.Require(s.TLS)
+	v.Require(s.TLS)
 	s.StartTLS()
 	t.Cleanup(func() { stop(); s.Close() })
 	return s
 }
 
-// call sends the request with a certificate. It returns the status, 0 if there is no answer, and then why.
-func (s *server) call(t *testing.T, config *tls.Config, client *tls.Certificate) (why string, status int) {
+// call sends a request with a client certificate, or without one if client is nil. If the connection is refused, it returns
+// the reason and status 0.
+func (s *server) call(t *testing.T, config *tls.Config, client *tls.Certificate) (reason string, status int) {
 	t.Helper()
 	config.InsecureSkipVerify, config.ServerName = true, "webhook"
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -158,7 +159,7 @@ func (s *server) call(t *testing.T, config *tls.Config, client *tls.Certificate)
 	connection, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
 	if err == nil {
 		defer connection.Close()
-		// The handler reads no body: it is all there, so that the server may go on.
+		// The handler does not read the body. The request has all of it, so that the server can answer.
 		_, _ = io.WriteString(connection, strings.Replace(incompleteRequest, "100000", "1", 1))
 		var response *http.Response
 		if response, err = http.ReadResponse(bufio.NewReader(connection), nil); err == nil {
@@ -177,7 +178,7 @@ func newCA(t *testing.T, name string) ca {
 	return ca{*(ca{}).sign(t, name, func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true })}
 }
 
-// sign makes a certificate for clients, as it is changed. One without a CA signs itself.
+// sign returns a client certificate signed by a, after changes. A zero ca makes it self-signed.
 func (a ca) sign(t *testing.T, name string, changes ...func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

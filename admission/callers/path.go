@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-var errWrongPath = errors.New("another path than that of the API server")
+var errWrongPath = errors.New("path does not end in the secret segment")
 
-// RequirePath calls next for a call whose path ends in a segment that only the API server knows, which accepts reports in a time
-// that says nothing about it. Next gets the path without the segment, so that it is in no trace. Anyone else is answered
-// 404 before the body is read, on a connection that ends, and refused is called.
+// RequirePath calls next for a call whose path ends in the secret segment that only the API server knows. accepts checks a
+// segment in constant time. next gets the path without the segment, so that no trace has it. Any other call gets a 404
+// before the body is read, its connection is closed, and refused is called.
 func RequirePath(accepts func(segment string) bool, refused func(error), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		end := strings.LastIndexByte(r.URL.Path, '/')

@@ -17,14 +17,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain checks that the tests leave no goroutine running.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// discardLog is the log of a server whose clients fail on purpose.
+// discardLog returns the error log for a server whose clients fail on purpose.
 func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// TestWrongPathIsRefusedBeforeBody holds that nothing but the headers is waited for, that nobody is asked, and that the
-// connection ends.
+// TestWrongPathIsRefusedBeforeBody checks that the answer does not wait for the body, that next is not called, and that the
+// connection is closed.
 func TestWrongPathIsRefusedBeforeBody(t *testing.T) {
 	const segment = "abcdefghijklmnopqrstuvwxyz"
 	var called, refused atomic.Int64
@@ -32,7 +32,7 @@ func TestWrongPathIsRefusedBeforeBody(t *testing.T) {
 	s := httptest.NewServer(RequirePath(accepts, func(error) { refused.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		called.Add(1)
 		if r.URL.Path != "/mutate" || strings.Contains(r.RequestURI, segment) {
-			t.Errorf("next is called at %s, and knows %q", r.URL.Path, r.RequestURI)
+			t.Errorf("next got path %s and RequestURI %q, want /mutate and no segment", r.URL.Path, r.RequestURI)
 		}
 	})))
 	t.Cleanup(s.Close)
@@ -48,7 +48,7 @@ func TestWrongPathIsRefusedBeforeBody(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = connection.Close() })
-			// Only one that fails takes as long.
+			// Only a failing test takes this long.
 			if err := connection.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 				t.Fatal(err)
 			}
@@ -63,21 +63,21 @@ func TestWrongPathIsRefusedBeforeBody(t *testing.T) {
 			_, _ = io.Copy(io.Discard, response.Body)
 			_ = response.Body.Close()
 			if response.StatusCode != http.StatusNotFound || called.Load() != 0 || refused.Load() != n {
-				t.Errorf("%s: status %d, %d calls, %d refused", target, response.StatusCode, called.Load(), refused.Load())
+				t.Errorf("%s: got status %d, %d calls, %d refused, want 404, no call and %d refused", target, response.StatusCode, called.Load(), refused.Load(), n)
 			}
-			// A reset says that it ends, too: a byte of the body was not read.
+			// A reset also means that the connection is closed: the server did not read the whole body.
 			if _, err := reader.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Fatalf("%s: the connection goes on: %v", target, err)
+				t.Fatalf("%s: the connection stays open: %v", target, err)
 			}
 		}
 	}
 
-	response, err := http.Post(s.URL+"/mutate/"+segment+"?timeout=1s", "application/json", strings.NewReader("{}")) //nolint:noctx // the server is here
+	response, err := http.Post(s.URL+"/mutate/"+segment+"?timeout=1s", "application/json", strings.NewReader("{}")) //nolint:noctx // the server is in this process
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK || called.Load() != 1 {
-		t.Errorf("the segment gets status %d", response.StatusCode)
+		t.Errorf("got status %d and %d calls for the right segment, want 200 and one", response.StatusCode, called.Load())
 	}
 }

@@ -2,69 +2,70 @@ package connections
 
 import "net/netip"
 
-// chooseVictim is the connection that gives its place to made: nil where there is a place, made where none gives way.
-func (l *Listener) chooseVictim(made *conn) *conn {
-	strangers, known := 0, 0 // of which no call was served
-	for _, from := range l.addresses {
-		if l.isKnown(from) {
-			known += len(from.unserved)
+// chooseVictim returns the connection to close when accepted is added: nil if none has to be closed, or accepted itself if it
+// displaces none.
+func (l *Listener) chooseVictim(accepted *conn) *conn {
+	unknownUnserved, knownUnserved := 0, 0
+	for _, a := range l.addresses {
+		if l.isKnown(a) {
+			knownUnserved += len(a.unserved)
 		} else {
-			strangers += len(from.unserved)
+			unknownUnserved += len(a.unserved)
 		}
 	}
-	stranger, full := !l.isKnown(l.addresses[made.address]), l.open >= l.limit
+	unknown, full := !l.isKnown(l.addresses[accepted.address]), l.open >= l.limit
 	switch {
-	case stranger && strangers >= l.limit-l.limit/2:
-		return firstOf(l.oldestUnserved(made, false), made)
+	case unknown && unknownUnserved >= l.limit-l.limit/2:
+		return firstNonNil(l.oldestUnserved(accepted, false), accepted)
 	case !full:
 		return nil
-	case stranger && known > l.limit/4: // more than API servers need: somebody else has the address of one
-		return firstOf(l.oldestUnserved(made, true), made)
+	case unknown && knownUnserved > l.limit/4: // more than API servers need: another client shares the address of one
+		return firstNonNil(l.oldestUnserved(accepted, true), accepted)
 	}
-	return firstOf(l.oldestUnserved(made, false), l.oldestUnserved(made, true), l.oldestOfBusiestAddress(made), made)
+	return firstNonNil(l.oldestUnserved(accepted, false), l.oldestUnserved(accepted, true), l.oldestOfBusiestAddress(accepted), accepted)
 }
 
-// firstOf is the first that there is.
-func firstOf(some ...*conn) *conn {
-	for _, one := range some {
-		if one != nil {
-			return one
+func firstNonNil(candidates ...*conn) *conn {
+	for _, c := range candidates {
+		if c != nil {
+			return c
 		}
 	}
 	return nil
 }
 
-// oldestUnserved is the oldest connection on which no call was served, of the addresses that have most of them once made is there: of those that are
-// known, or of strangers. It is nil for none.
-func (l *Listener) oldestUnserved(made *conn, known bool) (oldest *conn) {
+// oldestUnserved returns the oldest unserved connection of the addresses that have the most of them, counting accepted. It looks
+// at known addresses or at unknown ones. It returns nil if they have none.
+func (l *Listener) oldestUnserved(accepted *conn, known bool) (oldest *conn) {
 	most := 0
-	for at, from := range l.addresses {
-		if l.isKnown(from) != known || len(from.unserved) == 0 {
+	for address, a := range l.addresses {
+		if l.isKnown(a) != known || len(a.unserved) == 0 {
 			continue
 		}
-		n := len(from.unserved)
-		if at == made.address {
+		n := len(a.unserved)
+		if address == accepted.address {
 			n++
 		}
-		if first := from.unserved[0]; n > most || n == most && first.number < oldest.number {
+		if first := a.unserved[0]; n > most || n == most && first.number < oldest.number {
 			most, oldest = n, first
 		}
 	}
 	return oldest
 }
 
-// oldestOfBusiestAddress is the oldest connection of the address with most on which calls were served, if those are more than that of made would have.
-func (l *Listener) oldestOfBusiestAddress(made *conn) (oldest *conn) {
-	count := func(at netip.Addr) int {
-		if from := l.addresses[at]; from != nil {
-			return len(from.unserved) + len(from.served)
+// oldestOfBusiestAddress returns the oldest served connection of the address with the most connections. It returns nil if that
+// address has no more than the address of accepted would have with accepted.
+func (l *Listener) oldestOfBusiestAddress(accepted *conn) (oldest *conn) {
+	count := func(address netip.Addr) int {
+		if a := l.addresses[address]; a != nil {
+			return len(a.unserved) + len(a.served)
 		}
 		return 0
 	}
-	most := count(made.address) + 1
-	for at, from := range l.addresses {
-		if n := count(at); n > most && len(from.served) > 0 {
-			most, oldest = n, from.served[0]
+	most := count(accepted.address) + 1
+	for address, a := range l.addresses {
+		if n := count(address); n > most && len(a.served) > 0 {
+			most, oldest = n, a.served[0]
 		}
 	}
 	return oldest

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// UnknownHandshakesPerSecond is how many TLS handshakes a second strangers may make a server begin, and twice as many at once. With a key of
-	// RSA-2048 one costs 2.5 ms of CPU time, with ECDSA P-256 1.1 ms.
+	// UnknownHandshakesPerSecond limits the TLS handshakes from unknown addresses. The burst is twice as many. With an
+	// RSA-2048 key a handshake costs 2.5 ms of CPU time, with ECDSA P-256 1.1 ms.
 	UnknownHandshakesPerSecond = 100
-	// maxHandshakeWait is how long one may wait for its turn.
+	// maxHandshakeWait bounds the time that a handshake waits for the limiter.
 	maxHandshakeWait = 2 * time.Second
 )
 
-var errTooManyHandshakes = errors.New("too many TLS handshakes of clients of which no call was served yet")
+var errTooManyHandshakes = errors.New("too many TLS handshakes from addresses without a served call")
 
-// LimitHandshakes makes a server of l bound the TLS handshakes of strangers before they cost anything. Those of known addresses are not bound: an
-// API server makes one for each call above its idle connections.
+// LimitHandshakes makes a server of l limit the TLS handshakes from unknown addresses before they cost CPU time. Those from
+// known addresses are not limited: an API server makes one for each call above its idle connections.
 func (l *Listener) LimitHandshakes(config *tls.Config) {
-	turns := rate.NewLimiter(UnknownHandshakesPerSecond, 2*UnknownHandshakesPerSecond)
+	limiter := rate.NewLimiter(UnknownHandshakesPerSecond, 2*UnknownHandshakesPerSecond)
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		c, is := hello.Conn.(*conn)
-		if !is || l.isFromKnownAddress(c) {
-			return nil, nil //nolint:nilnil // crypto/tls goes on with config then
+		c, ok := hello.Conn.(*conn)
+		if !ok || l.isFromKnownAddress(c) {
+			return nil, nil //nolint:nilnil // crypto/tls then continues with config
 		}
 		ctx, cancel := context.WithTimeout(hello.Context(), maxHandshakeWait)
 		defer cancel()
-		if turns.Wait(ctx) != nil {
+		if limiter.Wait(ctx) != nil {
 			l.refused()
 			return nil, errTooManyHandshakes
 		}
@@ -38,7 +38,7 @@ func (l *Listener) LimitHandshakes(config *tls.Config) {
 	}
 }
 
-// isFromKnownAddress reports whether a call was served on a connection from the address of c.
+// isFromKnownAddress reports whether the address of c is known.
 func (l *Listener) isFromKnownAddress(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,22 +12,23 @@ import (
 )
 
 const (
-	// knownAddressTTL is how long an address stays known once no connection from it is open on which a call was served.
+	// knownAddressTTL is the time for which an address stays known after its last served connection was closed.
 	knownAddressTTL = time.Hour
-	// maxKnownAddresses bounds the addresses that are known without one.
+	// maxKnownAddresses bounds the known addresses without a connection.
 	maxKnownAddresses = 256
 )
 
-// Listener bounds the connections that are open at a time. Those on which a call was served that MarkServed has let through, and new
-// ones from their addresses, have places that no stranger can take: strangers have half of all at most. A stranger is an address
-// from which no such call has come.
+// Listener bounds the open connections. A connection is served once MarkServed has passed a call on it, and an address is known
+// once it has a served connection. Unserved connections from unknown addresses are at most half of all connections, so other
+// connections always have the other half.
 //
-// A newcomer for which there is no place takes that of another on which no call was served yet: of a stranger first, of the address
-// that has most of them, and the oldest. A stranger takes one of a known address where more than a quarter of all are silent ones of
-// these. So whoever makes a call at once has a place, however many connections are silent: to
-// displace it, as many new ones as there are places must come while it makes its call. It matters where clients share an address,
-// as a kubelet does with the pods of its node, or an API server with what is behind the same NAT. Where a call was served on all,
-// one of the address with most gives way, if that has more than the newcomer's would have; else the newcomer is closed.
+// A new connection above the bound displaces the oldest unserved connection of the address with the most of them: of an unknown
+// address if there is one, or else of a known one. If unserved connections of known addresses are more than a quarter of the
+// bound, a connection from an unknown address displaces one of them. So a client that calls at once keeps its connection however
+// many others are silent: to displace it, as many new connections as the bound must arrive during its call. This matters if
+// clients share an address, as a kubelet does with the pods of its node, or an API server with others behind the same NAT. If all
+// connections are served, the oldest of the address with the most is displaced, provided that it has more than the address of
+// the new connection would have. Otherwise the new connection is closed.
 type Listener struct {
 	net.Listener
 
@@ -37,11 +38,11 @@ type Listener struct {
 
 	mu        sync.Mutex
 	open      int
-	accepted  uint64 // since the start
+	accepted  uint64 // number of connections accepted so far
 	addresses map[netip.Addr]*addressState
 }
 
-// addressState is where connections come from.
+// addressState is the state of one client address.
 type addressState struct {
 	unserved, served []*conn // in the order in which they were accepted
 	knownUntil       time.Time
@@ -57,28 +58,28 @@ type conn struct {
 	served   atomic.Bool
 }
 
-// Limit is l with at most so many connections at a time, at least 2. refused is called for each that is closed above it.
-func Limit(l net.Listener, most int, refused func()) *Listener {
-	return &Listener{Listener: l, limit: most, refused: refused, now: time.Now, addresses: map[netip.Addr]*addressState{}}
+// Limit wraps l with a bound on the open connections, at least 2. refused is called for each connection that the bound closes.
+func Limit(l net.Listener, limit int, refused func()) *Listener {
+	return &Listener{Listener: l, limit: limit, refused: refused, now: time.Now, addresses: map[netip.Addr]*addressState{}}
 }
 
 type connKey struct{}
 
-// ConnContext is for http.Server.ConnContext, so that MarkServed knows on which connection a call comes.
+// ConnContext is for http.Server.ConnContext. MarkServed needs it to find the connection of a call.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	if secure, is := c.(*tls.Conn); is {
+	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
 	}
-	if accepted, is := c.(*conn); is {
+	if accepted, ok := c.(*conn); ok {
 		return context.WithValue(ctx, connKey{}, accepted)
 	}
 	return ctx
 }
 
-// MarkServed is next, for calls of those for whom the server is: a connection on which one comes has a place of its own from then on.
+// MarkServed marks the connection of each call as served, and calls next. Use it only for calls of authenticated clients.
 func MarkServed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, is := r.Context().Value(connKey{}).(*conn); is && !c.served.Load() {
+		if c, ok := r.Context().Value(connKey{}).(*conn); ok && !c.served.Load() {
 			c.listener.markServed(c)
 		}
 		next.ServeHTTP(w, r)
@@ -88,23 +89,23 @@ func MarkServed(next http.Handler) http.Handler {
 // Accept implements net.Listener.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
-		accepted, err := l.Listener.Accept()
+		c, err := l.Listener.Accept()
 		if err != nil {
-			return nil, err //nolint:wrapcheck // http.Server looks at it
+			return nil, err //nolint:wrapcheck // http.Server checks its type
 		}
-		made := &conn{Conn: accepted, listener: l, address: addressOf(accepted)}
-		closed := l.add(made)
+		accepted := &conn{Conn: c, listener: l, address: addressOf(c)}
+		closed := l.add(accepted)
 		if closed != nil {
 			closed.Conn.Close()
 			l.refused()
 		}
-		if closed != made {
-			return made, nil
+		if closed != accepted {
+			return accepted, nil
 		}
 	}
 }
 
-// addressOf is the address that a connection comes from, without its port.
+// addressOf returns the remote address of a connection, without its port.
 func addressOf(c net.Conn) netip.Addr {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -113,34 +114,34 @@ func addressOf(c net.Conn) netip.Addr {
 	return tcp.AddrPort().Addr().Unmap()
 }
 
-// add adds made, and returns the connection that is to be closed for it, which may be made itself, or nil.
-func (l *Listener) add(made *conn) (closed *conn) {
+// add adds accepted, and returns the connection that must be closed for it, if any. That may be accepted itself.
+func (l *Listener) add(accepted *conn) (closed *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if closed = l.chooseVictim(made); closed == made {
-		return made
+	if closed = l.chooseVictim(accepted); closed == accepted {
+		return accepted
 	}
 	if closed != nil {
 		l.remove(closed)
 	}
-	from := l.addresses[made.address]
-	if from == nil {
-		from = &addressState{}
-		l.addresses[made.address] = from
+	a := l.addresses[accepted.address]
+	if a == nil {
+		a = &addressState{}
+		l.addresses[accepted.address] = a
 	}
 	l.accepted++
 	l.open++
-	made.number = l.accepted
-	from.unserved = append(from.unserved, made)
+	accepted.number = l.accepted
+	a.unserved = append(a.unserved, accepted)
 	return closed
 }
 
-// markServed notes that a call was served on c.
+// markServed records that a call was served on c.
 func (l *Listener) markServed(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if from := l.addresses[c.address]; from != nil && removeFrom(&from.unserved, c) {
-		from.served = append(from.served, c)
+	if a := l.addresses[c.address]; a != nil && removeFrom(&a.unserved, c) {
+		a.served = append(a.served, c)
 		c.served.Store(true)
 	}
 }
@@ -153,36 +154,37 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// remove forgets c, if it is open.
+// remove removes c if it is open. l.mu is held.
 func (l *Listener) remove(c *conn) {
-	from := l.addresses[c.address]
+	a := l.addresses[c.address]
 	switch {
-	case from == nil:
+	case a == nil:
 		return
-	case removeFrom(&from.served, c):
-		from.knownUntil = l.now().Add(knownAddressTTL)
-	case !removeFrom(&from.unserved, c):
+	case removeFrom(&a.served, c):
+		a.knownUntil = l.now().Add(knownAddressTTL)
+	case !removeFrom(&a.unserved, c):
 		return
 	}
 	l.open--
 	l.evictAddress()
-	if len(from.unserved)+len(from.served) == 0 && !l.isKnown(from) {
+	if len(a.unserved)+len(a.served) == 0 && !l.isKnown(a) {
 		delete(l.addresses, c.address)
 	}
 }
 
-// evictAddress forgets the address that is known without a connection and was so first, if there are too many.
+// evictAddress removes the address that expires first of those without a connection, if there are more than
+// maxKnownAddresses.
 func (l *Listener) evictAddress() {
 	if len(l.addresses) <= maxKnownAddresses {
 		return
 	}
 	known, first := 0, netip.Addr{}
-	for at, from := range l.addresses {
-		if len(from.unserved)+len(from.served) > 0 {
+	for address, a := range l.addresses {
+		if len(a.unserved)+len(a.served) > 0 {
 			continue
 		}
-		if known++; known == 1 || from.knownUntil.Before(l.addresses[first].knownUntil) {
-			first = at
+		if known++; known == 1 || a.knownUntil.Before(l.addresses[first].knownUntil) {
+			first = address
 		}
 	}
 	if known > maxKnownAddresses {
@@ -190,16 +192,16 @@ func (l *Listener) evictAddress() {
 	}
 }
 
-// isKnown reports whether a call was served on a connection from an address.
+// isKnown reports whether an address has a served connection, or had one within knownAddressTTL.
 func (l *Listener) isKnown(a *addressState) bool {
 	return a != nil && (len(a.served) > 0 || l.now().Before(a.knownUntil))
 }
 
-// removeFrom removes c from some, and reports whether it was there.
-func removeFrom(some *[]*conn, c *conn) bool {
-	for i, one := range *some {
-		if one == c {
-			*some = append((*some)[:i], (*some)[i+1:]...)
+// removeFrom removes c from conns, and reports whether it was there.
+func removeFrom(conns *[]*conn, c *conn) bool {
+	for i, other := range *conns {
+		if other == c {
+			*conns = append((*conns)[:i], (*conns)[i+1:]...)
 			return true
 		}
 	}

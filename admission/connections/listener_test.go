@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// testListener is a Listener whose connections are made and served by a test, and whose clock stands still.
+// testListener is a Listener whose connections and clock the test controls.
 type testListener struct {
 	*Listener
 
@@ -22,201 +22,201 @@ type testListener struct {
 	clock time.Time
 }
 
-func newTestListener(t *testing.T, most int) *testListener {
+func newTestListener(t *testing.T, limit int) *testListener {
 	t.Helper()
-	p := &testListener{Limit(nil, most, nil), t, time.Unix(1e9, 0)}
-	p.now = func() time.Time { return p.clock }
-	return p
+	l := &testListener{Limit(nil, limit, nil), t, time.Unix(1e9, 0)}
+	l.now = func() time.Time { return l.clock }
+	return l
 }
 
-// connect has a connection come from an address, and returns it and the one that is closed for it.
-func (p *testListener) connect(from int) (made, closed *conn) {
-	p.t.Helper()
-	made = &conn{listener: p.Listener, address: netip.AddrFrom4([4]byte{10, 0, byte(from >> 8), byte(from)})}
-	closed = p.add(made)
-	if p.open > p.limit {
-		p.t.Fatalf("%d connections are open, want %d at most", p.open, p.limit)
+// connect adds a connection from an address, and returns it and the one that is closed for it.
+func (l *testListener) connect(from int) (accepted, closed *conn) {
+	l.t.Helper()
+	accepted = &conn{listener: l.Listener, address: netip.AddrFrom4([4]byte{10, 0, byte(from >> 8), byte(from)})}
+	closed = l.add(accepted)
+	if l.open > l.limit {
+		l.t.Fatalf("%d connections are open, want at most %d", l.open, l.limit)
 	}
-	return made, closed
+	return accepted, closed
 }
 
-// connectAndServe has a connection come from an address, on which a call is served at once.
-func (p *testListener) connectAndServe(from int) *conn {
-	p.t.Helper()
-	made, closed := p.connect(from)
-	if closed == made {
-		p.t.Fatalf("a connection of %d has no place", from)
+// connectAndServe adds a connection from an address, and serves a call on it at once.
+func (l *testListener) connectAndServe(from int) *conn {
+	l.t.Helper()
+	accepted, closed := l.connect(from)
+	if closed == accepted {
+		l.t.Fatalf("a new connection from address %d is closed, want it open", from)
 	}
-	p.markServed(made)
-	if !made.served.Load() {
-		p.t.Fatal("it is not proven")
+	l.markServed(accepted)
+	if !accepted.served.Load() {
+		l.t.Fatal("the connection is not marked as served")
 	}
-	return made
+	return accepted
 }
 
-// isOpen reports whether a connection has its place.
-func (p *testListener) isOpen(c *conn) bool {
-	from := p.addresses[c.address]
-	return from != nil && (slices.Contains(from.unserved, c) || slices.Contains(from.served, c))
+func (l *testListener) isOpen(c *conn) bool {
+	a := l.addresses[c.address]
+	return a != nil && (slices.Contains(a.unserved, c) || slices.Contains(a.served, c))
 }
 
-// TestVictimChoice has all places taken. Addresses are letters: a small one has a silent connection, a large one has one on which a
-// call was served, and they come in this order.
+// TestVictimChoice adds a connection to open ones. Letters are addresses, in the order in which their connections came: a small
+// letter is an unserved connection, a capital letter a served one.
 func TestVictimChoice(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct {
-		most           int
-		open, newcomer string
-		want           int // which is closed; -1 for none, and -2 for the newcomer
+		limit     int
+		open, new string
+		want      int // the index of the closed connection; -1 for none, -2 for the new one
 	}{
-		"none while there are places":                         {8, "AAAabc", "d", -1},
-		"the oldest of the stranger with most, at their half": {8, "abbc", "d", 1},
-		"the oldest of all where each has one":                {8, "abcd", "e", 0},
-		"the oldest of its own where it has most":             {8, "dabb", "b", 2},
-		"the oldest where all are of one address":             {8, "aaaa", "a", 0},
-		"a stranger's for one of a known address":             {8, "AAAAbbcd", "A", 4},
-		"a silent one of a known address, without strangers":  {4, "aAaA", "A", 0},
-		"a silent one of a known address for a stranger":      {4, "aAaA", "b", 0},
-		"a silent one of a known address that has many":       {8, "AAaaabbc", "d", 2},
-		"none of few silent ones of a known address":          {8, "AAAAaabc", "d", 6},
-		"one of the known address with most":                  {4, "AABA", "B", 0},
-		"one of the known address with most for a stranger":   {4, "AABA", "c", 0},
-		"none of one that would have fewer then":              {4, "AABB", "A", -2},
-		"none where all have one and calls were served":       {4, "ABCD", "e", -2},
+		"below the limit, none": {8, "AAAabc", "d", -1},
+		"unknown addresses at half: oldest of the unknown one with most":     {8, "abbc", "d", 1},
+		"unknown addresses with one each: the oldest":                        {8, "abcd", "e", 0},
+		"unknown address with most: its own oldest":                          {8, "dabb", "b", 2},
+		"one unknown address: its oldest":                                    {8, "aaaa", "a", 0},
+		"for a known address, one of an unknown address":                     {8, "AAAAbbcd", "A", 4},
+		"without unknown addresses, an unserved one of a known address":      {4, "aAaA", "A", 0},
+		"for an unknown address, an unserved one of a known address":         {4, "aAaA", "b", 0},
+		"above a quarter unserved, one of the known address":                 {8, "AAaaabbc", "d", 2},
+		"up to a quarter unserved, none of the known address":                {8, "AAAAaabc", "d", 6},
+		"all served: one of the known address with most":                     {4, "AABA", "B", 0},
+		"all served: one of the known address with most, for an unknown one": {4, "AABA", "c", 0},
+		"all served, and no address would have more: the new one":            {4, "AABB", "A", -2},
+		"all served, with one for each address: the new one":                 {4, "ABCD", "e", -2},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			for range 8 { // whatever the order of addresses in memory is
-				checkVictim(t, tt.most, tt.open, tt.newcomer, tt.want)
+			for range 8 { // the order of addresses in the map is random
+				checkVictim(t, tt.limit, tt.open, tt.new, tt.want)
 			}
 		})
 	}
 }
 
-// checkVictim has a newcomer come while connections are open, and holds which one is closed.
-func checkVictim(t *testing.T, most int, letters, newcomer string, want int) {
+// checkVictim adds a connection from an address to open ones, and checks which connection is closed.
+func checkVictim(t *testing.T, limit int, letters, address string, want int) {
 	t.Helper()
-	p := newTestListener(t, most)
+	l := newTestListener(t, limit)
 	letter := func(name string) int { return int(strings.ToLower(name)[0]) }
 	var open []*conn
 	for name := range strings.SplitSeq(letters, "") {
-		made, closed := p.connect(letter(name))
+		accepted, closed := l.connect(letter(name))
 		if strings.ToUpper(name) == name {
-			p.markServed(made)
+			l.markServed(accepted)
 		}
 		if closed != nil {
-			t.Fatal("one is closed though there are places")
+			t.Fatal("a connection is closed below the limit")
 		}
-		open = append(open, made)
+		open = append(open, accepted)
 	}
-	made, closed := p.connect(letter(newcomer))
+	accepted, closed := l.connect(letter(address))
 	got := slices.Index(open, closed)
-	if closed == made {
+	if closed == accepted {
 		got = -2
 	}
 	if got != want {
-		t.Errorf("number %d is closed, want %d", got, want)
+		t.Errorf("connection %d is closed, want %d", got, want)
 	}
-	if closed != nil && p.isOpen(closed) || closed != made && !p.isOpen(made) {
-		t.Error("the one that is closed has a place, or the newcomer has none")
+	if closed != nil && l.isOpen(closed) || closed != accepted && !l.isOpen(accepted) {
+		t.Error("the closed connection is still listed, or the new one is not")
 	}
 }
 
-// TestUnknownClientsDoNotDisplaceAPIServers has 127 addresses hold eight silent connections each, and come again with each that they lose. An
-// API server needs 200, each of which makes a call before 100 others have come; three more are behind one address, that of a stranger.
+// TestUnknownClientsDoNotDisplaceAPIServers lets 127 addresses hold eight silent connections each, and reconnect when they lose
+// one. An API server needs 200 connections, and calls on each before 100 others arrive. Three more API servers share one address
+// with silent connections.
 func TestUnknownClientsDoNotDisplaceAPIServers(t *testing.T) {
 	t.Parallel()
-	const strangers = 127
+	const silent = 127
 	for _, known := range []bool{false, true} {
-		p := newTestListener(t, 1024)
+		l := newTestListener(t, 1024)
 		const server, shared = 200, 7
 		if known {
-			p.connectAndServe(server)
+			l.connectAndServe(server)
 		}
 		flood := func(n int) {
 			for i := range n {
-				p.connect(i % strangers)
+				l.connect(i % silent)
 			}
 		}
-		flood(8 * strangers)
-		var kept []*conn
+		flood(8 * silent)
+		var served []*conn
 		for i := range 4 * 128 {
 			from := server
 			if i >= 200 {
 				from = shared
 			}
-			made, closed := p.connect(from)
-			if closed == made {
-				t.Fatalf("known before: %t: connection %d has no place", known, i)
+			accepted, closed := l.connect(from)
+			if closed == accepted {
+				t.Fatalf("known before: %t: new connection %d is closed", known, i)
 			}
 			flood(100)
-			if !p.isOpen(made) {
-				t.Fatalf("known before: %t: connection %d is closed before it could make a call", known, i)
+			if !l.isOpen(accepted) {
+				t.Fatalf("known before: %t: connection %d is closed before its first call", known, i)
 			}
-			p.markServed(made)
-			kept = append(kept, made)
+			l.markServed(accepted)
+			served = append(served, accepted)
 		}
 		flood(5000)
-		for i, c := range kept {
-			if !p.isOpen(c) {
-				t.Fatalf("known before: %t: connection %d has lost its place", known, i)
+		for i, c := range served {
+			if !l.isOpen(c) {
+				t.Fatalf("known before: %t: served connection %d is closed", known, i)
 			}
 		}
 	}
 }
 
-// TestAddressStaysKnownForAnHour holds that an API server which makes no calls for long has its places when it comes again.
+// TestAddressStaysKnownForAnHour checks that an API server can connect again after a long time without calls.
 func TestAddressStaysKnownForAnHour(t *testing.T) {
 	t.Parallel()
-	p := newTestListener(t, 8)
-	p.remove(p.connectAndServe(1))
-	p.clock = p.clock.Add(knownAddressTTL - 1)
-	if made, _ := p.connect(1); !p.isFromKnownAddress(made) {
-		t.Error("it is not known within the hour")
+	l := newTestListener(t, 8)
+	l.remove(l.connectAndServe(1))
+	l.clock = l.clock.Add(knownAddressTTL - 1)
+	if c, _ := l.connect(1); !l.isFromKnownAddress(c) {
+		t.Error("the address is not known within knownAddressTTL")
 	}
-	p.clock = p.clock.Add(1)
-	if made, _ := p.connect(1); p.isFromKnownAddress(made) {
-		t.Error("it is known after an hour, without a call")
+	l.clock = l.clock.Add(1)
+	if c, _ := l.connect(1); l.isFromKnownAddress(c) {
+		t.Error("the address is still known after knownAddressTTL without a call")
 	}
 }
 
-// TestKnownAddressesAreBounded has calls come from any number of addresses, as where anyone may call.
+// TestKnownAddressesAreBounded serves calls from many addresses, as a server does that does not authenticate callers.
 func TestKnownAddressesAreBounded(t *testing.T) {
 	t.Parallel()
-	p := newTestListener(t, 8)
-	kept := p.connectAndServe(0)
+	l := newTestListener(t, 8)
+	connected := l.connectAndServe(0)
 	for i := range 5 * maxKnownAddresses {
-		p.clock = p.clock.Add(time.Millisecond)
-		p.remove(p.connectAndServe(1 + i))
+		l.clock = l.clock.Add(time.Millisecond)
+		l.remove(l.connectAndServe(1 + i))
 	}
-	if n := len(p.addresses); n > maxKnownAddresses+1 {
-		t.Errorf("%d addresses are known, want %d", n, maxKnownAddresses)
+	if n := len(l.addresses); n > maxKnownAddresses+1 {
+		t.Errorf("%d addresses are known, want at most %d and the connected one", n, maxKnownAddresses)
 	}
-	if latest, _ := p.connect(5 * maxKnownAddresses); !p.isFromKnownAddress(kept) || !p.isFromKnownAddress(latest) {
-		t.Error("one that has a connection, or came last, is forgotten")
+	if latest, _ := l.connect(5 * maxKnownAddresses); !l.isFromKnownAddress(connected) || !l.isFromKnownAddress(latest) {
+		t.Error("the connected address or the latest one is not known any more")
 	}
 	silent := newTestListener(t, 8)
 	for i := range 100 {
-		made, _ := silent.connect(i)
-		silent.remove(made)
+		c, _ := silent.connect(i)
+		silent.remove(c)
 	}
 	if n := len(silent.addresses); n > 0 {
-		t.Errorf("%d addresses are kept from which no call came", n)
+		t.Errorf("%d addresses without a served call are kept, want none", n)
 	}
 }
 
-// TestOneAddressCannotLockOutOthers has connections that say nothing take all places and more before each new one that makes calls: from its own
-// address, as those of pods beside a kubelet or behind the same NAT, and from another.
+// TestOneAddressCannotLockOutOthers opens more silent connections than the limit before each new connection that makes calls. They
+// come from its own address, like those of pods beside a kubelet or of clients behind the same NAT, and from another.
 func TestOneAddressCannotLockOutOthers(t *testing.T) {
 	t.Parallel()
-	const places = 20
-	c := newTestServer(t, 0, places)
+	const limit = 20
+	c := newTestServer(t, 0, limit)
 	silent := make([]net.Dialer, 2)
 	for i := range silent {
 		silent[i].LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+i))}
 	}
 	for i := range 20 {
-		for n := range 2 * places {
+		for n := range 2 * limit {
 			held, err := silent[n%2].DialContext(t.Context(), "tcp", c.address)
 			if err != nil {
 				t.Fatal(err)
@@ -228,22 +228,22 @@ func TestOneAddressCannotLockOutOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.client.CloseIdleConnections() // the next one needs a place
+		c.client.CloseIdleConnections() // so that the next call needs a new connection
 	}
-	if c.refused.Load() < 20*places {
-		t.Errorf("%d connections were closed, want most of the silent ones", c.refused.Load())
+	if n := c.refused.Load(); n < 20*limit {
+		t.Errorf("%d connections were closed, want at least %d, most of the silent ones", n, 20*limit)
 	}
 }
 
-// TestHandshakesOfUnknownClientsAreLimited has 600 strangers come at once, and then one from whose address a call was served.
+// TestHandshakesOfUnknownClientsAreLimited starts 600 handshakes from unknown addresses at once, and then one from a known address.
 func TestHandshakesOfUnknownClientsAreLimited(t *testing.T) {
 	t.Parallel()
 	certified := httptest.NewTLSServer(nil)
 	certified.Close()
 	synctest.Test(t, func(t *testing.T) {
-		const strangers = 600
+		const clients = 600
 		var refused atomic.Int64
-		l := Limit(nil, 4*strangers, func() { refused.Add(1) })
+		l := Limit(nil, 4*clients, func() { refused.Add(1) })
 		config := &tls.Config{Certificates: certified.TLS.Certificates}
 		l.LimitHandshakes(config)
 		handshake := func(from byte) error {
@@ -258,32 +258,32 @@ func TestHandshakesOfUnknownClientsAreLimited(t *testing.T) {
 			go func() {
 				secure := tls.Server(c, config)
 				ended <- secure.HandshakeContext(t.Context())
-				_ = secure.Close() // fails, as the client has closed it
+				_ = secure.Close() // fails, because the client has closed its end
 			}()
 			err := tls.Client(client, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context())
 			client.Close()
 			if err := <-ended; err != nil {
-				t.Log(err) // the client may have closed it before the last that the server sends
+				t.Log(err) // the client may close before the server has sent its last message
 			}
 			return err
 		}
 		began, done := time.Now(), make(chan error)
-		for i := range strangers {
+		for i := range clients {
 			go func() { done <- handshake(byte(2 + i%100)) }()
 		}
 		synctest.Wait()
 		if err := handshake(1); err != nil || time.Since(began) > 0 {
-			t.Errorf("%v after %v, want one of a known address to be served at once", err, time.Since(began))
+			t.Errorf("a known address got %v after %v, want a handshake at once", err, time.Since(began))
 		}
-		made := 0
-		for range strangers {
+		completed := 0
+		for range clients {
 			if <-done == nil {
-				made++
+				completed++
 			}
 		}
 		most := UnknownHandshakesPerSecond * (2 + int(maxHandshakeWait/time.Second))
-		if made > most || made < most-UnknownHandshakesPerSecond || refused.Load() != int64(strangers-made) {
-			t.Errorf("%d of %d strangers were served within %v, and %d counted as refused; want %d", made, strangers, time.Since(began), refused.Load(), most)
+		if completed > most || completed < most-UnknownHandshakesPerSecond || refused.Load() != int64(clients-completed) {
+			t.Errorf("%d of %d handshakes completed within %v, and %d were refused; want at most %d completed", completed, clients, time.Since(began), refused.Load(), most)
 		}
 	})
 }

@@ -20,18 +20,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain checks that the tests leave no goroutine running.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestRecycledConnectionsLoseNoCall holds that no call fails and none is handled
-// twice, however often connections are ended.
+// TestRecycledConnectionsLoseNoCall checks that no call fails and none is handled
+// twice, however often connections are recycled.
 func TestRecycledConnectionsLoseNoCall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		perConnection   int
 		draining        bool
 		calls           int
-		atLeast, atMost int // connections that are used
+		atLeast, atMost int // bounds on the connections used
 	}{
 		"after some calls": {10, false, 2_000, 2_000 / 15, 2_000/5 + 16},
 		"all of them stay": {0, false, 1_024, 1, 100},
@@ -74,7 +74,7 @@ func TestRecycledConnectionsLoseNoCall(t *testing.T) {
 	}
 }
 
-// testServer is a server that echoes, and a client of it such as the API server's.
+// testServer is an echo server with a client that is configured like the API server's.
 type testServer struct {
 	draining atomic.Bool
 	address  string
@@ -83,20 +83,20 @@ type testServer struct {
 
 	mu       sync.Mutex
 	handled  map[string]int
-	used     map[net.Conn]bool // their ports may be used again
-	attempts int               // of the call that was sent most often
+	used     map[net.Conn]bool // by connection, because ports are reused
+	attempts int               // the most attempts of one call
 }
 
-func newTestServer(t *testing.T, perConnection, most int) *testServer {
+func newTestServer(t *testing.T, perConnection, limit int) *testServer {
 	t.Helper()
 	c := &testServer{handled: map[string]int{}, used: map[net.Conn]bool{}}
 	server := httptest.NewUnstartedServer(Recycle(MarkServed(http.HandlerFunc(c.handle)), perConnection, &c.draining))
 	server.Config.ConnContext = ConnContext
-	// Connections that a client did not need after all.
+	// The log would have errors of connections that the client opened but did not need.
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	bound := Limit(server.Listener, most, func() { c.refused.Add(1) })
-	server.Listener, server.TLS = bound, &tls.Config{}
-	bound.LimitHandshakes(server.TLS)
+	limited := Limit(server.Listener, limit, func() { c.refused.Add(1) })
+	server.Listener, server.TLS = limited, &tls.Config{}
+	limited.LimitHandshakes(server.TLS)
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	c.address, c.client = server.Listener.Addr().String(), server.Client()
@@ -105,14 +105,14 @@ func newTestServer(t *testing.T, perConnection, most int) *testServer {
 }
 
 func (c *testServer) handle(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // what is missing is missed by the client
+	body, _ := io.ReadAll(r.Body) // the client notices a body that is incomplete
 	c.mu.Lock()
 	c.handled[string(body)]++
 	c.mu.Unlock()
 	_, _ = w.Write(body)
 }
 
-// call sends text and expects it back.
+// call sends text, and returns an error if the answer is not the same text.
 func (c *testServer) call(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package metrics counts what the webhook does. docs/metrics.md lists what it serves.
+// Package metrics has the Prometheus metrics of the webhook. docs/metrics.md lists them.
 package metrics
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/eventquota/eventquota/policy/watch"
 )
 
-// Metrics count what the webhook does. They may be used concurrently.
+// Metrics are the metrics of the webhook. They are safe for concurrent use.
 type Metrics struct {
-	// Gatherer has them all, those of client-go's leader election, of Go and of the process.
+	// Gatherer gathers all metrics, including those of client-go's leader election, of Go and of the process.
 	Gatherer prometheus.Gatherers
-	// Busiest, if set, counts decisions too. It is set before the first decision.
+	// Busiest, if set, also counts decisions. Set it before the first decision.
 	Busiest *busiest.Counter
-	// ConnectionsRefused counts connections that are closed above the bound.
+	// ConnectionsRefused counts connections that a bound closes.
 	ConnectionsRefused prometheus.Counter
-	// CallersRefused counts by "certificate" or "path".
+	// CallersRefused counts refused callers, by "certificate" or "path".
 	CallersRefused *prometheus.CounterVec
 	Store          Store
 	Settler        Settler
@@ -35,7 +35,7 @@ type Metrics struct {
 	events    *eventMetrics
 }
 
-// New makes the metrics of a program of a version. Each has a registry of its own.
+// New returns the metrics of a program with the given version, in a registry of their own.
 func New(version string) *Metrics {
 	registry, process := prometheus.NewRegistry(), prometheus.NewRegistry()
 	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -62,7 +62,7 @@ func New(version string) *Metrics {
 		Settler: newSettlerMetrics(made),
 	}
 	m.Sink = newSinkMetrics(made, m.events)
-	// 0 at first, or Prometheus misses the first increase.
+	// Create the series at 0: otherwise Prometheus misses the first increase.
 	for _, phase := range []string{"mutate", "validate"} {
 		m.duration.WithLabelValues(phase)
 	}
@@ -79,14 +79,14 @@ func New(version string) *Metrics {
 	return m
 }
 
-// factory makes and registers metrics. It panics on a duplicate name.
+// factory creates and registers metrics. It panics on a duplicate name.
 type factory struct {
 	promauto.Factory
 
 	registry *prometheus.Registry
 }
 
-// fastBuckets resolve what takes from 50 us to 1 s, in seconds.
+// fastBuckets returns histogram buckets from 50 us to 1 s, in seconds.
 func fastBuckets() []float64 {
 	return []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}
 }
@@ -107,21 +107,21 @@ func (f factory) histograms(name, help string, buckets []float64, labels ...stri
 	return f.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// RegisterPolicies shows how many policies and quotas there are, counted in their reports whenever it is read.
+// RegisterPolicies registers the number of policies and quotas. Each scrape calls reports and counts them.
 func (m *Metrics) RegisterPolicies(reports func() []watch.Report) {
 	results := map[string]func(watch.Report) bool{
 		"accepted": func(r watch.Report) bool { return !r.Pending && r.Err == nil },
 		"rejected": func(r watch.Report) bool { return !r.Pending && r.Err != nil },
 		"pending":  func(r watch.Report) bool { return r.Pending },
 	}
-	for result, is := range results {
+	for result, matches := range results {
 		m.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "eventquota_policies",
 			Help:        "Policies and quotas, by the result for their newest generation: accepted, rejected, or pending until it is compiled. If the newest generation is not valid, the last valid one stays in force.",
 			ConstLabels: prometheus.Labels{"result": result},
 		}, func() (n float64) {
-			for _, one := range reports() {
-				if is(one) {
+			for _, r := range reports() {
+				if matches(r) {
 					n++
 				}
 			}
@@ -130,21 +130,21 @@ func (m *Metrics) RegisterPolicies(reports func() []watch.Report) {
 	}
 }
 
-// RegisterCertificate shows when the serving certificate expires.
+// RegisterCertificate registers the expiry time of the serving certificate.
 func (m *Metrics) RegisterCertificate(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
 	m.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventquota_certificate_expiry_timestamp_seconds",
 		Help: "Expiry time of the serving certificate, in seconds since 1970; NaN while there is none.",
 	}, func() float64 {
-		served, err := get(nil)
+		certificate, err := get(nil)
 		if err != nil {
 			return math.NaN()
 		}
-		return float64(served.Leaf.NotAfter.Unix())
+		return float64(certificate.Leaf.NotAfter.Unix())
 	})
 }
 
-// RegisterRepairs shows how often a path of a webhook configuration was repaired.
+// RegisterRepairs registers the number of repairs of webhook paths in webhook configurations.
 func (m *Metrics) RegisterRepairs(count func() int64) {
 	m.NewCounterFunc(prometheus.CounterOpts{
 		Name: "eventquota_webhook_configuration_repairs_total",

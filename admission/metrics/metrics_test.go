@@ -19,13 +19,13 @@ import (
 	"github.com/eventquota/eventquota/test/prom"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain checks that the tests leave no goroutine running.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const docs = "../../docs/metrics.md"
 
-// TestMetricsAreDocumented holds docs/metrics.md to what the webhook registers.
-// go test ./admission/metrics -run Documented -update writes it anew.
+// TestMetricsAreDocumented compares docs/metrics.md with the registered metrics.
+// go test ./admission/metrics -run Documented -update regenerates it.
 func TestMetricsAreDocumented(t *testing.T) {
 	var want bytes.Buffer
 	fmt.Fprintf(&want, docsHead, maxNamespaceLabels, maxRuleLabels)
@@ -39,7 +39,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	cli.CompareGolden(t, docs, want.String())
 }
 
-// unit is the unit of a metric, by the end of its name.
+// unit returns the unit of a metric from the suffix of its name.
 func unit(name string) string {
 	for _, end := range []struct{ suffix, unit string }{
 		{"_timestamp_seconds", "s since 1970"}, {"_seconds", "s"}, {"_bytes", "bytes"},
@@ -51,7 +51,7 @@ func unit(name string) string {
 	return "1"
 }
 
-// TestMetricsPassPromlint holds names, units and help of what is served to promtool's linter.
+// TestMetricsPassPromlint checks names, units and help of all metrics with promtool's linter.
 func TestMetricsPassPromlint(t *testing.T) {
 	problems, err := promlint.NewWithMetricFamilies(families(t)).Lint()
 	if err != nil {
@@ -62,16 +62,16 @@ func TestMetricsPassPromlint(t *testing.T) {
 	}
 }
 
-// TestProcessMetrics holds that replicas tell what they use, for alerts on memory and on file descriptors.
+// TestProcessMetrics checks the process metrics that alerts on memory and file descriptors need.
 func TestProcessMetrics(t *testing.T) {
 	for _, name := range []string{"process_resident_memory_bytes", "process_open_fds", "go_goroutines"} {
 		if n := prom.Sum(t, allMetrics().Gatherer, name); !(n > 0) {
-			t.Errorf("%s is %f", name, n)
+			t.Errorf("%s is %f, want more than 0", name, n)
 		}
 	}
 }
 
-// families are all metrics there are, by name. It fails if setAllLabels has missed one.
+// families returns all metrics of eventquota. It fails the test if setAllLabels does not set one of them.
 func families(t *testing.T) []*dto.MetricFamily {
 	t.Helper()
 	m := allMetrics()
@@ -86,7 +86,7 @@ func families(t *testing.T) []*dto.MetricFamily {
 	close(registered)
 	for desc := range registered {
 		if !slices.ContainsFunc(all, func(f *dto.MetricFamily) bool { return strings.Contains(desc.String(), `"`+f.GetName()+`"`) }) {
-			t.Errorf("%s is not touched", desc)
+			t.Errorf("setAllLabels does not set %s", desc)
 		}
 	}
 	return all
@@ -107,7 +107,7 @@ func TestPolicyMetrics(t *testing.T) {
 	prom.Want(t, m.Gatherer, "eventquota_policies", `{result="accepted"} 3`, `{result="pending"} 1`, `{result="rejected"} 2`)
 }
 
-// setAllLabels gives each metric that has labels a value.
+// setAllLabels creates a series of each metric that has labels.
 func (m *Metrics) setAllLabels() {
 	m.decisions.WithLabelValues("a", "b")
 	m.duration.WithLabelValues("a")
@@ -126,7 +126,7 @@ func (m *Metrics) setAllLabels() {
 	m.Sink.undelivered.WithLabelValues("a", "b", "c")
 }
 
-// allMetrics are all metrics there are.
+// allMetrics returns Metrics with everything registered.
 func allMetrics() *Metrics {
 	m := New("devel")
 	m.RegisterPolicies(func() []watch.Report { return nil })

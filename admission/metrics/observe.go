@@ -40,25 +40,25 @@ func (m *Metrics) ObserveDecision(d admission.DecidedWrite) {
 	}
 }
 
-// The bounds of namespaces and, in each, of policies and quotas with label values of their own; and how long one must
-// be idle before another may replace it.
+// maxNamespaceLabels bounds the namespaces with a label value of their own, and maxRuleLabels the policies and quotas in each
+// of them. A value that is idle for labelIdleTime may be replaced by another.
 const (
 	maxNamespaceLabels = 200
 	maxRuleLabels      = 16
 	labelIdleTime      = time.Hour
 )
 
-// eventMetrics count Event writes by where they are and what decided.
+// eventMetrics count Event writes by namespace, and by the policy or quota that decided.
 type eventMetrics struct {
 	now        func() time.Time
-	mu         sync.Mutex // of namespaces; held for tens of nanoseconds
+	mu         sync.Mutex // guards namespaces; held for tens of nanoseconds
 	namespaces *labelSet
 
 	events     *prometheus.CounterVec
 	warnings   *prometheus.CounterVec
 	unreadable *prometheus.CounterVec
 	errors     *prometheus.CounterVec
-	// undelivered is counted by Sink.
+	// undelivered is incremented by Sink.
 	undelivered *prometheus.CounterVec
 }
 
@@ -84,11 +84,11 @@ func newEventMetrics(made factory) *eventMetrics {
 	}
 }
 
-// count counts a write that was not merely audited.
+// count counts a decision that is not Audited.
 func (e *eventMetrics) count(d *admission.DecidedWrite) {
 	namespace, rule := e.labels(d.Request.Namespace, d.Rule.Name)
 	e.events.WithLabelValues(namespace, rule, d.Verdict.String()).Inc()
-	warnings := e.warnings.WithLabelValues(namespace) // 0 at first, or Prometheus misses the first increase
+	warnings := e.warnings.WithLabelValues(namespace) // create it at 0: otherwise Prometheus misses the first increase
 	if d.Request.Object.Type == corev1.EventTypeWarning && (d.Verdict == store.Drop || d.Verdict == store.Deny) {
 		warnings.Inc()
 	}
@@ -100,22 +100,22 @@ func (e *eventMetrics) count(d *admission.DecidedWrite) {
 	}
 }
 
-// labels are the label values of a rule in a namespace.
+// labels returns the label values of a namespace and of a policy or quota in it.
 func (e *eventMetrics) labels(namespace, rule string) (namespaceLabel, ruleLabel string) {
 	now := e.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	in := e.entry(now, namespace)
-	if in.rules == nil {
-		in.rules = newLabelSet(maxRuleLabels)
+	n := e.entry(now, namespace)
+	if n.rules == nil {
+		n.rules = newLabelSet(maxRuleLabels)
 	}
-	by := in.rules.entry(now, rule, func(label string) {
-		e.deleteSeries(prometheus.Labels{"event_namespace": in.value, "policy": label}, e.events, e.errors)
+	r := n.rules.entry(now, rule, func(label string) {
+		e.deleteSeries(prometheus.Labels{"event_namespace": n.value, "policy": label}, e.events, e.errors)
 	})
-	return in.value, by.value
+	return n.value, r.value
 }
 
-// namespace is the label value of a namespace.
+// namespace returns the label value of a namespace.
 func (e *eventMetrics) namespace(namespace string) string {
 	now := e.now()
 	e.mu.Lock()
@@ -123,82 +123,84 @@ func (e *eventMetrics) namespace(namespace string) string {
 	return e.entry(now, namespace).value
 }
 
-// entry is the label of a namespace. The caller holds the lock.
+// entry returns the label entry of a namespace. e.mu is held.
 func (e *eventMetrics) entry(now time.Time, namespace string) *labelEntry {
 	return e.namespaces.entry(now, namespace, func(label string) {
 		e.deleteSeries(prometheus.Labels{"event_namespace": label}, e.events, e.errors, e.warnings, e.unreadable, e.undelivered)
 	})
 }
 
-// deleteSeries deletes series. One that comes back begins at 0, which Prometheus treats as a restart.
-func (*eventMetrics) deleteSeries(labels prometheus.Labels, all ...*prometheus.CounterVec) {
-	for _, one := range all {
-		one.DeletePartialMatch(labels)
+// deleteSeries deletes the series with labels. A series that is created again starts at 0, which Prometheus treats as a
+// counter reset.
+func (*eventMetrics) deleteSeries(labels prometheus.Labels, counters ...*prometheus.CounterVec) {
+	for _, c := range counters {
+		c.DeletePartialMatch(labels)
 	}
 }
 
-// labelSet gives label values: the first ones have their own, all others share one. A new one takes the place of one that
-// was not used for labelIdleTime. So no client can make more series than the bound, and no namespace takes the places of
-// another. It allocates only for a new value.
+// labelSet bounds label values: up to limit values are used as they are, and all others share the value "other". A new value
+// replaces one that was idle for labelIdleTime. So clients cannot create more series than the bound, and no namespace
+// displaces one that is in use. It allocates only for a new value.
 type labelSet struct {
 	limit    int
 	entries  map[string]*labelEntry
 	shared   *labelEntry
-	searched time.Time // when none was found that could be replaced
+	searched time.Time // the last search that found no idle value
 }
 
-// labelEntry is a label value, and those of the rules within that namespace.
+// labelEntry is a label value. That of a namespace also has the label values of policies and quotas in it.
 type labelEntry struct {
 	value string
 	used  time.Time
 	rules *labelSet
 }
 
-func newLabelSet(most int) *labelSet {
-	return &labelSet{limit: most, entries: map[string]*labelEntry{}, shared: &labelEntry{value: "other"}}
+func newLabelSet(limit int) *labelSet {
+	return &labelSet{limit: limit, entries: map[string]*labelEntry{}, shared: &labelEntry{value: "other"}}
 }
 
-// entry is the label of a value, which it does not keep. ended is called with the label that lost its place.
-func (b *labelSet) entry(now time.Time, value string, ended func(label string)) *labelEntry {
-	l := b.entries[value]
+// entry returns the entry for a value, which it copies if it keeps it. evicted is called with the value that was replaced, if any.
+func (s *labelSet) entry(now time.Time, value string, evicted func(label string)) *labelEntry {
+	l := s.entries[value]
 	if l == nil {
-		if len(b.entries) >= b.limit && !b.evictIdle(now, ended) {
-			return b.shared
+		if len(s.entries) >= s.limit && !s.evictIdle(now, evicted) {
+			return s.shared
 		}
 		l = &labelEntry{value: strings.Clone(value)}
-		b.entries[l.value] = l
+		s.entries[l.value] = l
 	}
 	l.used = now
 	return l
 }
 
-// evictIdle removes the label that was used longest ago, if it was idle for long enough, and reports whether it was. It looks
-// once a minute.
-func (b *labelSet) evictIdle(now time.Time, ended func(label string)) bool {
-	if now.Sub(b.searched) < time.Minute {
+// evictIdle removes the least recently used value if it was idle for labelIdleTime, and reports whether it removed one. After a
+// search that finds none, it searches again only after a minute.
+func (s *labelSet) evictIdle(now time.Time, evicted func(label string)) bool {
+	if now.Sub(s.searched) < time.Minute {
 		return false
 	}
 	oldest := &labelEntry{used: now}
-	for _, l := range b.entries {
+	for _, l := range s.entries {
 		if l.used.Before(oldest.used) {
 			oldest = l
 		}
 	}
 	if now.Sub(oldest.used) < labelIdleTime {
-		b.searched = now
+		s.searched = now
 		return false
 	}
-	delete(b.entries, oldest.value)
-	ended(oldest.value)
+	delete(s.entries, oldest.value)
+	evicted(oldest.value)
 	return true
 }
 
-// newStep observes the calls of one step of one store.
+// newStep returns the observer of one step of a store.
 func (m *Store) newStep(name, step string) *storeStep {
-	with := prometheus.Labels{"store": name, "step": step}
-	return &storeStep{duration: m.duration.With(with), errors: m.errors.MustCurryWith(with)}
+	labels := prometheus.Labels{"store": name, "step": step}
+	return &storeStep{duration: m.duration.With(labels), errors: m.errors.MustCurryWith(labels)}
 }
 
+// storeStep observes the calls of one step of a store.
 type storeStep struct {
 	duration prometheus.Observer
 	errors   *prometheus.CounterVec
@@ -207,7 +209,7 @@ type storeStep struct {
 func (s *storeStep) observe(began time.Time, err error) {
 	s.duration.Observe(time.Since(began).Seconds())
 	switch {
-	case err == nil, errors.Is(err, context.Canceled): // the caller has left
+	case err == nil, errors.Is(err, context.Canceled): // the caller stopped waiting
 	case errors.Is(err, store.ErrUnconfirmed):
 		s.errors.WithLabelValues("unconfirmed").Inc()
 	case errors.Is(err, store.ErrFull):
@@ -219,7 +221,7 @@ func (s *storeStep) observe(began time.Time, err error) {
 	}
 }
 
-// Observe is a store whose calls are measured under a name.
+// Observe returns a store that measures the calls of s under a name.
 func (m *Store) Observe(name string, s store.Store) store.Store {
 	return &observedStore{s, m.newStep(name, "decide")}
 }
@@ -238,7 +240,7 @@ func (o *observedStore) Decide(ctx context.Context, now time.Time, w store.Write
 	return d, err
 }
 
-// ObserveQueue is the side of a store that a settler works on, measured under a name.
+// ObserveQueue returns a queue that measures the calls of q under a name.
 func (m *Store) ObserveQueue(name string, q store.Queue) store.Queue {
 	return &observedQueue{q, m.newStep(name, "claim"), m.newStep(name, "complete")}
 }

@@ -41,7 +41,7 @@ func TestEventsAreCountedByNamespaceAndRule(t *testing.T) {
 		decided("bank", "own", "Warning", store.Deny),
 		decided("calm", "default", "Warning", store.Admit),
 		unreadable,
-		audited, // what it would have done is not what became of it
+		audited, // counted only in eventquota_audited_decisions_total
 	} {
 		count(d)
 	}
@@ -64,12 +64,12 @@ func TestBusiestCountsEachDecision(t *testing.T) {
 	m.Busiest = busiest.NewCounter("replica", time.Now(), busiest.MaxTracked)
 	m.ObserveDecision(decided("shop", "default", "Warning", store.Drop))
 	if total := m.Busiest.Snapshot(time.Now()).Rankings[busiest.Namespace].Total; total != (busiest.Counts{Dropped: 1}) {
-		t.Errorf("counted %+v, want the one that was dropped", total)
+		t.Errorf("got counts %+v, want one dropped Event", total)
 	}
 }
 
-// TestSeriesAreBounded holds the bound of namespaces and rules,
-// and that a tenant with many rules takes places of its own namespace only.
+// TestSeriesAreBounded checks the bounds of namespaces and of policies, and that a tenant with many policies uses up only
+// the label values of its own namespace.
 func TestSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	m := New("devel")
@@ -80,16 +80,16 @@ func TestSeriesAreBounded(t *testing.T) {
 	for i := range 3 * maxNamespaceLabels {
 		count(decided(fmt.Sprint("namespace-", i), "default", "Normal", store.Admit))
 	}
-	// The greedy one has its policies and the rest of them; the other namespaces
-	// one policy each, and so has the rest of them.
+	// Namespace greedy has maxRuleLabels policies and "other". All other namespaces, and the namespace "other", have one
+	// policy each.
 	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), maxRuleLabels+1+maxNamespaceLabels-1+1; got != want {
-		t.Errorf("%d series, want %d", got, want)
+		t.Errorf("got %d series, want %d", got, want)
 	}
 	if got, want := prom.Sum(t, m.Gatherer, "eventquota_events_total"), float64(3*maxRuleLabels+3*maxNamespaceLabels); got != want {
-		t.Errorf("%v Events counted, want %v", got, want)
+		t.Errorf("got %v Events, want %v", got, want)
 	}
 	if all := prom.Lines(t, m.Gatherer, "eventquota_events_total"); !strings.Contains(all, `event_namespace="namespace-7",outcome="admit",policy="default"} 1`) {
-		t.Errorf("a policy has no label of its own, as another namespace has many:\n%s", all)
+		t.Errorf("a policy has no label value of its own because another namespace has many policies:\n%s", all)
 	}
 	var all sync.WaitGroup
 	for i := range 3 * maxRuleLabels {
@@ -99,7 +99,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	all.Wait()
 	if got, want := len(prom.Values(t, m.Gatherer, "eventquota_events_total")), 2*maxRuleLabels+1+maxNamespaceLabels; got != want {
-		t.Errorf("%d series with many policies in the rest of the namespaces, want %d", got, want)
+		t.Errorf(`got %d series with many policies in namespace "other", want %d`, got, want)
 	}
 }
 
@@ -118,8 +118,8 @@ func TestFailedConditionsAreCounted(t *testing.T) {
 		`{event_namespace="shop",policy="EventPolicy shop/own"} 2`, `{event_namespace="shop",policy="ClusterEventQuota ceiling"} 2`)
 }
 
-// TestIdleNamespaceLabelsAreEvicted holds that one which is counted keeps its place, and that nothing is left
-// of one that lost it.
+// TestIdleNamespaceLabelsAreEvicted checks that namespaces in use keep their label values, and that all series of an evicted
+// one are deleted.
 func TestIdleNamespaceLabelsAreEvicted(t *testing.T) {
 	t.Parallel()
 	m, now := New("devel"), time.Now()
@@ -147,26 +147,26 @@ func TestIdleNamespaceLabelsAreEvicted(t *testing.T) {
 		namespace(0): true, namespace(maxNamespaceLabels - 3): true, namespace(maxNamespaceLabels - 2): false, namespace(maxNamespaceLabels - 1): false,
 	} {
 		if is := strings.Contains(series("eventquota_events_total"), fmt.Sprintf("event_namespace=%q", name)); is != want {
-			t.Errorf("namespace %s has a label of its own: %t, want %t", name, is, want)
+			t.Errorf("namespace %s has a label value of its own: %t, want %t", name, is, want)
 		}
 	}
 	for _, metric := range []string{"eventquota_warnings_dropped_total", "eventquota_condition_errors_total"} {
 		if all := series(metric); strings.Contains(all, namespace(maxNamespaceLabels-1)) || !strings.Contains(all, namespace(0)) {
-			t.Errorf("of one that lost its label, or not of one that kept it:\n%s", all)
+			t.Errorf("series of an evicted namespace are left, or those of one in use are not:\n%s", all)
 		}
 	}
-	m.ObserveDecision(decided(namespace(maxNamespaceLabels-1), "default", "Normal", store.Admit)) // it begins again, as one of the rest
+	m.ObserveDecision(decided(namespace(maxNamespaceLabels-1), "default", "Normal", store.Admit)) // now counted as "other"
 	for i := range maxRuleLabels {
 		m.ObserveDecision(decided("new", fmt.Sprint("policy-", i), "Normal", store.Admit))
 	}
 	now = now.Add(labelIdleTime)
 	m.ObserveDecision(decided("new", "another policy", "Normal", store.Admit))
 	if all := series("eventquota_events_total"); !strings.Contains(all, `event_namespace="new",outcome="admit",policy="another policy"`) {
-		t.Errorf("a policy takes no place of one that is idle:\n%s", all)
+		t.Errorf("a new policy does not replace an idle one:\n%s", all)
 	}
 }
 
-// TestCountingDoesNotAllocate holds it for labels that are known, own or not.
+// TestCountingDoesNotAllocate counts namespaces with a label value of their own and others.
 func TestCountingDoesNotAllocate(t *testing.T) {
 	m := New("devel")
 	for i := range 2 * maxNamespaceLabels {
@@ -174,14 +174,14 @@ func TestCountingDoesNotAllocate(t *testing.T) {
 		m.events.count(&d)
 	}
 	known := decided("namespace-1", "default", "Warning", store.Drop)
-	rest := decided("namespace-300", "default", "Warning", store.Drop)
+	other := decided("namespace-300", "default", "Warning", store.Drop)
 	count := func() {
 		m.events.count(&known)
-		m.events.count(&rest)
+		m.events.count(&other)
 		m.ObserveReview("mutate", admission.Merged, time.Millisecond)
 	}
 	count()
 	if n := testing.AllocsPerRun(1000, count); n != 0 {
-		t.Errorf("%v allocations, want none", n)
+		t.Errorf("got %v allocations, want none", n)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Settler are the metrics of the settler.
+// Settler has the metrics of the settler, which writes merged counts and notices.
 type Settler struct {
 	writes  *prometheus.CounterVec
 	lag     *prometheus.HistogramVec
@@ -37,31 +37,31 @@ func newSettlerMetrics(made factory) Settler {
 	}
 }
 
-// ObserverFor observes the writes of a store.
+// ObserverFor returns a function that counts the settler's attempts to write what is pending in the named store.
 func (m *Settler) ObserverFor(name string) func(settler.Attempt) {
 	lag := m.lag.WithLabelValues(name)
-	return func(t settler.Attempt) {
-		m.writes.WithLabelValues(t.Result).Inc()
-		m.givenUp.Add(float64(t.Lost))
-		if t.Result == store.Written.String() {
-			lag.Observe(t.Lag.Seconds())
+	return func(a settler.Attempt) {
+		m.writes.WithLabelValues(a.Result).Inc()
+		m.givenUp.Add(float64(a.Lost))
+		if a.Result == store.Written.String() {
+			lag.Observe(a.Lag.Seconds())
 		}
 	}
 }
 
 const pendingInterval = 5 * time.Second
 
-// WatchPending shows every few seconds how much is pending in a store, which it says within a time, until ctx ends, and
-// then no more.
-func (m *Settler) WatchPending(ctx context.Context, name string, queue store.Queue, within time.Duration) {
+// WatchPending updates the gauge of pending writes of a store every 5 s until ctx ends, and then removes it. timeout bounds each
+// call to the store.
+func (m *Settler) WatchPending(ctx context.Context, name string, queue store.Queue, timeout time.Duration) {
 	defer m.pending.DeleteLabelValues(name)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, within)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		n, err := queue.Pending(ctx)
 		if err != nil {
 			m.pending.DeleteLabelValues(name)
-			logr.FromContextOrDiscard(ctx).V(1).Info("Store did not say what is pending", "reason", err.Error())
+			logr.FromContextOrDiscard(ctx).V(1).Info("Cannot read the number of pending writes", "store", name, "reason", err.Error())
 			return
 		}
 		m.pending.WithLabelValues(name).Set(float64(n))

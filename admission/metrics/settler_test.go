@@ -26,7 +26,7 @@ func TestSettlerLagIsInSeconds(t *testing.T) {
 	}
 	for _, f := range families {
 		if sum := f.GetMetric()[0].GetHistogram().GetSampleSum(); f.GetName() == "eventquota_settle_lag_seconds" && sum != 1.5 {
-			t.Errorf("%v s, want 1.5", sum)
+			t.Errorf("got a lag of %v s, want 1.5", sum)
 		}
 	}
 }
@@ -37,24 +37,24 @@ func TestPendingGaugeFollowsTheStore(t *testing.T) {
 		m := New("devel")
 		queue := &fakePending{answers: []int64{3, 7, -1, 7, 7}}
 		ctx, stop := context.WithCancel(t.Context())
-		var shows sync.WaitGroup
-		shows.Go(func() { m.Settler.WatchPending(ctx, "redis", queue, time.Second) })
-		shown := func(want ...string) {
+		var running sync.WaitGroup
+		running.Go(func() { m.Settler.WatchPending(ctx, "redis", queue, time.Second) })
+		wantGauge := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
 			prom.Want(t, m.Gatherer, "eventquota_settle_pending", want...)
 		}
 		for _, want := range [][]string{{`{store="redis"} 3`}, {`{store="redis"} 7`}, nil, {`{store="redis"} 7`}} {
-			shown(want...)
+			wantGauge(want...)
 			<-time.After(pendingInterval)
 		}
 		stop()
-		shows.Wait()
-		shown() // another replica settles now
+		running.Wait()
+		wantGauge() // this replica is not the leader any more
 	})
 }
 
-// fakePending is a store that says the next of what the test says of what is pending, or fails.
+// fakePending is a queue whose Pending returns the given answers in order.
 type fakePending struct {
 	store.Queue
 

@@ -6,7 +6,7 @@ import (
 	"github.com/eventquota/eventquota/admission/sink"
 )
 
-// Sink counts what becomes of records that are sent to the sink. It implements sink.Counts.
+// Sink counts the records of the sink by their result. It implements sink.Counts.
 type Sink struct {
 	factory
 
@@ -27,8 +27,9 @@ func newSinkMetrics(made factory, events *eventMetrics) *Sink {
 	}
 }
 
-// RegisterOutputs shows the outputs of a sink, each from 0, and how many bytes wait for them whenever that is read.
-func (s *Sink) RegisterOutputs(held func() int64, outputs ...string) {
+// RegisterOutputs creates the counters of each output at 0, and registers the size of the queues. Each scrape calls
+// queueBytes.
+func (s *Sink) RegisterOutputs(queueBytes func() int64, outputs ...string) {
 	for _, output := range outputs {
 		for _, result := range []string{delivered, string(sink.Full), string(sink.Refused), string(sink.Unanswered), string(sink.Stopped)} {
 			s.records.WithLabelValues(output, result)
@@ -36,7 +37,7 @@ func (s *Sink) RegisterOutputs(held func() int64, outputs ...string) {
 	}
 	s.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "eventquota_sink_queue_bytes", Help: "Memory of the copies of Event writes that wait for the outputs of the sink or are being sent.",
-	}, func() float64 { return float64(held()) })
+	}, func() float64 { return float64(queueBytes()) })
 }
 
 const delivered = "delivered"
@@ -47,7 +48,7 @@ func (s *Sink) Delivered(output string, records int) {
 }
 
 // Undelivered implements sink.Counts.
-func (s *Sink) Undelivered(output, namespace string, why sink.Reason, occurrences int64) {
-	s.records.WithLabelValues(output, string(why)).Inc()
-	s.undelivered.WithLabelValues(s.events.namespace(namespace), output, string(why)).Add(float64(occurrences))
+func (s *Sink) Undelivered(output, namespace string, reason sink.Reason, occurrences int64) {
+	s.records.WithLabelValues(output, string(reason)).Inc()
+	s.undelivered.WithLabelValues(s.events.namespace(namespace), output, string(reason)).Add(float64(occurrences))
 }

@@ -4,8 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Store shows what stores do and how long they take. Where Redis is used,
-// what is decided without it is not among the calls.
+// Store has the metrics of stores. With Redis, decisions made without it are not among the measured calls.
 type Store struct {
 	Unavailable     prometheus.Gauge
 	WithoutStore    *prometheus.CounterVec
@@ -13,7 +12,7 @@ type Store struct {
 	BacklogReported prometheus.Counter
 	BacklogLost     prometheus.Counter
 	Evicting        prometheus.Gauge
-	// Overflow counts by "bucket" or "register".
+	// Overflow counts decisions of overflow buckets, by "bucket" or "register".
 	Overflow *prometheus.CounterVec
 
 	duration *prometheus.HistogramVec

@@ -1,4 +1,4 @@
-// Package text makes text that others wrote safe to show.
+// Package text makes text from clients and files safe to show, and explains YAML syntax errors.
 package text
 
 import (
@@ -11,8 +11,8 @@ import (
 	"unicode"
 )
 
-// Sanitize is s on one line, without what could change what a terminal shows or the order in which it is read: control
-// characters, escape sequences and marks of the direction.
+// Sanitize returns s on one line, with a replacement for each character that could change how a terminal shows it: control
+// characters, escape sequences and direction marks.
 func Sanitize(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -25,7 +25,7 @@ func Sanitize(s string) string {
 	}, s)
 }
 
-// SanitizeLines is Sanitize for each line of s.
+// SanitizeLines sanitizes each line of s, and keeps the line breaks.
 func SanitizeLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {
@@ -34,11 +34,12 @@ func SanitizeLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// OneLine is err, which may have several lines, in one.
+// OneLine returns an error with the message of err on one line. It does not wrap err.
 func OneLine(err error) error { return errors.New(strings.Join(strings.Fields(err.Error()), " ")) }
 
-// JSON returns a writer to w of JSON in UTF-8, each Write of whole values. It escapes in their texts what Sanitize
-// replaces, so that they mean the same. No character above U+FFFF is a control or a mark of the direction.
+// JSON returns a writer that passes JSON in UTF-8 to w. Each Write must have whole values. It escapes, in strings, the
+// characters that Sanitize replaces, so the meaning stays the same. No character above U+FFFF is a control character or a
+// direction mark.
 func JSON(w io.Writer) io.Writer { return jsonWriter{w} }
 
 type jsonWriter struct{ w io.Writer }

@@ -2,21 +2,21 @@ package workload
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Sweep forgets pods that were deleted long ago, as Run does once in a while.
+// Sweep removes expired deleted pods, as Run does every minute.
 func (c *Cache) Sweep() { c.sweep() }
 
-// Sizes is of how many pods, deleted pods and controllers something is kept.
+// Sizes returns the number of pods, deleted pods and owners in the Cache.
 func (c *Cache) Sizes() (pods, deleted, owners int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return len(c.pods), c.deleted.Len(), len(c.owners)
 }
 
-// UpsertPod takes in a pod, Delete its deletion, and UpsertReplicaSet a ReplicaSet.
+// UpsertPod adds or updates a pod.
 func (c *Cache) UpsertPod(o metav1.Object) { c.upsertPod(o, 0) }
 
-// DeletePod is as Keep says.
+// DeletePod records the deletion of a pod.
 func (c *Cache) DeletePod(o metav1.Object) { c.deletePod(o) }
 
-// UpsertReplicaSet is as Keep says.
+// UpsertReplicaSet adds or updates a ReplicaSet.
 func (c *Cache) UpsertReplicaSet(o metav1.Object) { c.upsertOwner(replicaSetKind, o, 0) }

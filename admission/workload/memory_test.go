@@ -11,8 +11,8 @@ import (
 	"github.com/eventquota/eventquota/admission/workload"
 )
 
-// TestMemoryOfLargeCluster holds what docs/operations.md says of 5,000 nodes with 150,000 pods, where 5,000 Deployments have 10 old
-// ReplicaSets each, and as many pods as are remembered were deleted.
+// TestMemoryOfLargeCluster checks the bound in docs/operations.md for 5,000 nodes with 150,000 pods, 5,000 Deployments with 10 old
+// ReplicaSets each, and MaxDeletedPods deleted pods.
 func TestMemoryOfLargeCluster(t *testing.T) {
 	const podCount, deployments, revisions = 150_000, 5_000, 11
 	before := heapBytes()
@@ -35,14 +35,14 @@ func TestMemoryOfLargeCluster(t *testing.T) {
 	}
 	held := heapBytes() - before
 	if pods, deleted, owners := r.Sizes(); pods != podCount || deleted != workload.MaxDeletedPods || owners != deployments*revisions {
-		t.Fatalf("%d pods, %d deleted ones and %d controllers are kept", pods, deleted, owners)
+		t.Fatalf("%d pods, %d deleted pods and %d owners are cached", pods, deleted, owners)
 	}
 	t.Logf("%.1f MiB, %d bytes a pod", float64(held)/(1<<20), held/podCount)
 	if held > 50<<20 {
-		t.Errorf("it takes %d MiB, want 50 at most", held>>20)
+		t.Errorf("the Cache takes %d MiB, want at most 50", held>>20)
 	}
 	if _, _, known := r.FindName("shop", "Pod", "service-7-00000000-00007", ""); !known {
-		t.Error("a pod is not known")
+		t.Error("a pod is not found")
 	}
 }
 
@@ -54,7 +54,7 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// uid is as long as those of the API server.
+// uid returns a uid as long as those of the API server.
 func uid(a, b int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(a), uint32(b)) }
 
 func BenchmarkFindName(b *testing.B) {

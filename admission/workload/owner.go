@@ -10,14 +10,14 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// The kinds of which a Cache watches the objects.
+// The kinds that a Cache watches.
 const (
 	podKind        = "Pod"
 	replicaSetKind = "ReplicaSet"
 	jobKind        = "Job"
 )
 
-// nativeKinds are Kubernetes' own kinds that control pods, or what controls them, by their groups.
+// nativeKinds maps Kubernetes' own kinds that control pods, directly or through another kind, to their groups.
 //
 //nolint:gochecknoglobals // never changed
 var nativeKinds = map[string]string{
@@ -25,10 +25,11 @@ var nativeKinds = map[string]string{
 	jobKind: "batch", "CronJob": "batch",
 }
 
-// controllerOf is what an object of a kind names as its controller, and whether that may be one. The API server checks no owner
-// reference, so whoever creates the object writes what it likes there: only what reads as a kind and a name is taken, of
-// Kubernetes' own kinds only those that really control that kind, and another group's kind that is called like one of those
-// with its group. ReplicaSets and Jobs control what is claimed for them only once they were seen.
+// controllerOf returns the controller that an object names, and whether it is plausible. of is the object's kind. The API
+// server does not check owner references, so any client that creates the object can write anything there. controllerOf
+// accepts only valid kinds and names, and of Kubernetes' own kinds only those that control objects of kind of. If another
+// group has a kind with the name of one of these, the result's kind includes the group. ReplicaSets and Jobs are trusted
+// only once the Cache has observed them.
 func controllerOf(of string, object metav1.Object) (store.Object, bool) {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil {
@@ -46,7 +47,7 @@ func controllerOf(of string, object metav1.Object) (store.Object, bool) {
 			return store.Object{}, false
 		}
 	case version.Group == "", version.Group == "apps", version.Group == "batch":
-		return store.Object{}, false // no other kind of these controls pods. A Node has its static pods, and is no workload
+		return store.Object{}, false // no other kind of these groups controls pods; a Node owns its static pods but is not a workload
 	case isNative:
 		kind += "." + version.Group
 		if !isControllerName(strings.ToLower(kind)) {
@@ -58,7 +59,7 @@ func controllerOf(of string, object metav1.Object) (store.Object, bool) {
 	}, true
 }
 
-// canControl reports whether Kubernetes makes objects of a kind for one of its own kinds.
+// canControl reports whether Kubernetes' own kind creates objects of kind of.
 func canControl(kind, of string) bool {
 	switch kind {
 	case "Deployment":
@@ -69,10 +70,10 @@ func canControl(kind, of string) bool {
 	return of == podKind
 }
 
-// maxUIDBytes is the longest uid that is kept: those of the API server have 36 characters.
+// maxUIDBytes is the longest uid that is accepted. The API server's uids have 36 characters.
 const maxUIDBytes = 64
 
-// isKindName reports whether a text is the name of a kind.
+// isKindName reports whether s can be the name of a kind.
 func isKindName(s string) bool {
 	if s == "" || len(s) > validation.DNS1123LabelMaxLength {
 		return false
@@ -86,7 +87,7 @@ func isKindName(s string) bool {
 	return true
 }
 
-// isControllerName reports whether a text is a name as controllers have them.
+// isControllerName reports whether s can be the name of a controller.
 func isControllerName(s string) bool {
 	return len(s) <= validation.DNS1123SubdomainMaxLength && len(validation.IsDNS1123Subdomain(s)) == 0
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// upsertPod takes in a pod that is new or changed, or is in a list.
+// upsertPod adds or updates a pod. list is the number of the list that has it, or 0 for a watch event.
 func (c *Cache) upsertPod(object metav1.Object, list uint32) {
 	key, uid := c.hash(object.GetNamespace(), object.GetName()), c.hash(string(object.GetUID()))
 	controller, ok := controllerOf(podKind, object)
@@ -43,7 +43,7 @@ func (c *Cache) deletePod(object metav1.Object) {
 	}
 }
 
-// retainDeleted keeps a pod that is deleted for a while; c.mu is held.
+// retainDeleted keeps a deleted pod for DeletedPodTTL. c.mu is held.
 func (c *Cache) retainDeleted(namespace string, key uint64, p pod) {
 	if e := c.deleted.Get(lruKey(key)); e != nil {
 		c.evictDeleted(e)
@@ -54,34 +54,34 @@ func (c *Cache) retainDeleted(namespace string, key uint64, p pod) {
 	}
 }
 
-// evictDeleted ends what is known of a deleted pod; c.mu is held.
+// evictDeleted removes a deleted pod. c.mu is held.
 func (c *Cache) evictDeleted(e *store.Entry[deletedPod]) {
 	c.deleted.Remove(e)
 	c.releaseOwner(e.Value.owner)
 }
 
-// sweep forgets pods that were deleted long ago.
+// sweep removes deleted pods that have expired.
 func (c *Cache) sweep() {
 	now := c.now()
-	var over []store.Key
-	c.mu.RLock() // the longer part, beside which workloads can be looked up
+	var expired []store.Key
+	c.mu.RLock() // the search takes longest, and must not block lookups
 	for key, e := range c.deleted.All() {
 		if now.After(e.Value.expires) {
-			over = append(over, key)
+			expired = append(expired, key)
 		}
 	}
 	c.mu.RUnlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, key := range over {
+	for _, key := range expired {
 		if e := c.deleted.Get(key); e != nil && now.After(e.Value.expires) {
 			c.evictDeleted(e)
 		}
 	}
 }
 
-// finishPodList ends what is known of pods that a list does not have. A namespace of theirs is not known any more, so they are
-// remembered together.
+// finishPodList treats pods that a complete list does not have as deleted. The Cache does not know their namespaces, so they
+// share the empty one in the LRU of deleted pods.
 func (c *Cache) finishPodList(list uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *Cache) finishPodList(list uint32) {
 	}
 }
 
-// upsertOwner takes in a ReplicaSet or Job.
+// upsertOwner adds or updates a ReplicaSet or Job. list is as in upsertPod.
 func (c *Cache) upsertOwner(kind string, object metav1.Object, list uint32) {
 	self := objectOf(kind, object)
 	workload, ok := controllerOf(kind, object)
@@ -119,7 +119,7 @@ func (c *Cache) deleteOwner(kind string, object metav1.Object) {
 	}
 }
 
-// finishOwnerList ends what is known of those of a kind that a list does not have.
+// finishOwnerList treats owners of a kind that a complete list does not have as deleted.
 func (c *Cache) finishOwnerList(kind string, list uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,13 +130,13 @@ func (c *Cache) finishOwnerList(kind string, list uint32) {
 	}
 }
 
-// markOwnerDeleted notes that an owner is deleted. What is known of it stays while pods name it; c.mu is held.
+// markOwnerDeleted records that an owner is deleted. It stays in the Cache while pods refer to it. c.mu is held.
 func (c *Cache) markOwnerDeleted(o *owner) {
 	o.exists = false
 	c.removeOwner(o)
 }
 
-// releaseOwner notes that a pod does not name an owner any more; c.mu is held.
+// releaseOwner records that one pod less refers to an owner. c.mu is held.
 func (c *Cache) releaseOwner(o *owner) {
 	o.pods--
 	c.removeOwner(o)
@@ -148,7 +148,8 @@ func (c *Cache) removeOwner(o *owner) {
 	}
 }
 
-// findOrAddOwner finds or makes that of an object, whose workload is itself until more is known; c.mu is held.
+// findOrAddOwner returns the owner that represents object, and adds it if it is new. The workload of a new owner is the object itself
+// until more is known. c.mu is held.
 func (c *Cache) findOrAddOwner(object store.Object) *owner {
 	key := c.ownerKey(&object)
 	o := c.owners[key]
@@ -166,7 +167,7 @@ func (c *Cache) ownerKey(o *store.Object) uint64 {
 	return c.hash(o.APIVersion, o.Kind, o.Namespace, o.Name, o.UID)
 }
 
-// objectOf is an object of a kind as pods name it.
+// objectOf returns an object in the form in which pods refer to it.
 func objectOf(kind string, o metav1.Object) store.Object {
 	return store.Object{
 		APIVersion: nativeKinds[kind] + "/v1", Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),

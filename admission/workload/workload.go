@@ -1,5 +1,5 @@
-// Package workload knows which workload a pod belongs to: the Deployment, StatefulSet, DaemonSet, Job, CronJob or other
-// controller behind it.
+// Package workload finds the workload that a pod belongs to: its Deployment, StatefulSet, DaemonSet, Job, CronJob or other
+// controller.
 package workload
 
 import (
@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	// DeletedPodTTL is how long the workload of a deleted pod stays known: Events about it still come.
+	// DeletedPodTTL is the time for which the workload of a deleted pod stays known: Events about the pod still arrive.
 	DeletedPodTTL = 10 * time.Minute
-	// MaxDeletedPods is of how many deleted pods that is. Beyond, the pod goes that was deleted first, of the namespace that has most
-	// of them, so none takes another's.
+	// MaxDeletedPods bounds the deleted pods in the Cache. Beyond it, the oldest one of the namespace with the most is evicted,
+	// so no namespace displaces the pods of others.
 	MaxDeletedPods = 65536
-	// sweepInterval is how often deleted pods are looked through for those to forget.
+	// sweepInterval is the interval at which expired pods are removed.
 	sweepInterval = time.Minute
 )
 
-// Sources are those of the metadata that a Cache reads.
+// Sources are the sources of the metadata that a Cache reads.
 type Sources struct{ Pods, ReplicaSets, Jobs feed.Source }
 
-// NewSources are Sources of a cluster.
+// NewSources returns the Sources of a cluster.
 func NewSources(config *rest.Config) (s Sources, err error) {
 	if s.Pods, err = feed.Metadata(config, corev1.SchemeGroupVersion.WithResource("pods")); err != nil {
 		return s, err
@@ -46,32 +46,32 @@ func NewSources(config *rest.Config) (s Sources, err error) {
 	return s, err
 }
 
-// Cache knows the workloads of the pods of a cluster. Of an object it keeps a hash of its name and uid, and a reference to its
-// controller; of a pod without one nothing. Its methods are safe for concurrent use.
+// Cache has the workloads of the pods of a cluster. For each object it keeps hashes of its name and uid, and a reference to
+// its controller. It keeps nothing for a pod without a controller. Its methods are safe for concurrent use.
 //
-// A pod may name any controller, as the API server checks no owner reference, so a workload is what whoever created the pod
-// says, within the pod's own namespace. It is a Deployment only by way of a ReplicaSet that was seen with that uid, and a
-// CronJob by way of such a Job.
+// A pod may name any controller, because the API server does not check owner references. So the workload is a claim of the
+// pod's creator, within the pod's own namespace. It is a Deployment only through a ReplicaSet that the Cache has observed
+// with that uid, and a CronJob only through such a Job.
 type Cache struct {
 	sources Sources
 	now     func() time.Time
 	seed    maphash.Seed
 
-	mu      sync.RWMutex // guards what follows
+	mu      sync.RWMutex // guards the fields below
 	pods    map[uint64]pod
 	owners  map[uint64]*owner
-	deleted *store.FairLRU[deletedPod] // pods, by the same hash
-	lists   uint32                     // how many lists were begun
+	deleted *store.FairLRU[deletedPod] // by the same hash as pods
+	lists   uint32                     // the number of the latest list
 }
 
-// pod is what is kept of one.
+// pod is the entry of one pod.
 type pod struct {
 	uid   uint64 // a hash
 	owner *owner
-	list  uint32 // in which it was last, or at least was since
+	list  uint32 // the number of the last list that had it
 }
 
-// deletedPod is a pod that is no more.
+// deletedPod is the entry of a deleted pod.
 type deletedPod struct {
 	pod
 
@@ -81,16 +81,16 @@ type deletedPod struct {
 // owner is a controller that pods name, or a ReplicaSet or Job.
 type owner struct {
 	key uint64
-	// workload is what controls it, or itself; the zero value where that is unknown.
+	// workload is the owner's controller, or the owner itself if it has none. It is the zero value if that is unknown.
 	workload unique.Handle[store.Object]
-	// kind is that of a ReplicaSet or Job, which controls pods only once it was seen; empty for any other.
+	// kind is set only for a ReplicaSet or Job. These count as controllers of pods only once they were observed.
 	kind             string
 	observed, exists bool
-	list             uint32 // as that of a pod
-	pods             int    // that name it
+	list             uint32 // as in pod
+	pods             int    // the number of pods that refer to it
 }
 
-// New makes a Cache that knows nothing until Run.
+// New returns an empty Cache. Run fills it.
 func New(s Sources, now func() time.Time) *Cache {
 	c := &Cache{
 		sources: s, now: now, seed: maphash.MakeSeed(), pods: map[uint64]pod{}, owners: map[uint64]*owner{},
@@ -99,25 +99,25 @@ func New(s Sources, now func() time.Time) *Cache {
 	return c
 }
 
-// FindName says which workload an object belongs to, by its kind and name in the namespace of the object. The uid may be empty; then
-// it is the pod that has the name, or had it last. Only of pods a workload is ever known. A nil Cache knows none.
+// FindName returns the kind and name of the workload that an object belongs to, as Find does.
 func (c *Cache) FindName(namespace, kind, name, uid string) (workloadKind, workloadName string, known bool) {
 	o, known := c.Find(namespace, kind, name, uid)
 	return o.Kind, o.Name, known
 }
 
-// Find is Of with all that names the workload.
+// Find returns the workload that an object belongs to, in the same namespace, and whether it is known. It knows workloads of
+// pods only. If uid is empty, it looks up the pod that has the name, or had it last. A nil Cache finds nothing.
 func (c *Cache) Find(namespace, kind, name, uid string) (workload store.Object, known bool) {
 	if c == nil || kind != podKind {
 		return store.Object{}, false
 	}
-	key, hashed := c.hash(namespace, name), c.hash(uid)
+	key, uidHash := c.hash(namespace, name), c.hash(uid)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	p, found := c.pods[key]
-	if !found || uid != "" && p.uid != hashed {
+	if !found || uid != "" && p.uid != uidHash {
 		e := c.deleted.Get(lruKey(key))
-		if e == nil || uid != "" && e.Value.uid != hashed || c.now().After(e.Value.expires) {
+		if e == nil || uid != "" && e.Value.uid != uidHash || c.now().After(e.Value.expires) {
 			return store.Object{}, false
 		}
 		p = e.Value.pod
@@ -129,8 +129,8 @@ func (c *Cache) Find(namespace, kind, name, uid string) (workload store.Object, 
 	return o.workload.Value(), true
 }
 
-// Run keeps c up to date until ctx ends. While the API server is unavailable, or refuses, it tries again, and what is known
-// stays.
+// Run keeps c up to date until ctx ends. While the API server is unavailable or refuses requests, it retries, and c keeps its
+// entries.
 func (c *Cache) Run(ctx context.Context) {
 	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName("workloads"))
 	var running sync.WaitGroup
@@ -141,11 +141,11 @@ func (c *Cache) Run(ctx context.Context) {
 	running.Go(func() { f.Run(ctx) })
 	for kind, source := range map[string]feed.Source{replicaSetKind: c.sources.ReplicaSets, jobKind: c.sources.Jobs} {
 		f := feed.New(kind, source)
-		keep := func(o metav1.Object, list uint32) { c.upsertOwner(kind, o, list) }
+		upsert := func(o metav1.Object, list uint32) { c.upsertOwner(kind, o, list) }
 		f.OnList = func() feed.Listing {
-			return &listing{c, c.beginList(), keep, func(list uint32) { c.finishOwnerList(kind, list) }}
+			return &listing{c, c.beginList(), upsert, func(list uint32) { c.finishOwnerList(kind, list) }}
 		}
-		f.OnUpdate, f.OnDelete = func(o metav1.Object) { keep(o, 0) }, func(o metav1.Object) { c.deleteOwner(kind, o) }
+		f.OnUpdate, f.OnDelete = func(o metav1.Object) { upsert(o, 0) }, func(o metav1.Object) { c.deleteOwner(kind, o) }
 		running.Go(func() { f.Run(ctx) })
 	}
 	for tick := time.NewTicker(sweepInterval); ; {
@@ -159,13 +159,13 @@ func (c *Cache) Run(ctx context.Context) {
 	}
 }
 
-// hash is a short key of texts, with their lengths. Its seed is secret, so nobody can look for two texts of one key.
+// hash returns a short key of strings and their lengths. Its seed is secret, so no client can search for collisions.
 func (c *Cache) hash(parts ...string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(c.seed)
 	var length [binary.MaxVarintLen64]byte
 	for _, part := range parts {
-		_, _ = h.Write(binary.AppendUvarint(length[:0], uint64(len(part)))) // never fails, as the next
+		_, _ = h.Write(binary.AppendUvarint(length[:0], uint64(len(part)))) // neither write can fail
 		_, _ = h.WriteString(part)
 	}
 	return h.Sum64()
@@ -176,7 +176,7 @@ func lruKey(key uint64) (k store.Key) {
 	return k
 }
 
-// listing takes in a list. What it says is true before it is complete.
+// listing adds the objects of a list to the Cache one by one, before the list is complete.
 type listing struct {
 	cache  *Cache
 	number uint32
@@ -192,7 +192,7 @@ func (l *listing) Add(object metav1.Object) { l.upsert(object, l.number) }
 // Done implements feed.Listing.
 func (l *listing) Done() { l.finish(l.number) }
 
-// beginList numbers a list.
+// beginList returns the number of a new list.
 func (c *Cache) beginList() uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,7 +42,7 @@ func (s source) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface,
 	return s.FakeControllerSource.Watch(o)
 }
 
-// rig is a Cache with sources that a test fills.
+// rig is a Cache whose sources a test fills.
 type rig struct {
 	*workload.Cache
 
@@ -73,7 +73,7 @@ func (r *rig) run() {
 	synctest.Wait()
 }
 
-// workloadOf is what the Cache says of a pod in the namespace shop.
+// workloadOf returns the workload of a pod in namespace shop as text.
 func (r *rig) workloadOf(name, uid string) string {
 	synctest.Wait()
 	kind, of, known := r.FindName("shop", "Pod", name, uid)
@@ -83,7 +83,7 @@ func (r *rig) workloadOf(name, uid string) string {
 	return kind + " " + of
 }
 
-// object is one in the namespace shop with a controller, unless that has no kind.
+// object returns an object in namespace shop, with a controller if that has a kind.
 func object(name, uid string, owner metav1.OwnerReference) *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(uid)}}
 	if owner.Kind != "" {
@@ -92,7 +92,7 @@ func object(name, uid string, owner metav1.OwnerReference) *metav1.PartialObject
 	return o
 }
 
-// controlledBy is a reference to a controller.
+// controlledBy returns an owner reference to a controller.
 func controlledBy(version, kind, name, uid string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}
 }
@@ -104,7 +104,7 @@ func TestPodWorkload(t *testing.T) {
 		r.pods.Add(object("web-1-a", "p1", controlledBy("apps/v1", "ReplicaSet", "web-1", "rs1"))) // before its ReplicaSet
 		r.run()
 		if got := r.workloadOf("web-1-a", "p1"); got != "unknown" {
-			t.Errorf("before its ReplicaSet is seen: %s", got)
+			t.Errorf("before its ReplicaSet is observed: got workload %s", got)
 		}
 		r.replicaSets.Add(object("web-1", "rs1", controlledBy("apps/v1", "Deployment", "web", "d1")))
 		r.replicaSets.Add(object("lone-1", "rs2", metav1.OwnerReference{}))
@@ -128,33 +128,33 @@ func TestPodWorkload(t *testing.T) {
 		} {
 			for _, uid := range []string{"", "uid of " + name} {
 				if got := r.workloadOf(name, uid); got != want {
-					t.Errorf("pod %s with uid %q is of %s, want %s", name, uid, got, want)
+					t.Errorf("pod %s with uid %q: got workload %s, want %s", name, uid, got, want)
 				}
 			}
 			if got := r.workloadOf(name, "another"); got != "unknown" {
-				t.Errorf("pod %s with another's uid is of %s", name, got)
+				t.Errorf("pod %s with the uid of another: got workload %s, want none", name, got)
 			}
 		}
 		if got := r.workloadOf("web-1-a", "p1"); got != "Deployment web" {
-			t.Errorf("once its ReplicaSet is seen: %s", got)
+			t.Errorf("after its ReplicaSet is observed: got workload %s", got)
 		}
 		if o, _ := r.Find("shop", "Pod", "web-1-b", ""); o.UID != "d1" || o.APIVersion != "apps/v1" || o.Namespace != "shop" {
-			t.Errorf("found %+v, want all that names the Deployment", o)
+			t.Errorf("got %+v, want all fields of the Deployment", o)
 		}
 		for _, wrong := range [][2]string{{"shop", "ReplicaSet"}, {"others", "Pod"}} {
 			if _, _, known := r.FindName(wrong[0], wrong[1], "web-1-b", ""); known {
-				t.Errorf("a %s in %s is known", wrong[1], wrong[0])
+				t.Errorf("a %s in namespace %s has a workload, want none", wrong[1], wrong[0])
 			}
 		}
 		var none *workload.Cache
 		if _, _, known := none.FindName("shop", "Pod", "web-1-b", ""); known {
-			t.Error("a Cache that there is not knows something")
+			t.Error("a nil Cache finds a workload")
 		}
 	})
 }
 
-// TestSpoofedOwnersAreIgnored has pods that name as their controller what does not control them: what they may
-// say of themselves is a kind and a name of their own namespace, and never a Deployment or CronJob.
+// TestSpoofedOwnersAreIgnored creates pods that name a controller that does not control them. Such a pod can at most name
+// a kind and a name in its own namespace, and never a Deployment or CronJob.
 func TestSpoofedOwnersAreIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -195,13 +195,13 @@ func TestSpoofedOwnersAreIgnored(t *testing.T) {
 		} {
 			r.pods.Add(object("liar", "p", owner))
 			if got := r.workloadOf("liar", "p"); got != "unknown" {
-				t.Errorf("a pod that names %s is of %q", what, got)
+				t.Errorf("a pod that names %s: got workload %q", what, got)
 			}
 			r.pods.Modify(object("liar", "p", metav1.OwnerReference{}))
 		}
 		r.pods.Modify(object("liar", "p", controlledBy("evil.io/v1", "Deployment", "web", "u")))
 		if got := r.workloadOf("liar", "p"); got != "Deployment.evil.io web" {
-			t.Errorf("a pod that names a Deployment of another group is of %q", got)
+			t.Errorf("a pod that names a Deployment of another group: got workload %q", got)
 		}
 	})
 }
@@ -217,28 +217,28 @@ func TestDeletedPodStaysKnown(t *testing.T) {
 		r.replicaSets.Delete(object("web-1", "rs1", controlledBy("apps/v1", "Deployment", "web", "d1"))) // as when a Deployment is deleted
 		r.pods.Delete(pod)
 		if got := r.workloadOf("web-1-a", "p1"); got != "Deployment web" {
-			t.Errorf("just deleted: %s", got)
+			t.Errorf("just deleted: got workload %s", got)
 		}
 		r.pods.Add(object("web-1-a", "p2", controlledBy("apps/v1", "StatefulSet", "db", "s1")))
 		for uid, want := range map[string]string{"p1": "Deployment web", "p2": "StatefulSet db", "": "StatefulSet db"} {
 			if got := r.workloadOf("web-1-a", uid); got != want {
-				t.Errorf("with another pod of its name, uid %q is of %s, want %s", uid, got, want)
+				t.Errorf("with another pod of the same name, uid %q: got workload %s, want %s", uid, got, want)
 			}
 		}
 		<-time.After(workload.DeletedPodTTL + time.Second)
 		if got := r.workloadOf("web-1-a", "p1"); got != "unknown" {
-			t.Errorf("%s later: %s", workload.DeletedPodTTL, got)
+			t.Errorf("%s later: got workload %s", workload.DeletedPodTTL, got)
 		}
 		r.Sweep()
 		if pods, deleted, owners := r.Sizes(); pods != 1 || deleted != 0 || owners != 1 {
-			t.Errorf("%d pods, %d deleted ones and %d controllers are kept, want the one pod and what it names", pods, deleted, owners)
+			t.Errorf("%d pods, %d deleted pods and %d owners are cached, want one pod and its owners", pods, deleted, owners)
 		}
 		r.pods.Modify(object("web-1-a", "p2", metav1.OwnerReference{})) // it is orphaned
 		if got := r.workloadOf("web-1-a", "p2"); got != "unknown" {
-			t.Errorf("without a controller: %s", got)
+			t.Errorf("without a controller: got workload %s", got)
 		}
 		if pods, deleted, owners := r.Sizes(); pods+deleted+owners != 0 {
-			t.Errorf("%d pods, %d deleted ones and %d controllers are kept, want nothing", pods, deleted, owners)
+			t.Errorf("%d pods, %d deleted pods and %d owners are cached, want nothing", pods, deleted, owners)
 		}
 	})
 }
@@ -265,15 +265,15 @@ func TestRelistRemovesMissingObjects(t *testing.T) {
 		for name, want := range map[string]string{"web-0 p0": "Deployment web", "web-1 p1": "Deployment web", "web-1 p9": "StatefulSet web", "web-2 p2": "Deployment web"} {
 			pod, uid, _ := strings.Cut(name, " ")
 			if got := r.workloadOf(pod, uid); got != want {
-				t.Errorf("%s is of %s, want %s", name, got, want)
+				t.Errorf("%s: got workload %s, want %s", name, got, want)
 			}
 		}
 		if pods, deleted, owners := r.Sizes(); pods != 2 || deleted != 2 || owners != 2 {
-			t.Errorf("%d pods, %d deleted ones and %d controllers are kept, want 2, 2 and 2", pods, deleted, owners)
+			t.Errorf("%d pods, %d deleted pods and %d owners are cached, want 2, 2 and 2", pods, deleted, owners)
 		}
 		<-time.After(workload.DeletedPodTTL + 2*time.Minute) // Run sweeps
 		if pods, deleted, owners := r.Sizes(); pods != 2 || deleted != 0 || owners != 2 {
-			t.Errorf("later %d pods, %d deleted ones and %d controllers are kept, want 2, 0 and 2", pods, deleted, owners)
+			t.Errorf("later %d pods, %d deleted pods and %d owners are cached, want 2, 0 and 2", pods, deleted, owners)
 		}
 	})
 }
@@ -292,13 +292,13 @@ func TestDeletedPodsAreSharedByNamespace(t *testing.T) {
 			r.DeletePod(one)
 		}
 		if kind, name, _ := r.FindName("quiet", "Pod", "db-0", "p"); kind+" "+name != "StatefulSet db" {
-			t.Errorf("the quiet namespace's pod is of %q %q", kind, name)
+			t.Errorf("the pod of the quiet namespace: got workload %q %q", kind, name)
 		}
 		if _, _, known := r.FindName("shop", "Pod", "web-5", "5"); known {
-			t.Error("the pod that was deleted first is still known")
+			t.Error("the pod that was deleted first is still cached")
 		}
 		if _, deleted, owners := r.Sizes(); deleted != workload.MaxDeletedPods || owners != 2 {
-			t.Errorf("%d deleted pods and %d controllers are kept, want %d and 2", deleted, owners, workload.MaxDeletedPods)
+			t.Errorf("%d deleted pods and %d owners are cached, want %d and 2", deleted, owners, workload.MaxDeletedPods)
 		}
 	})
 }
