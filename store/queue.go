@@ -109,22 +109,22 @@ type Outcome struct {
 type Result int
 
 const (
-	// Written: the API server stored the write.
+	// Written means that the API server stored the write.
 	Written Result = iota
-	// NotFound: the API server has no such Event. Its whole count continues in the next
+	// NotFound means that the API server has no such Event. Its whole count continues in the next
 	// Event of its key, or in a notice if none comes within a window. A missing notice is created again.
 	NotFound
-	// NameTaken: the API server has another Event under the name. This is handled like NotFound, and
+	// NameTaken means that the API server has another Event under the name. This is handled like NotFound, and
 	// CREATEs under that name leave no state from then on.
 	NameTaken
-	// Rejected: the API server will never store the write. The occurrences of an Event go to a notice; a notice
+	// Rejected means that the API server will never store the write. The occurrences of an Event go to a notice; a notice
 	// is given up.
 	Rejected
-	// Failed: the write is tried again later.
+	// Failed means that the write is tried again later.
 	Failed
-	// GivenUp: the write is not tried again, and its occurrences are lost.
+	// GivenUp means that the write is not tried again, and its occurrences are lost.
 	GivenUp
-	// Read: the Event of a Partial write was read and not written. The store adopts Outcome.Stored once, even if others
+	// Read means that the Event of a Partial write was read and not written. The store adopts Outcome.Stored once, even if others
 	// have read or written the Event too, and the write falls due.
 	Read
 )
