@@ -195,7 +195,7 @@ func refuse(o Outcome, code int32, reason metav1.StatusReason, message string) A
 }
 
 // AnnotationDecided is the key of the audit annotation with the DecisionTime. The API server prefixes it with the name of
-// the webhook and a slash, and sets it once per request and webhook: if it calls the webhook again after a conflict, the
+// the webhook and a slash. It sets it once per request and webhook: if it calls the webhook again after a conflict, the
 // first value stays. A write that no store decided has no such annotation.
 const AnnotationDecided = "decided"
 

@@ -69,7 +69,7 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 }
 
 // refuseUnidentified is the Phase for a review whose first MaxReviewBytes do not include the namespace, operation or user.
-// The name of the Event comes before them, so a very long name pushes them out.
+// The name of the Event comes before them, so a name that is too long can push them out.
 func (g *Gate) refuseUnidentified(_ context.Context, r *Request) (Answer, error) {
 	if !r.isEvent() {
 		return admit(Ignored), nil

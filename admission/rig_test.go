@@ -41,7 +41,7 @@ type step struct {
 
 type action func(*rig) string
 
-// appliedRules is what applies to all Events of a test: a policy, the quotas, and policies that are asked before.
+// appliedRules has the policy and quotas for all Events of a test, and policies that come before the policy.
 type appliedRules struct {
 	policy.Policy
 

@@ -35,9 +35,8 @@ func (q *evaluation) buildUpdate(h *store.Hasher) store.Update {
 // would be lost if the write were merged. message is the Event's message, cut to its limit: recorders of core/v1 send
 // their original message with each PATCH, even if the stored one was cut or combined.
 //
-// An UPDATE that changes nothing, or restores the message of a combined Event, is a recorder's too unless it has a field
-// manager, as kubectl's writes do: within the same second, other recorders may have raised the stored count to the count
-// that this one sends.
+// An UPDATE that changes nothing, or restores the message of a combined Event, is also a recorder's, unless it has a field
+// manager, as kubectl's writes do. Other recorders may have raised the stored count to the same value within the same second.
 func isRecorderUpdate(r *Request, message string) bool {
 	before, after := r.OldObject, r.Object
 	was, is := *before, *after

@@ -22,13 +22,13 @@ const (
 // once it has a served connection. Unserved connections from unknown addresses are at most half of all connections, so other
 // connections always have the other half.
 //
-// A new connection above the bound displaces the oldest unserved connection of the address with the most of them: of an unknown
-// address if there is one, or else of a known one. If unserved connections of known addresses are more than a quarter of the
-// bound, a connection from an unknown address displaces one of them. So a client that calls at once keeps its connection however
-// many others are silent: to displace it, as many new connections as the bound must arrive during its call. This matters if
-// clients share an address, as a kubelet does with the pods of its node, or an API server with others behind the same NAT. If all
-// connections are served, the oldest of the address with the most is displaced, provided that it has more than the address of
-// the new connection would have. Otherwise the new connection is closed.
+// A new connection above the bound displaces the oldest unserved connection of the address with the most of them. It is an
+// unknown address if one has an unserved connection, otherwise a known one. If unserved connections of known addresses are more
+// than a quarter of the bound, a connection from an unknown address displaces one of them. So a client that calls at once keeps
+// its connection however many others are silent: to displace it, as many new connections as the bound must arrive during its
+// call. This matters if clients share an address, as a kubelet does with the pods of its node, or an API server with others
+// behind the same NAT. If all connections are served, the oldest of the address with the most is displaced, provided that it has
+// more than the address of the new connection would have. Otherwise the new connection is closed.
 type Listener struct {
 	net.Listener
 

@@ -11,8 +11,8 @@ import (
 	"github.com/eventquota/eventquota/admission/text"
 )
 
-// TestExplainYAML holds the line and the words of each mistake that people make, and that what the
-// parser says is not among them.
+// TestExplainYAML checks the line and the explanation of common mistakes, and that no message quotes the
+// parser.
 func TestExplainYAML(t *testing.T) {
 	for given, want := range map[string]string{
 		"a: b: c":                   "line 1: no field can begin here",
@@ -45,7 +45,7 @@ func TestExplainYAML(t *testing.T) {
 	} {
 		_, err := yaml.YAMLToJSONStrict([]byte(given))
 		if err == nil {
-			t.Errorf("%.40q is read", given)
+			t.Errorf("%.40q is accepted, want an error", given)
 			continue
 		}
 		found := text.YAML(err)
@@ -54,16 +54,16 @@ func TestExplainYAML(t *testing.T) {
 			got = fmt.Sprintf("line %d: %s", found.Line, found.Message)
 		}
 		if !strings.HasPrefix(got, want) || strings.Contains(got, "\n") || strings.Contains(got, "yaml:") {
-			t.Errorf("%.40q is said to be %q, want %q (the parser: %v)", given, got, want, err)
+			t.Errorf("%.40q is explained as %q, want %q (parser: %v)", given, got, want, err)
 		}
 	}
 }
 
-// TestUnknownParserMessagesAreHidden holds it of words that nobody knows yet.
+// TestUnknownParserMessagesAreHidden checks messages that have no explanation.
 func TestUnknownParserMessagesAreHidden(t *testing.T) {
 	for _, says := range []string{"yaml: line 7: goto considered harmful", "yaml: internal error", "runtime error: index out of range"} {
 		if got := text.YAML(errors.New(says)); got.Message != "is not valid YAML" || strings.Contains(says, "line 7") != (got.Line == 7) {
-			t.Errorf("%q is said to be %+v", says, got)
+			t.Errorf("%q is explained as %+v", says, got)
 		}
 	}
 }

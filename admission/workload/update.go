@@ -8,7 +8,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// upsertPod adds or updates a pod. list is the number of the list that has it, or 0 for a watch event.
+// upsertPod adds or updates a pod. list is the number of the list that has it, or 0 if it comes from the watch.
 func (c *Cache) upsertPod(object metav1.Object, list uint32) {
 	key, uid := c.hash(object.GetNamespace(), object.GetName()), c.hash(string(object.GetUID()))
 	controller, ok := controllerOf(podKind, object)
