@@ -8,7 +8,7 @@ import (
 )
 
 // Isolated fails the test: network namespaces are Linux'.
-func Isolated(t *testing.T, _ ...func(context.Context) error) bool {
+func RunIsolated(t *testing.T, _ ...func(context.Context) error) bool {
 	t.Helper()
 	t.Fatal("this test needs a network namespace, and with that Linux")
 	return false
