@@ -1,5 +1,5 @@
-// Package bystander is a client of the API server that has nothing to do with Events, and notes how the API server serves it: it
-// renews Leases, as leader election does, and lists pods, as controllers do.
+// Package bystander measures how the API server serves a client that has nothing to do with Events. The client renews Leases, as
+// leader election does, and lists pods, as controllers do.
 package bystander
 
 import (
@@ -33,7 +33,7 @@ const (
 	requestsPerList = 5
 	// renewDeadline is how long leader election tries to renew a Lease (client-go's RenewDeadline) before it gives up.
 	renewDeadline = 10 * time.Second
-	// leaseCount are more than are renewed within patience, so that no renewal conflicts with another.
+	// leaseCount exceeds the number of renewals within patience, so that no renewal conflicts with another.
 	leaseCount = 600
 )
 
@@ -42,16 +42,16 @@ type Bystander struct {
 	client kubernetes.Interface
 }
 
-// Result is how the API server served the requests of one time.
+// Result describes how the API server served the requests of one period.
 type Result struct {
 	Requests int
-	Failed   int   // not answered within ten seconds, or not with success
+	Failed   int   // not answered successfully within ten seconds
 	Err      error // of one that failed
 
 	latencies []time.Duration // in order; of one that failed, at least patience
 }
 
-// Quantile is the time within which a share q of the requests was answered, 0 without requests.
+// Quantile returns the latency that a share q of the requests did not exceed, or 0 without requests.
 func (s Result) Quantile(q float64) time.Duration {
 	if len(s.latencies) == 0 {
 		return 0
@@ -59,7 +59,7 @@ func (s Result) Quantile(q float64) time.Duration {
 	return s.latencies[min(int(q*float64(len(s.latencies))), len(s.latencies)-1)]
 }
 
-// Milliseconds is Quantile in milliseconds, to a tenth.
+// Milliseconds returns Quantile in milliseconds, to a tenth.
 func (s Result) Milliseconds(q float64) float64 {
 	return math.Round(float64(s.Quantile(q).Microseconds())/100) / 10
 }
@@ -142,7 +142,7 @@ func (b *Bystander) Run(ctx context.Context, done <-chan struct{}) Result {
 	return served
 }
 
-// RunFor is Watch for a time.
+// RunFor is Run for a fixed time.
 func (b *Bystander) RunFor(ctx context.Context, d time.Duration) Result {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package cli is what tests of commands share.
+// Package cli has helpers for tests of commands.
 package cli
 
 import (
@@ -18,7 +18,7 @@ import (
 //nolint:gochecknoglobals // a flag of the test binary
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
-// WithRoot is a program that has one command.
+// WithRoot returns a program with one command.
 func WithRoot(cmd *cobra.Command) *cobra.Command {
 	root := &cobra.Command{Use: "eventquota", SilenceUsage: true, SilenceErrors: true}
 	root.AddCommand(cmd)
@@ -37,7 +37,7 @@ func Run(t *testing.T, root *cobra.Command, stdin io.Reader, args ...string) (st
 	return out.String(), errs.String(), err
 }
 
-// WantError holds that arguments get an error of one line that begins in a way, and that nothing else is said.
+// WantError fails the test unless the arguments give a one-line error with the prefix want and no other output.
 func WantError(t *testing.T, root *cobra.Command, want string, args ...string) {
 	t.Helper()
 	out, errs, err := Run(t, root, EndlessReader{}, args...)
@@ -47,11 +47,11 @@ func WantError(t *testing.T, root *cobra.Command, want string, args ...string) {
 	}
 	says := strings.TrimSuffix(err.Error(), "\n")
 	if !strings.HasPrefix(says, want) || strings.Contains(says, "\n") || out != "" || errs != "" {
-		t.Errorf("error %q after %q and %q, want only one that begins with %q", says, out, errs, want)
+		t.Errorf("error %q, output %q and %q, want only an error that begins with %q", says, out, errs, want)
 	}
 }
 
-// EndlessReader is a file without an end.
+// EndlessReader is a reader without an end.
 type EndlessReader struct{}
 
 func (EndlessReader) Read(p []byte) (int, error) {
@@ -61,7 +61,7 @@ func (EndlessReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CompareGolden holds that got is what a file has. With -update it becomes what the file has.
+// CompareGolden fails the test unless got equals the content of a golden file. With -update it rewrites the file.
 func CompareGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -70,11 +70,11 @@ func CompareGolden(t *testing.T, path, got string) {
 		}
 	}
 	if want := ReadFile(t, path); got != want {
-		t.Errorf("got\n%s\nwant what is in %s; -update rewrites it:\n%s", got, path, want)
+		t.Errorf("got\n%s\nwant the content of %s, which -update rewrites:\n%s", got, path, want)
 	}
 }
 
-// ReadFile is what is in a file.
+// ReadFile returns the content of a file.
 func ReadFile(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -84,12 +84,12 @@ func ReadFile(t *testing.T, path string) string {
 	return string(content)
 }
 
-// Eventually waits until check says yes.
+// Eventually waits up to a minute until check returns true, and fails the test otherwise.
 func Eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true,
 		func(context.Context) (bool, error) { return check(), nil })
 	if err != nil {
-		t.Fatalf("%s: not within a minute", what)
+		t.Fatalf("timed out after a minute: %s", what)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// auditPolicy logs the body of every Event write and nothing else. ResponseComplete is
-// the one stage left, so a request is one line.
+// auditPolicy logs the body of every Event write and nothing else. All stages but
+// ResponseComplete are omitted, so a request is one line.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -38,13 +38,13 @@ func balancesByRequest(of string) bool {
 	return version.MustParseSemantic(of).AtLeast(version.MajorMinor(1, 37))
 }
 
-// configureAPIServer sets the flags that opts ask for and writes the files that they
-// name into dir. auditLog is where the audit log goes, empty for none.
+// configureAPIServer sets the flags that opts ask for, and writes the files that they
+// name into dir. auditLog is the path of the audit log, empty for none.
 func configureAPIServer(flags *envtest.Arguments, version string, opts Options, dir, auditLog string) error {
 	// Neither needs a route to the outside, which a sandbox may not have.
 	flags.Set("advertise-address", "127.0.0.1")
 	flags.Set("endpoint-reconciler-type", "none")
-	// Otherwise a client's open watch holds up the end until the server is killed.
+	// Otherwise a client's open watch delays the shutdown until the server is killed.
 	flags.Set("shutdown-watch-termination-grace-period", "1s")
 	if auditLog != "" {
 		policy, err := writeFile(dir, "audit-policy.yaml", auditPolicy)

@@ -20,8 +20,8 @@ type AuditOptions struct {
 	IgnoreUsers []string
 }
 
-// Audit is what clients asked the API server to write about Events. It is for one
-// goroutine at a time.
+// Audit summarizes the Event writes that clients asked the API server for. It is not
+// safe for concurrent use.
 type Audit struct {
 	// Requests counts the requests of each kind.
 	Requests map[Request]int64
@@ -30,7 +30,7 @@ type Audit struct {
 	opts         AuditOptions
 	events       map[eventName][]*reportedEvent
 	writesByName map[eventName]int64
-	// admitted are the occurrences that came first with a write that was stored.
+	// admitted counts the occurrences that were first reported by a write that was stored.
 	admitted int64
 }
 
@@ -42,14 +42,14 @@ type Request struct {
 	UserAgent string
 }
 
-// Object is what an Event is about: its involvedObject, or regarding. It is the zero
-// Object where the log has no CREATE of the Event.
+// Object identifies the involvedObject, or regarding, of an Event. It is the zero
+// Object if the log has no CREATE of the Event.
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
 type eventName struct{ namespace, name string }
 
-// reportedEvent is what one source said about one object under one name. Recorders make names
-// of the object's name and the time, so that two of them may choose the same.
+// reportedEvent identifies an Event by source, object and name. Recorders make names
+// of the object's name and the time, so two of them may choose the same name.
 type reportedEvent struct {
 	subject
 
@@ -57,14 +57,14 @@ type reportedEvent struct {
 	stored bool // the API server has stored a CREATE of it
 }
 
-// subject is whose Event it is. It is the zero subject where the log has patches only.
+// subject is the source and object of the Event. It is the zero subject if the log has only patches.
 type subject struct {
 	source source
 	object Object
 }
 
 // ReadAudit reads the audit log at path, which the API server may still be writing to:
-// a request that it has answered is in the log. An unfinished last line is left out.
+// an answered request is in the log. An unfinished last line is ignored.
 //
 // Occurrences are counted by Event name, source and object as clients sent them, not as
 // a mutating webhook may have changed them, and from every request, however it was
@@ -81,11 +81,10 @@ func ReadAudit(path string, opts AuditOptions) (*Audit, error) {
 	return a, a.ReadNew()
 }
 
-// ReadNew reads what has been written to the log since the last time.
+// ReadNew reads the lines that were added to the log since the previous call.
 func (a *Audit) ReadNew() error { return a.log.ReadNew(a.add) }
 
-// AuditLog is an audit log that is read line by line, while the API server writes to it. It is for one goroutine at a
-// time.
+// AuditLog reads an audit log line by line, while the API server writes to it. It is not safe for concurrent use.
 type AuditLog struct {
 	Path string
 
@@ -93,8 +92,8 @@ type AuditLog struct {
 	lines  int
 }
 
-// ReadNew calls take with each line that has been written since the last time, until it fails. A line is a request. The
-// error names the file, and the line that take has failed at.
+// ReadNew calls take for each line that was added since the previous call, and stops at the first error. A line is a
+// request. The error names the file and the line.
 func (l *AuditLog) ReadNew(take func(line []byte) error) error {
 	file, err := os.Open(l.Path)
 	if err != nil {
@@ -121,7 +120,7 @@ func (l *AuditLog) ReadNew(take func(line []byte) error) error {
 	}
 }
 
-// Occurrences is the number of occurrences that clients have reported: the sum over
+// Occurrences returns the number of occurrences that clients have reported: the sum over
 // all Event names of the highest count that each source has sent about each object under
 // that name. Counts on the wire are absolute, so a repeated or refused request adds
 // nothing.
@@ -133,11 +132,11 @@ func (a *Audit) Occurrences() int64 {
 	return sum
 }
 
-// Admitted is how many of the Occurrences the API server has stored as they came: those of a write that it has answered so,
-// which no earlier write of the same Event has reported. It is exact where a source writes one after the other.
+// Admitted returns how many of the Occurrences were first reported by a write that the API server stored. It is exact
+// if each source writes its Events one after the other.
 func (a *Audit) Admitted() int64 { return a.admitted }
 
-// PerNamespace is Occurrences by the namespace that the Events are in.
+// PerNamespace returns Occurrences by the namespace of the Events.
 func (a *Audit) PerNamespace() map[string]int64 {
 	sums := map[string]int64{}
 	for name, events := range a.events {
@@ -148,7 +147,7 @@ func (a *Audit) PerNamespace() map[string]int64 {
 	return sums
 }
 
-// PerObject is Occurrences by the object that the Events are about.
+// PerObject returns Occurrences by the involved object of the Events.
 func (a *Audit) PerObject() map[Object]int64 {
 	sums := map[Object]int64{}
 	for _, events := range a.events {
@@ -159,8 +158,8 @@ func (a *Audit) PerObject() map[Object]int64 {
 	return sums
 }
 
-// MostWrites is the highest number of writes that the API server has stored of any one
-// Event, by whomever. The log does not name Events that were created under a generated
+// MostWrites returns the highest number of stored writes of any single Event, by all
+// clients together. The log does not name Events that were created under a generated
 // name, so these count as one.
 func (a *Audit) MostWrites() int64 {
 	var most int64
@@ -170,7 +169,7 @@ func (a *Audit) MostWrites() int64 {
 	return most
 }
 
-// add takes one line of the log into account.
+// add counts one line of the log.
 func (a *Audit) add(line []byte) error {
 	var entry auditEntry
 	if err := json.Unmarshal(line, &entry); err != nil {
@@ -199,7 +198,7 @@ func (a *Audit) add(line []byte) error {
 	}
 	count := body.count()
 	if count == 0 {
-		if entry.Verb == "patch" { // it is about something else, such as a label
+		if entry.Verb == "patch" { // it changes something else, such as a label
 			return nil
 		}
 		count = 1
@@ -246,7 +245,7 @@ func (a *Audit) findEvent(entry auditEntry, body eventBody) *reportedEvent {
 	return event
 }
 
-// auditEntry is what is of interest in an audit.k8s.io/v1 Event: one request.
+// auditEntry has the fields used of an audit.k8s.io/v1 Event, which is one request.
 type auditEntry struct {
 	AuditID    string `json:"auditID"`
 	RequestURI string `json:"requestURI"`
@@ -279,8 +278,8 @@ func (e auditEntry) stored() bool {
 	return false
 }
 
-// name is the Event's name on the wire. One that asked for a generated name gets one
-// that is its own, because the log does not show what the API server made of it.
+// name returns the Event's name on the wire. A request with generateName gets a name
+// of its own, because the log does not show the generated one.
 func (e auditEntry) name(body eventBody) eventName {
 	name := e.ObjectRef.Name
 	if name == "" {
@@ -292,7 +291,7 @@ func (e auditEntry) name(body eventBody) eventName {
 	return eventName{namespace: e.ObjectRef.Namespace, name: name}
 }
 
-// eventBody is what is of interest in an Event of either API, or in a patch of one.
+// eventBody has the fields used of an Event of either API, or of a patch of one.
 type eventBody struct {
 	Metadata struct {
 		Name         string `json:"name"`
@@ -315,7 +314,7 @@ type eventBody struct {
 	ReportingComponent  string `json:"reportingComponent"` // core/v1
 }
 
-// source is who reports an Event.
+// source returns the source of an Event.
 type source struct{ component, host, controller, instance string }
 
 type objectReference struct {
@@ -326,7 +325,7 @@ type objectReference struct {
 	UID        string `json:"uid"`
 }
 
-// count is the absolute count that the body carries, 0 if it carries none.
+// count returns the absolute count in the body, or 0 if it has none.
 func (b eventBody) count() int64 {
 	return max(b.Count, b.DeprecatedCount, b.Series.Count)
 }

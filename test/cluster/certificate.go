@@ -9,7 +9,7 @@ import (
 )
 
 // ServingCertificate writes a certificate for hosts, which may be IP addresses, into dir, as ca.crt, tls.crt and tls.key.
-// It returns the CA that has signed it, in PEM.
+// It returns the signing CA in PEM.
 func ServingCertificate(dir string, hosts ...string) (ca []byte, err error) {
 	options := cert.SelfSignedCertKeyOptions{Host: hosts[0]}
 	for _, host := range hosts[1:] {

@@ -27,23 +27,23 @@ type Cluster struct {
 	AuditLog string
 	// Version is the Kubernetes version without the v, such as 1.37.2.
 	Version string
-	// Dir holds all that the control plane writes, its logs among it. Stop removes it.
+	// Dir has all files that the control plane writes, including its logs. Stop removes it.
 	Dir string
 
 	client   kubernetes.Interface // as Config
 	kubectl  kubectl              // as Config
 	plane    *envtest.ControlPlane
-	log      string     // path of that of the API server
-	programs []*program // what runs beside the plane, in the order of their start
+	log      string     // path of the API server's log
+	programs []*program // the programs beside the plane, in the order in which they started
 	stop     func() error
 
 	usersMu sync.Mutex // guards the plane's certificate authority
 }
 
-// Start builds the programs that it starts if that is not done yet (some minutes, see
-// package binaries), starts them and waits until the control plane serves, which takes a few seconds. It stops
-// when ctx ends, on Stop, or when this process dies in whatever way. When Start fails,
-// the error carries the end of the failing program's log, and nothing is left behind.
+// Start builds the control plane's programs if necessary (some minutes, see package
+// binaries), starts them, and waits a few seconds until the control plane serves. The
+// control plane stops when ctx ends, on Stop, or when this process dies for any reason.
+// If Start fails, the error has the end of the failing program's log, and nothing is left behind.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	built, err := binaries.Ensure(ctx, opts.log(), opts.programs()...)
 	if err != nil {
@@ -92,8 +92,8 @@ func (c *Cluster) start(ctx context.Context, built binaries.Set, opts Options) e
 	return nil
 }
 
-// waitForNamespace waits for namespace default, which the API server makes itself soon
-// after it serves.
+// waitForNamespace waits for namespace default, which the API server creates soon
+// after it begins to serve.
 func (c *Cluster) waitForNamespace(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true,
 		func(ctx context.Context) (bool, error) {
@@ -106,7 +106,7 @@ func (c *Cluster) waitForNamespace(ctx context.Context) error {
 	return nil
 }
 
-// stopAll ends what runs in the reverse order of its start.
+// stopAll stops all programs, in the reverse order of their start.
 func (c *Cluster) stopAll() error {
 	var errs []error
 	for _, p := range slices.Backward(c.programs) {

@@ -22,7 +22,7 @@ import (
 	"github.com/eventquota/eventquota/test/eventtest"
 )
 
-// TestCluster holds what would fail in silence: what is measured, and that nothing is left behind.
+// TestCluster tests what would fail in silence: the measurements, and that nothing is left behind.
 func TestCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "of-another-cluster"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -47,11 +47,11 @@ limits: [{type: SourceAndObject, qps: 1, burst: 50}]
 		}
 		_, _, err = c.Kubectl(t.Context(), "", "get", "configmap", "missing")
 		if err == nil || !strings.Contains(err.Error(), `configmaps "missing" not found`) {
-			t.Errorf("kubectl get of what is not there: %v", err)
+			t.Errorf("kubectl get of an absent object: %v", err)
 		}
 	})
 
-	// It ends with its context, and an open watch must not hold up the end.
+	// The cluster stops with its context, and an open watch must not delay that.
 	watch, err := c.client.CoreV1().Events("default").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ limits: [{type: SourceAndObject, qps: 1, burst: 50}]
 			return errors.Is(err, fs.ErrNotExist), nil
 		})
 	if err := errors.Join(err, c.Stop()); err != nil {
-		t.Errorf("it does not end, or leaves %s: %v", c.Dir, err)
+		t.Errorf("the cluster does not stop, or leaves %s: %v", c.Dir, err)
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *Cluster) checkEventRateLimit(t *testing.T) {
 	t.Error("no Event was refused")
 }
 
-// parentVariable makes TestProgramsEndWithAKilledParent the parent that is killed.
+// parentVariable makes TestProgramsEndWithAKilledParent run as the parent that is killed.
 const parentVariable = "EVENTQUOTA_TEST_KILLED"
 
 func TestProgramsEndWithAKilledParent(t *testing.T) {
@@ -111,8 +111,8 @@ func TestProgramsEndWithAKilledParent(t *testing.T) {
 	}
 }
 
-// killSelf says where its control plane is, and then ends as a process does that
-// runs out of memory or out of time.
+// killSelf prints the location of its control plane, and then kills its own process, as
+// the kernel does when memory runs out.
 func killSelf(t *testing.T, c *Cluster) {
 	t.Helper()
 	server, err := url.Parse(c.Config.Host)

@@ -17,11 +17,11 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// PriorityLevel is what the API server has counted of one of its priority levels.
+// PriorityLevel has the API server's counters of one priority level.
 type PriorityLevel struct {
-	Seats      int64            // there are, nominally
-	SeatsInUse int64            // now
-	Queued     int64            // requests that wait now
+	Seats      int64            // nominal number of seats
+	SeatsInUse int64            // seats in use now
+	Queued     int64            // requests that are queued now
 	Dispatched int64            // requests since its start
 	Rejected   map[string]int64 // requests since its start, by reason, such as queue-full or time-out
 }
@@ -54,8 +54,8 @@ func (c *Cluster) PriorityLevels(ctx context.Context) (map[string]PriorityLevel,
 	return levels, nil
 }
 
-// InstallPriorityLevels applies the priority levels for Event writes that are shipped, with their FlowSchemas and those of the
-// webhook, and returns once the API server uses them.
+// InstallPriorityLevels applies the shipped priority levels for Event writes, with their FlowSchemas and those of the webhook,
+// and returns once the API server uses them.
 func (c *Cluster) InstallPriorityLevels(ctx context.Context) error {
 	objects, err := shippedPriorityLevels()
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *Cluster) InstallPriorityLevels(ctx context.Context) error {
 	return c.waitForFlowSchema(ctx, "events")
 }
 
-// RemovePriorityLevels deletes what InstallPriorityLevels applies, if it is there, and returns once the API server does not use it
-// any more.
+// RemovePriorityLevels deletes the objects of InstallPriorityLevels, if they exist, and returns once the API server no longer
+// uses them.
 func (c *Cluster) RemovePriorityLevels(ctx context.Context) error {
 	objects, err := shippedPriorityLevels()
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *Cluster) waitForFlowSchema(ctx context.Context, name string) error {
 	return nil
 }
 
-// FlowSchemaOf returns the name of the FlowSchema that an Event write of a user matches, empty while the API server has one that was
-// deleted. The write is a dry-run; the user needs no rights, as they are looked at later.
+// FlowSchemaOf returns the name of the FlowSchema that an Event write of a user matches, or "" while the API server still uses a
+// deleted one. The write is a dry run. The user needs no rights, because authorization comes later.
 func (c *Cluster) FlowSchemaOf(ctx context.Context, user string, groups ...string) (string, error) {
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
@@ -146,7 +146,7 @@ func (c *Cluster) FlowSchemaOf(ctx context.Context, user string, groups ...strin
 	return "", nil
 }
 
-// roundTripper is a function that is an http.RoundTripper.
+// roundTripper implements http.RoundTripper with a function.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// ForTest starts a control plane that ends with the test, and fails the test if it
-// cannot. A nil opts.Log is standard error, so that a first build is seen to go on.
+// ForTest starts a control plane that stops with the test, and fails the test if it
+// cannot. A nil opts.Log means standard error, which shows the progress of a first build.
 func ForTest(tb testing.TB, opts Options) *Cluster {
 	tb.Helper()
 	if opts.Log == nil {

@@ -15,18 +15,18 @@ import (
 	"github.com/eventquota/eventquota/test/cluster/binaries"
 )
 
-// isolatedVariable tells a process that it is the one in the network namespace.
+// isolatedVariable is set in the process that runs in the network namespace.
 const isolatedVariable = "EVENTQUOTA_TEST_ISOLATED"
 
-// RunIsolated runs the calling test once more, in a process of its own within a network
-// namespace of its own, and returns false to the caller when that has ended; the test
-// fails if it fails there. To that process it returns true. There, every address of
-// 10.0.0.0/8 is this machine's, and no other machine can be reached: EndpointSlices
-// refuse the addresses of 127.0.0.0/8, which are all that one has elsewhere.
+// RunIsolated runs the calling test again in another process, within a network namespace
+// of its own. It returns true in that process, and false in the caller once that process
+// has ended; the test fails if it failed there. In the namespace every address of
+// 10.0.0.0/8 is local, and no other machine is reachable. EndpointSlices refuse
+// 127.0.0.0/8, which has the only local addresses elsewhere.
 //
-// It is to be the first that a test does, and not a subtest. What needs the outside, a
-// first build of the control plane and what before does, is done before. It needs
-// Linux, and root or the right to make user namespaces.
+// A test must call it first, and not in a subtest. RunIsolated builds the control plane and
+// calls before outside the namespace, as both may need the network. It needs Linux, and
+// root or the right to make user namespaces.
 func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 	t.Helper()
 	if os.Getenv(isolatedVariable) == t.Name() {
@@ -46,7 +46,7 @@ func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 	}
 	ctx, args := t.Context(), []string{"-test.run=^" + t.Name() + "$", "-test.count=1", "-test.v"}
 	if deadline, ok := t.Deadline(); ok {
-		// It is to say itself where it hangs.
+		// The process itself must report where it hangs.
 		args = append(args, "-test.timeout="+time.Until(deadline.Add(-5*time.Second)).String())
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline)
@@ -61,11 +61,11 @@ func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 		child.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
 		child.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 	}
-	// The end of the thread that started it would be taken for the parent's.
+	// Otherwise the end of the thread that started it counts as the end of the parent.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := child.Start(); err != nil {
-		t.Fatalf("start a process in a network namespace, for which one must be root or may make user namespaces: %v", err)
+		t.Fatalf("start a process in a network namespace, which needs root or the right to make user namespaces: %v", err)
 	}
 	if err := child.Wait(); err != nil {
 		t.Errorf("in its network namespace: %v", err)
@@ -73,8 +73,8 @@ func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 	return false
 }
 
-// configureLoopback brings lo up, with 127.0.0.0/8, and gives it 10.0.0.0/8. On lo, all of
-// a network's addresses are local, and 8 bits are what an address of that class has.
+// configureLoopback brings lo up, with 127.0.0.0/8, and adds 10.0.0.0/8. On lo, all
+// addresses of a network are local, and an address of that class has 8 network bits.
 func configureLoopback() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

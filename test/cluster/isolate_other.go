@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Isolated fails the test: network namespaces are Linux'.
+// RunIsolated fails the test: only Linux has network namespaces.
 func RunIsolated(t *testing.T, _ ...func(context.Context) error) bool {
 	t.Helper()
-	t.Fatal("this test needs a network namespace, and with that Linux")
+	t.Fatal("this test needs a network namespace, and so Linux")
 	return false
 }

@@ -15,25 +15,24 @@ import (
 
 const kubectlProgram = "kubectl"
 
-// kubectl is how the program of that name is built, and whom it works for.
+// kubectl builds and runs kubectl for one cluster.
 type kubectl struct {
 	log        io.Writer
-	home       string // where it keeps what it has learned of the API server
+	home       string // its cache of the API server's discovery
 	kubeconfig string
 }
 
-// Kubectl runs kubectl as the administrator, with stdin as its standard input. It is of
-// the API server's version, kustomize is part of it, and it knows of no cluster but this
-// one. A relative path in args starts at the working directory. The error carries what
-// kubectl wrote to standard error, as stderr does; a command that ends with ctx has
-// failed.
+// Kubectl runs kubectl as the administrator, with stdin as its standard input. kubectl has
+// the API server's version, includes kustomize, and is configured for this cluster only.
+// A relative path in args starts at the working directory. The error includes stderr. A
+// command that is stopped because ctx ended has failed.
 func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (stdout, stderr string, err error) {
 	path, err := c.KubectlPath(ctx)
 	if err != nil {
 		return "", "", err
 	}
 	cmd := exec.CommandContext(ctx, path, append([]string{"--kubeconfig=" + c.kubectl.kubeconfig}, args...)...)
-	// The user's own settings and caches are not to matter, nor to change.
+	// kubectl must neither use nor change the user's own settings and caches.
 	cmd.Env = append(os.Environ(), "HOME="+c.kubectl.home, "KUBECONFIG=", "KUBERC=off", "KUBECACHEDIR=", "KUBECTL_EXTERNAL_DIFF=")
 	cmd.WaitDelay = 5 * time.Second
 	var out, errs bytes.Buffer
@@ -44,8 +43,8 @@ func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (st
 	return out.String(), errs.String(), nil
 }
 
-// KubectlPath is where the program is. It is built first if that is not done yet, as most
-// clusters need none.
+// KubectlPath returns the path of the program. The first call builds it, as most clusters
+// do not need it.
 func (c *Cluster) KubectlPath(ctx context.Context) (string, error) {
 	built, err := binaries.Ensure(ctx, c.kubectl.log, kubectlProgram)
 	return built.Path(kubectlProgram), err

@@ -12,7 +12,7 @@ import (
 )
 
 // Proposals returns how many raft proposals etcd has committed: every write of any
-// kind, refused transactions and leases among them.
+// kind, including refused transactions and leases.
 func (c *Cluster) Proposals(ctx context.Context) (int64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.plane.Etcd.URL.JoinPath("metrics").String(), nil)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Cluster) Proposals(ctx context.Context) (int64, error) {
 	return sumMetric(families[committed], nil), nil
 }
 
-// ProcessorTime is what the API server has used since its start, in steps of 10 ms.
+// ProcessorTime returns the CPU time that the API server has used since its start, in steps of 10 ms.
 func (c *Cluster) ProcessorTime(ctx context.Context) (time.Duration, error) {
 	families, err := c.apiServerMetrics(ctx)
 	if err != nil {

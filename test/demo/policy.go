@@ -14,7 +14,7 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// quota is that of the wide storm.
+// quota limits the wide storm.
 const quota = `apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventQuota
 metadata: {name: fair}
@@ -22,11 +22,11 @@ spec:
   limits: [{name: namespace, per: [Namespace], burst: 200, tokens: 10}]
 `
 
-// readyTimeout bounds how long a webhook takes to say that a policy is in force.
+// readyTimeout limits the wait for the webhook to report that a policy is in force.
 const readyTimeout = time.Minute
 
-// applyPolicy applies a policy and waits until its status says that it decides. A webhook
-// runs.
+// applyPolicy applies a policy and waits until its status says that it is in force. A
+// webhook must run.
 func applyPolicy(ctx context.Context, config *rest.Config, manifest string) error {
 	policy := &unstructured.Unstructured{}
 	if err := yaml.UnmarshalStrict([]byte(manifest), &policy.Object); err != nil {
@@ -51,7 +51,7 @@ func applyPolicy(ctx context.Context, config *rest.Config, manifest string) erro
 	return nil
 }
 
-// isReady reports whether the status of a policy says that it decides.
+// isReady reports whether the status of a policy says that it is in force.
 func isReady(policy *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(policy.Object, "status", "conditions")
 	for _, condition := range conditions {

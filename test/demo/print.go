@@ -17,13 +17,13 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// maxPrintedEvents is how many Events are printed.
+// maxPrintedEvents limits the Events of one table.
 const maxPrintedEvents = 12
 
-// messageColumns is how much of a message fits on the screen.
+// messageColumns is the width of the message column.
 const messageColumns = 60
 
-// printEvents prints the Events that each of some field selectors selects.
+// printEvents prints a table of Events for each field selector.
 func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace string, selectors []string) error {
 	config := rest.CopyConfig(c.Config)
 	config.APIPath = "/api"
@@ -41,7 +41,7 @@ func printEvents(ctx context.Context, c *cluster.Cluster, w io.Writer, namespace
 	return nil
 }
 
-// printSelected prints a table of Events as kubectl does: the API server itself makes it.
+// printSelected prints a table of Events as kubectl does: the API server renders it.
 func printSelected(ctx context.Context, client rest.Interface, w io.Writer, namespace, selector string) error {
 	table := &metav1.Table{}
 	err := client.Get().Namespace(namespace).Resource("events").
@@ -65,7 +65,7 @@ func printSelected(ctx context.Context, client rest.Interface, w io.Writer, name
 	return out.Flush()
 }
 
-// numberIn is the number in a cell.
+// numberIn returns the number in a cell.
 func numberIn(cell any) int {
 	n, _ := strconv.Atoi(fmt.Sprint(cell))
 	return n

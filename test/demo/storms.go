@@ -14,15 +14,15 @@ import (
 type scenario struct {
 	// name begins the names of its two namespaces, and prefix those of its figures.
 	name, prefix string
-	// description is what it does, in plain words.
+	// description says what the storm does.
 	description string
-	// policy governs it, the built-in default when it is empty.
+	// policy governs the storm. If it is empty, the built-in default does.
 	policy string
 	// selectors are field selectors of the Events that are printed after the storm with eventquota, and showsWithout after the one
 	// without it.
 	selectors, showsWithout []string
-	// run makes the storm in a namespace, and returns when it has done all that it does. The administrator does not write Events
-	// itself, as the API server would not queue them: it impersonates those who do.
+	// run makes the storm in a namespace and returns when it is over. The API server does not queue an administrator's requests,
+	// so the administrator impersonates the users that write the Events.
 	run func(ctx context.Context, admin *rest.Config, namespace string) error
 }
 
@@ -49,14 +49,14 @@ each namespace a quota:`, wideNodes, wideNodes*podsPerNode),
 	}
 }
 
-// impersonate is the administrator who impersonates a user.
+// impersonate returns the administrator's configuration with the user impersonated.
 func impersonate(admin *rest.Config, user flood.User) *rest.Config {
 	config := rest.CopyConfig(admin)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user.Name, Groups: user.Groups}
 	return config
 }
 
-// runNarrow is the storm about few objects.
+// runNarrow makes the storm about few objects.
 func runNarrow(ctx context.Context, admin *rest.Config, namespace string) error {
 	_, err := storm.Storm{
 		Namespace: namespace,

@@ -1,4 +1,4 @@
-// Package eventtest has valid Events, as recorders of client-go send them.
+// Package eventtest makes valid Events, as client-go's recorders send them.
 package eventtest
 
 import (
@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Core is a valid Event as the core/v1 recorder sends one.
+// Core returns a valid Event as sent by the core/v1 recorder.
 func Core(namespace, name string) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{
@@ -25,7 +25,7 @@ func Core(namespace, name string) *corev1.Event {
 	}
 }
 
-// New is a valid Event as the events.k8s.io/v1 recorder sends one.
+// New returns a valid Event as sent by the events.k8s.io/v1 recorder.
 func New(namespace, name string) *eventsv1.Event {
 	return &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: name},

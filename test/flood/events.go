@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Generator makes e, which has a name of its own already, the Event of a
-// serial number. It sets every field that it ever sets.
+// Generator fills in e, which already has a unique name, as the Event of a
+// serial number. Each call sets the same fields.
 type Generator func(e *corev1.Event, serial int64)
 
-// repeatedObjects is how many objects the Events that repeat each other are about.
+// repeatedObjects is the number of involved objects of Repeats.
 const repeatedObjects = 5
 
 // Distinct makes Events that have neither source and object nor name in
@@ -23,7 +23,7 @@ func Distinct(e *corev1.Event, serial int64) {
 	e.Message = "Back-off restarting failed container web in pod " + e.InvolvedObject.Name
 }
 
-// Repeats makes Events of one source that repeat each other, about few objects.
+// Repeats makes Events of one source that repeat each other and have few involved objects.
 func Repeats(e *corev1.Event, serial int64) {
 	Distinct(e, serial%repeatedObjects)
 }
@@ -61,7 +61,7 @@ func byKubelet(e *corev1.Event, node, kind, reason string) {
 	e.Type, e.Reason = kind, reason
 }
 
-// SetPod makes a pod of its namespace the object of e.
+// SetPod makes a pod of e's namespace its involved object.
 func SetPod(e *corev1.Event, pod string) {
 	e.InvolvedObject = corev1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod", Namespace: e.Namespace, Name: pod,

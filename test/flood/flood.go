@@ -16,35 +16,35 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Plan says who writes what.
+// Plan describes the writers and their Events.
 type Plan struct {
-	// Namespace is where the Events go. It exists.
+	// Namespace gets the Events. It must exist.
 	Namespace string
-	// Users are whom the writers impersonate in turn, 1 or more. They may create Events.
+	// Users are impersonated by the writers in turn. There must be at least one, and each needs the right to create Events.
 	Users []User
-	// Writers are how many there are. Each waits for its answer before it writes again, and as long as the API server asks it to.
+	// Writers is the number of writers. Each waits for its answer before it writes again, and honors Retry-After.
 	Writers int
-	// Events are how many each writes, 0 for as many as it can until Stop. One that the API server's queues reject is tried again up
-	// to ten times, as client-go does.
+	// Events is the number of Events of each writer; 0 means as many as possible until Stop. An Event that the API server's queues
+	// reject is tried again up to ten times, as by client-go.
 	Events int
-	// EventsPerSecond is how many all writers together write at most, 0 for as many as they can.
+	// EventsPerSecond limits all writers together; 0 means no limit.
 	EventsPerSecond float64
-	// HighPriority says that the writers do not give way to other processes: those of quiet clients, of which the answers are measured.
+	// HighPriority keeps the process at normal CPU priority, for quiet clients whose latencies are measured.
 	HighPriority bool
 }
 
-// Result is what became of the Events.
+// Result summarizes the answers to a flood.
 type Result struct {
 	Answers  map[int]int // by status code
-	Rejected int         // tries that the API server's queues rejected, and asked to repeat
-	Lost     int         // Events that were rejected at each try, or not answered at all
-	Err      string      // of one that was not answered
+	Rejected int         // tries that the API server's queues rejected with Retry-After
+	Lost     int         // Events that were rejected at each try, or never answered
+	Err      string      // of one of the Events that were not answered
 	Elapsed  time.Duration
 	// From the first try to the answer.
 	P50, P99, Max time.Duration
 }
 
-// Answered is how many Events were answered.
+// Answered returns the number of Events that were answered.
 func (r Result) Answered() (n int) {
 	for _, of := range r.Answers {
 		n += of
@@ -52,18 +52,18 @@ func (r Result) Answered() (n int) {
 	return n
 }
 
-// PerSecond is how many Events were answered in a second.
+// PerSecond returns the number of Events answered per second.
 func (r Result) PerSecond() float64 { return float64(r.Answered()) / r.Elapsed.Seconds() }
 
-// Flood is a process that writes.
+// Flood is a running process of writers.
 type Flood struct {
 	process *exec.Cmd
 	in      io.Closer
 	out     *bufio.Reader
 }
 
-// Start starts the writers as an administrator who impersonates them, and returns once they are connected. They end with ctx. The
-// program's main, or TestMain, calls Main first.
+// Start starts the writers, which use an administrator's credentials to impersonate the users, and returns once they are connected.
+// They end with ctx. The program's main, or TestMain, must call Main first.
 func (p Plan) Start(ctx context.Context, admin *rest.Config) (_ *Flood, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -94,19 +94,19 @@ func (p Plan) Start(ctx context.Context, admin *rest.Config) (_ *Flood, err erro
 		return nil, fmt.Errorf("start the writers: %w", err)
 	}
 	if said, err := f.out.ReadString('\n'); strings.TrimSpace(said) != connectedMessage {
-		return nil, fmt.Errorf("start the writers: they said %q: %w", said, err)
+		return nil, fmt.Errorf("start the writers: their process printed %q: %w", said, err)
 	}
 	if p.HighPriority {
 		return f, nil
 	}
 	chrt := exec.CommandContext(ctx, "chrt", "--all-tasks", "--idle", "--pid", "0", strconv.Itoa(f.process.Process.Pid))
 	if said, err := chrt.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("make the writers give way to other processes: %w: %s", err, said)
+		return nil, fmt.Errorf("lower the priority of the writers: %w: %s", err, said)
 	}
 	return f, nil
 }
 
-// Stop ends the writers, once what they have begun is answered, and returns what became of it all.
+// Stop ends the writers once their requests in flight are answered, and returns the result.
 func (f *Flood) Stop() (Result, error) {
 	return f.finish(f.in.Close)
 }

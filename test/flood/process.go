@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// processVariable tells a process that it is that of the writers.
+	// processVariable is set in the process of the writers.
 	processVariable = "EVENTQUOTA_TEST_FLOOD"
-	// connectedMessage is what the process says once all writers are.
+	// connectedMessage is printed by the process once all writers are connected.
 	connectedMessage = "connected"
-	// maxAttempts are how often client-go sends a request that is answered with Retry-After.
+	// maxAttempts is how often client-go sends a request that is answered with Retry-After.
 	maxAttempts = 11
 	// writersPerConnection is how many writers share a connection.
 	writersPerConnection = 8
 )
 
-// processConfig is what the process is told.
+// processConfig configures the process.
 type processConfig struct {
 	Plan Plan
 	Host string
 	TLS  rest.TLSClientConfig
 }
 
-// Main reports whether this is the process of the writers, and has then done its work: main, or TestMain, calls it first and returns
-// if it was. An error is on standard error, and whoever started the process has no result.
+// Main runs the writers if this is their process, and reports whether it is. main, or TestMain, must call it first, and return if it
+// returns true. Errors go to standard error; the parent process then gets no result.
 func Main() bool {
 	if os.Getenv(processVariable) == "" {
 		return false
@@ -48,7 +48,7 @@ func Main() bool {
 	return true
 }
 
-// run writes until in ends or all is written, and then says what became of it.
+// run writes until in ends or all Events are written, and then prints the result.
 func run(in io.Reader, out io.Writer) error {
 	told := bufio.NewReader(in)
 	line, err := told.ReadBytes('\n')
@@ -73,7 +73,7 @@ func run(in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(o.Plan.write(stopped, writers))
 }
 
-// connect makes the writers, each with a connection that is up.
+// connect makes the writers and their connections, which are established.
 func (o processConfig) connect(ctx context.Context) (writers []*Writer, err error) {
 	var client *http.Client
 	config := &rest.Config{Host: o.Host, TLSClientConfig: o.TLS}
@@ -88,7 +88,7 @@ func (o processConfig) connect(ctx context.Context) (writers []*Writer, err erro
 	return writers, nil
 }
 
-// connectAndCheck makes a client whose connection is up.
+// connectAndCheck makes a client with an established connection.
 func connectAndCheck(ctx context.Context, config *rest.Config) (*http.Client, error) {
 	client, err := Connect(config)
 	if err != nil {
@@ -107,7 +107,7 @@ func connectAndCheck(ctx context.Context, config *rest.Config) (*http.Client, er
 	return client, err
 }
 
-// write lets all writers write until stopped ends, and what they have begun is answered.
+// write runs all writers until stopped ends and their requests in flight are answered.
 func (p Plan) write(stopped context.Context, writers []*Writer) Result {
 	result := Result{Answers: map[int]int{}}
 	var latencies []time.Duration
@@ -155,10 +155,10 @@ func (p Plan) write(stopped context.Context, writers []*Writer) Result {
 	return result
 }
 
-// writeWithRetries writes an Event, again for as long as its tries are rejected, and returns how many were.
+// writeWithRetries writes an Event, repeats rejected tries up to maxAttempts, and returns the number rejected.
 func (w *Writer) writeWithRetries(stopped context.Context, run string, serial int64) (answer Answer, rejected int, err error) {
 	for {
-		// What has begun is to be answered.
+		// Requests in flight must be answered.
 		if answer, err = w.Write(context.WithoutCancel(stopped), run, serial); err != nil || answer.RetryAfter == 0 {
 			return answer, rejected, err
 		}

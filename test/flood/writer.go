@@ -1,5 +1,5 @@
-// Package flood writes Events to the API server of a test cluster as fast as it answers: by many writers, as any users, and from a
-// process of its own that runs only when all others leave a processor free.
+// Package flood writes Events to the API server of a test cluster as fast as it answers, with many writers and as any users. The
+// writers run in a separate process, which the kernel schedules only while a CPU is idle.
 package flood
 
 import (
@@ -21,7 +21,7 @@ import (
 
 const (
 	protobufMedia = "application/vnd.kubernetes.protobuf"
-	// answerTimeout is more than the API server gives a request.
+	// answerTimeout is longer than the API server's own request timeout.
 	answerTimeout = 70 * time.Second
 )
 
@@ -38,19 +38,19 @@ type Writer struct {
 	body   bytes.Buffer
 }
 
-// User is whom a writer impersonates; the zero value is nobody: the writer is who its client is, an administrator, whose requests
-// the API server does not queue.
+// User is impersonated by a writer. The zero value impersonates nobody: the writer is then an administrator, whose requests the
+// API server does not queue.
 type User struct {
 	Name   string
 	Groups []string
 }
 
-// ServiceAccount is the user of a service account.
+// ServiceAccount returns the user of a service account.
 func ServiceAccount(namespace, name string) User {
 	return User{"system:serviceaccount:" + namespace + ":" + name, []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}}
 }
 
-// Node is the user of the kubelet of the i-th node.
+// Node returns the user of the i-th node's kubelet.
 func Node(i int) User {
 	return User{"system:node:node-" + strconv.Itoa(i), []string{"system:nodes", "system:authenticated"}}
 }
@@ -71,10 +71,10 @@ func NewWriter(client *http.Client, host, namespace string, as User, fill Genera
 	}
 }
 
-// Answer is what the API server says of a write.
+// Answer is the API server's answer to a write.
 type Answer struct {
 	Status int
-	// RetryAfter is how long the API server asks to wait, 0 if it does not: the write has reached no webhook then.
+	// RetryAfter is the wait that the API server asks for, or 0. A write with a RetryAfter has reached no webhook.
 	RetryAfter time.Duration
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// Collector is a real collector, which answers once its Store has what it was sent.
+// Collector is a real collector, which answers once its Store has the records.
 type Collector struct {
 	// GRPC and HTTP are its endpoints.
 	GRPC, HTTP string
@@ -28,7 +28,7 @@ type Collector struct {
 	process         *exec.Cmd
 }
 
-// ForTest starts a collector, which ends with the test.
+// ForTest starts a collector, which stops with the test.
 func ForTest(t *testing.T) *Collector {
 	t.Helper()
 	bin, err := Build(t.Context(), "./collector")
@@ -82,7 +82,7 @@ service:
     logs: {receivers: [otlp], exporters: [otlp_http]}
 `
 
-// Start starts it, again after Kill, and waits until it listens.
+// Start starts the collector, also after Kill, and waits until it listens.
 func (c *Collector) Start(ctx context.Context) error {
 	c.process = exec.CommandContext(context.WithoutCancel(ctx), c.program, "--config=file:"+c.config)
 	c.process.Stdout, c.process.Stderr = c.log, c.log
@@ -102,7 +102,7 @@ func (c *Collector) Start(ctx context.Context) error {
 	}
 }
 
-// Kill ends it at once, if it runs.
+// Kill kills the collector if it runs.
 func (c *Collector) Kill() {
 	if c.process != nil {
 		_ = c.process.Process.Kill()
@@ -111,8 +111,8 @@ func (c *Collector) Kill() {
 	}
 }
 
-// Pause lets it answer nothing until Resume.
+// Pause stops all answers until Resume.
 func (c *Collector) Pause() error { return c.process.Process.Signal(syscall.SIGSTOP) }
 
-// Resume ends a Pause.
+// Resume ends Pause.
 func (c *Collector) Resume() error { return c.process.Process.Signal(syscall.SIGCONT) }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Record is one that has arrived.
+// Record is a log record that has arrived.
 type Record struct {
 	Body string
 	// Texts and Numbers are attributes by their names.
@@ -19,7 +19,7 @@ type Record struct {
 	Numbers map[string]int64
 }
 
-// Store is where a collector passes logs on to. It keeps each record once, by its log.record.uid.
+// Store receives a collector's logs. It keeps each record once, by its log.record.uid.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]Record
@@ -27,14 +27,14 @@ type Store struct {
 	hook    func(r *http.Request) (status int)
 }
 
-// SetHook sets what is asked before a request is kept: a status other than 0 is its answer.
+// SetHook sets a function that is called before a request is stored. A status other than 0 is sent as the answer.
 func (s *Store) SetHook(ask func(r *http.Request) (status int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = ask
 }
 
-// ServeHTTP takes OTLP.
+// ServeHTTP receives OTLP over HTTP.
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	before := s.hook
@@ -93,7 +93,7 @@ func (s *Store) add(log *logsv1.LogRecord) {
 	s.records[uid] = r
 }
 
-// Records are all that have arrived, by their ids, and how many of them came again.
+// Records returns all records by id, and the number of duplicates.
 func (s *Store) Records() (all []Record, repeats int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *Store) Records() (all []Record, repeats int) {
 	return all, s.repeats
 }
 
-// Occurrences are those that all records stand for.
+// Occurrences returns the sum of the counts of all records.
 func (s *Store) Occurrences() (n int64) {
 	all, _ := s.Records()
 	for _, r := range all {

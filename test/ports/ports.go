@@ -1,4 +1,4 @@
-// Package ports gives the servers of tests TCP ports of 127.0.0.1.
+// Package ports reserves TCP ports of 127.0.0.1 for the servers of tests.
 package ports
 
 import (
@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Ports are taken from below the range of outgoing connections, any of which could take the port of a server that is
-// not up yet, or down. The bus of a Redis Cluster's server is on the port 10,000 above, and is below that range too.
+// Ports are below the range of outgoing connections, any of which could take the port of a server that is down or not yet
+// up. The bus of a Redis Cluster's server is 10,000 ports above, and is below that range too.
 const (
 	firstPort   = 11000
 	portCount   = 10000
@@ -18,12 +18,12 @@ const (
 	maxAttempts = 200
 )
 
-// reserved has a UDP socket of the same number for each port taken. What is started at such a port uses none, so it is free
-// to tell others that the number is taken, even while no server listens.
+// reserved has a UDP socket of the same number for each acquired port. The servers use no UDP, so the socket marks the
+// number as taken, even while no server listens.
 var reserved sync.Map //nolint:gochecknoglobals // net.PacketConn by number, for the whole process
 
-// Acquire returns a port that no other user of this package gets, in this process or another, until it is given back or
-// this process ends. Nobody listens at it, nor at the port of a bus. It is safe for concurrent use.
+// Acquire returns a port that no other user of this package gets, in this process or another, until it is released or
+// this process ends. Nothing listens on it, nor on the port of its bus. It is safe for concurrent use.
 func Acquire() (int, error) {
 	for range maxAttempts {
 		number := firstPort + rand.IntN(portCount)
@@ -40,14 +40,14 @@ func Acquire() (int, error) {
 	return 0, errors.New("found no free port on 127.0.0.1")
 }
 
-// Release gives a port back, if it is one that was taken.
+// Release releases a port. It ignores a port that was not acquired.
 func Release(number int) {
 	if hold, ok := reserved.LoadAndDelete(number); ok {
 		_ = hold.(net.PacketConn).Close()
 	}
 }
 
-// Address is the host and port of a port.
+// Address returns the address of a port on 127.0.0.1.
 func Address(number int) string { return fmt.Sprintf("127.0.0.1:%d", number) }
 
 func isFree(number int) bool {

@@ -1,4 +1,4 @@
-// Package prom reads metrics as tests want them.
+// Package prom reads metrics for tests.
 package prom
 
 import (
@@ -12,8 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Lines is the metrics of a name, each as one line: of a histogram, how often
-// something was observed.
+// Lines returns the metrics of a name, each as one line. A histogram is given by its
+// number of observations.
 func Lines(t *testing.T, g prometheus.Gatherer, name string) string {
 	t.Helper()
 	return strings.Join(slices.Sorted(maps.Keys(Values(t, g, name))), "\n")
@@ -53,7 +53,7 @@ func value(m *dto.Metric) float64 {
 	return float64(m.GetHistogram().GetSampleCount())
 }
 
-// Sum is the sum over all labels.
+// Sum returns the sum over all labels.
 func Sum(t *testing.T, g prometheus.Gatherer, name string) float64 {
 	t.Helper()
 	all := 0.0
@@ -63,7 +63,7 @@ func Sum(t *testing.T, g prometheus.Gatherer, name string) float64 {
 	return all
 }
 
-// Want holds what metrics of a name there are.
+// Want fails the test unless the metrics of a name are exactly want.
 func Want(t *testing.T, g prometheus.Gatherer, name string, want ...string) {
 	t.Helper()
 	for i := range want {

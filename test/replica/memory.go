@@ -18,7 +18,7 @@ const memoryLimitVariable = "GOMEMLIMIT"
 type Memory struct {
 	// SoftLimit is its GOMEMLIMIT, as the runtime reads it.
 	SoftLimit string
-	// Requested is the memory that the scheduler reserves for it. Hard is the limit at which the kernel kills it. Both are in bytes.
+	// Requested is the memory that the scheduler reserves for it. HardLimit is the limit at which the kernel kills it. Both are in bytes.
 	Requested, HardLimit int64
 }
 
