@@ -8,7 +8,7 @@ import (
 )
 
 // RunIsolated fails the test: only Linux has network namespaces.
-func Isolated(t *testing.T, _ ...func(context.Context) error) bool {
+func RunIsolated(t *testing.T, _ ...func(context.Context) error) bool {
 	t.Helper()
 	t.Fatal("this test needs a network namespace, and so Linux")
 	return false

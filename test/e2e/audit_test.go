@@ -127,7 +127,7 @@ func failedOpenCount(calls []auditCall) (n int64) {
 }
 
 // nameCollisions is how many Events got the name of another: recorders make names of
-// the time only. The API server's log tells them apart by their messages.
+// the time only. The API server's log distinguishes them by their messages.
 func nameCollisions(calls []auditCall) (n int64) {
 	messages := map[string]string{}
 	for _, c := range calls {

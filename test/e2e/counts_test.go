@@ -14,8 +14,8 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// checkCountsAgree holds I1 and I2 for a storm over three replicas, and that whoever tells of it says the same:
-// metrics, the status of the policy, eventquota top, notices and stored Events.
+// checkCountsAgree checks I1 and I2 for a storm over three replicas. It also checks that metrics, the status of the
+// policy, eventquota top, notices and stored Events agree.
 func checkCountsAgree(e *faultEnv) *faultyStorm {
 	s := e.newStorm()
 	e.waitPoliciesGovern(e.namespace("elsewhere"))
@@ -90,7 +90,7 @@ func (e *faultEnv) callsSince(begun time.Time) (sent callCounts, again int64) {
 	return sent, again
 }
 
-// decided is what a policy of statusNamespace has decided, by the metrics of all replicas.
+// decided returns the decisions of a policy of statusNamespace, by the metrics of all replicas.
 func (e *setEnv) decided(policy string) (sum callCounts) {
 	e.Helper()
 	for _, r := range e.set.Replicas {
@@ -144,7 +144,7 @@ func (e *faultEnv) top(by, name string) (row callCounts) {
 	return row
 }
 
-// noticedDrops is how many dropped Events the notices of statusNamespace tell of.
+// noticedDrops returns how many dropped Events the notices of statusNamespace report.
 func (e *setEnv) noticedDrops() (n int64) {
 	e.Helper()
 	for _, event := range e.stored(statusNamespace) {

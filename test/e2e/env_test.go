@@ -22,10 +22,10 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// flushInterval is that of the policy that governs: the built-in default.
+// flushInterval is the writeInterval of the governing policy, the built-in default.
 const flushInterval = 10 * time.Second
 
-// programVariable names the path of the webhook's program, to the processes in network namespaces too.
+// programVariable has the path of the webhook's program, also for the processes in network namespaces.
 const programVariable = "EVENTQUOTA_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// buildProgram builds the webhook once for all tests, unless a process before this one has.
+// buildProgram builds the webhook once for all tests, unless a parent process has.
 func buildProgram() error {
 	if program() != "" {
 		return nil
@@ -50,7 +50,7 @@ func buildProgram() error {
 	return os.Setenv(programVariable, path)
 }
 
-// program is the path of the webhook's program.
+// program returns the path of the webhook's program.
 func program() string { return os.Getenv(programVariable) }
 
 // env is a cluster whose API server calls a webhook.
@@ -62,7 +62,7 @@ type env struct {
 	client  kubernetes.Interface
 }
 
-// newEnv starts a cluster and a webhook, which end with the test.
+// newEnv starts a cluster and a webhook, which stop with the test.
 func newEnv(t *testing.T, o cluster.Options, flags ...string) *env {
 	t.Helper()
 	e := &env{T: t, cluster: cluster.ForTest(t, o)}
@@ -73,7 +73,7 @@ func newEnv(t *testing.T, o cluster.Options, flags ...string) *env {
 		if t.Failed() {
 			t.Logf("webhook's log:\n%s", e.replica.Log())
 		}
-		// The test has stopped it, or it is not worth a clean end.
+		// The test has stopped it, or needs no clean shutdown.
 		e.replica.Kill()
 	})
 	e.must(e.replica.Install(t.Context()))
@@ -84,7 +84,7 @@ func newEnv(t *testing.T, o cluster.Options, flags ...string) *env {
 	return e
 }
 
-// must ends the test on an error.
+// must fails the test if there is an error.
 func (e *env) must(err error) {
 	e.Helper()
 	if err != nil {
@@ -101,14 +101,14 @@ func (e *env) namespace(name string) string {
 	return name
 }
 
-// stopReplica stops the webhook, which settles what it owes before it exits.
+// stopReplica stops the webhook, which writes pending counts before it exits.
 func (e *env) stopReplica() {
 	e.Helper()
 	e.must(e.replica.Stop())
 }
 
-// audit is what has reached the API server, the settler's own writes left out
-// of the occurrences.
+// audit returns the audit log of the API server. The settler's own writes count as no
+// occurrences.
 func (e *env) audit() *cluster.Audit {
 	e.Helper()
 	a, err := cluster.ReadAudit(e.cluster.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
@@ -116,8 +116,8 @@ func (e *env) audit() *cluster.Audit {
 	return a
 }
 
-// reportedOccurrences is how many occurrences the stored Events of a namespace or, for an empty one, of all tell of, notices among
-// them.
+// reportedOccurrences returns how many occurrences the stored Events of a namespace report, including notices. An empty namespace
+// means all.
 func (e *env) reportedOccurrences(namespace string) (n int64) {
 	e.Helper()
 	for _, event := range e.stored(namespace) {
@@ -126,7 +126,7 @@ func (e *env) reportedOccurrences(namespace string) (n int64) {
 	return n
 }
 
-// event is a stored Event, or nil.
+// event returns a stored Event, or nil.
 func (e *env) event(namespace, name string) *corev1.Event {
 	e.Helper()
 	got, err := e.client.CoreV1().Events(namespace).Get(e.Context(), name, metav1.GetOptions{})
@@ -137,7 +137,7 @@ func (e *env) event(namespace, name string) *corev1.Event {
 	return got
 }
 
-// checkNoneFailed holds that every call of the API server was answered so far.
+// checkNoneFailed checks that every call of the API server was answered so far.
 func (e *env) checkNoneFailed() {
 	e.Helper()
 	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
@@ -145,7 +145,7 @@ func (e *env) checkNoneFailed() {
 	}
 }
 
-// eventually waits until check holds.
+// eventually waits until check returns true.
 func (e *env) eventually(what string, check func() bool) {
 	e.Helper()
 	err := wait.PollUntilContextTimeout(e.Context(), 200*time.Millisecond, 5*time.Minute, true,
@@ -155,7 +155,7 @@ func (e *env) eventually(what string, check func() bool) {
 	}
 }
 
-// occurrences is how often an Event happened, by its own account.
+// occurrences returns the count that an Event reports.
 func occurrences(e *corev1.Event) int64 {
 	if e.Series != nil {
 		return int64(e.Series.Count)

@@ -17,9 +17,9 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestFaults holds I1 for three replicas that share a Redis while one part after the other is lost in a storm: what is
-// told in the end is what reached the API server, or differs by no more than the fault explains. In the first storm
-// nothing is lost.
+// TestFaults checks I1 for three replicas that share a Redis, while one part after the other fails in a storm. The
+// occurrences reported in the end are those that reached the API server, or differ by no more than the fault explains. The
+// first storm has no fault.
 func TestFaults(t *testing.T) {
 	if isolated(t) {
 		newFaultEnv(t, newStandaloneRedis(t)).runFaults(
@@ -31,7 +31,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaultLeaderHangs mostly waits, so that it has a control plane of its own beside the others.
+// TestFaultLeaderHangs mostly waits, so it runs in parallel on a control plane of its own.
 func TestFaultLeaderHangs(t *testing.T) {
 	if isolated(t) {
 		newFaultEnv(t, newStandaloneRedis(t)).runFaults(fault{"leader-hangs", hangLeader})
@@ -50,9 +50,9 @@ func TestFaultClusterMasterKilled(t *testing.T) {
 	}
 }
 
-// killReplica: missing is what it refused by itself from memory and had not
-// told Redis, a flush interval of refusals at most. Calls that it did not answer
-// are admitted by the API server, and told twice where it had carried them out.
+// killReplica: its local refusals that it had not reported to Redis are missing,
+// those of one flush interval at most. The API server admits the calls that it did not
+// answer. They are reported twice if the replica had carried them out.
 func killReplica(e *faultEnv) *faultyStorm {
 	before := e.outcomes()
 	s := e.begin(1, spamming) // about one Pod, so that it refuses
@@ -67,9 +67,9 @@ func killReplica(e *faultEnv) *faultyStorm {
 	return s.allow(newOccurrences(calls, s.faultTime.Add(-localReportWithin), s.faultTime, refused), failedOpenCount(calls))
 }
 
-// killLeader: of a leader that answers no reviews nothing is missing, as
-// what it had claimed to write is written by its successor. A call that comes by
-// an old connection just then is admitted by the API server, and may be told twice.
+// killLeader: a leader that answers no reviews loses nothing, because its
+// successor writes the claimed counts. The API server admits a call on an old
+// connection at that moment, and it may be reported twice.
 func killLeader(e *faultEnv) *faultyStorm {
 	s := e.begin(30, briefly)
 	leader := e.leader()
@@ -87,8 +87,9 @@ func killLeader(e *faultEnv) *faultyStorm {
 	return s.allow(0, failedOpenCount(s.end()))
 }
 
-// hangLeader: another settles meanwhile, and it goes on where it was. Its calls of that time are
-// admitted by the API server, and told twice where they had been carried out. No count goes down.
+// hangLeader: another replica writes pending counts meanwhile, and the leader then continues where it
+// was. The API server admits its calls of that time. They are reported twice if they had been carried
+// out. No count goes down.
 func hangLeader(e *faultEnv) *faultyStorm {
 	s := e.begin(30, longer)
 	leader := e.leader()
@@ -125,8 +126,8 @@ func hangLeader(e *faultEnv) *faultyStorm {
 	return s
 }
 
-// restartRedis: nothing that it had answered is lost. Of a call that it has not
-// answered, the replica finds out whether it was carried out.
+// restartRedis: no acknowledged write is lost. The replica finds out whether a call
+// without an answer was carried out.
 func restartRedis(e *faultEnv) *faultyStorm {
 	s := e.begin(30, briefly)
 	s.faultTime = time.Now()
@@ -141,8 +142,8 @@ func restartRedis(e *faultEnv) *faultyStorm {
 	return s
 }
 
-// killMaster: what it had answered in its last moment and not yet told its
-// replicas may be missing, or told twice where another Event was stored instead.
+// killMaster: the last writes that it acknowledged and had not replicated may be
+// missing, or reported twice if another Event was stored instead.
 func killMaster(e *faultEnv) *faultyStorm {
 	s := e.begin(30, briefly)
 	e.Logf("to all replicas of masters it took %s", e.waitReplicated())
@@ -157,14 +158,14 @@ func killMaster(e *faultEnv) *faultyStorm {
 }
 
 const (
-	// idleFor is longer than it takes until what replicas hold goes to Redis.
+	// idleFor is longer than a replica keeps anything before it reports it to Redis.
 	idleFor = 2 * time.Second
 	// idleTimeout bounds the wait for that: the longest wait between two writes of an Event.
 	idleTimeout = 7 * time.Minute
 )
 
-// waitIdle waits until nothing is pending any more in Redis, and no replica has anything to report to it.
-// Of an Event that was not found, what it was to report waits for the next one. All replicas run.
+// waitIdle waits until Redis has no pending writes, and no replica has a backlog. If an Event was not
+// found, its count waits for the next one of its kind. All replicas must be running.
 func (e *faultEnv) waitIdle() {
 	e.Helper()
 	state, since := "", time.Now()
@@ -186,7 +187,7 @@ func (e *faultEnv) waitIdle() {
 	}
 }
 
-// pending is what Redis has still to be written, due or not.
+// pending returns the pending writes in Redis, due or not.
 func (e *faultEnv) pending() []store.PendingWrite {
 	e.Helper()
 	o := redisclient.DefaultOptions()
@@ -201,9 +202,8 @@ func (e *faultEnv) pending() []store.PendingWrite {
 	return writes
 }
 
-// lateOccurrences is how many occurrences in a namespace will be reported when a window has passed in which no Event comes in the
-// place of one that was not found: that is ten minutes. The replicas have stopped, and nobody settles
-// any more.
+// lateOccurrences returns how many occurrences in a namespace wait for an Event in place of one that was not found. They are
+// reported once ten minutes have passed without one. The replicas must have stopped, so none of it is written any more.
 func (e *faultEnv) lateOccurrences(namespace string) (n int64) {
 	e.Helper()
 	for _, p := range e.pending() {
@@ -214,7 +214,7 @@ func (e *faultEnv) lateOccurrences(namespace string) (n int64) {
 	return n
 }
 
-// leaseHolder is who holds the Lease of the settler.
+// leaseHolder returns the holder of the settler's Lease.
 func (e *faultEnv) leaseHolder() string {
 	e.Helper()
 	lease, err := e.client.CoordinationV1().Leases(cluster.ServiceNamespace).Get(e.Context(), "eventquota-settler", metav1.GetOptions{})
@@ -222,8 +222,8 @@ func (e *faultEnv) leaseHolder() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// waitDrained waits until a replica, which is out of the Service, gets no more calls,
-// and Redis knows of all that it has decided.
+// waitDrained waits until a replica that was removed from the Service gets no more calls,
+// and Redis has received all its decisions.
 func (e *faultEnv) waitDrained(i int) {
 	e.Helper()
 	calls, since := int64(-1), time.Now()
@@ -235,12 +235,12 @@ func (e *faultEnv) waitDrained(i int) {
 	})
 }
 
-// localDecisions is what each replica has decided without Redis, and what of it reported.
+// localDecisions has the local decisions of each replica, and how many of them it has reported.
 func (e *faultEnv) localDecisions() (decided, reported []int64) {
 	return e.metricOfEach(decisionsWithoutStore), e.metricOfEach(reports)
 }
 
-// checkLocalDecisions holds that replicas have decided without Redis since then, and reported that to it.
+// checkLocalDecisions checks that replicas have made local decisions since then, and reported them to Redis.
 func (e *faultEnv) checkLocalDecisions(decided, reported []int64) {
 	e.Helper()
 	d, r := e.localDecisions()
@@ -256,7 +256,7 @@ func (e *faultEnv) checkLocalDecisions(decided, reported []int64) {
 	}
 }
 
-// outcomes are how many reviews of each outcome the replicas have answered.
+// outcomes returns how many reviews of each outcome the replicas have answered.
 func (e *faultEnv) outcomes() (each []map[string]int64) {
 	e.Helper()
 	for _, r := range e.set.Replicas {

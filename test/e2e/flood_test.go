@@ -32,25 +32,25 @@ const (
 // flood writes Events to many token buckets until they are empty, in waves. How
 // many Events of a wave are stored does not depend on their order:
 //
-//   - the first wave has one Event of each known reason. It costs a token each, and
-//     the reserve of each of these reasons.
-//   - the second repeats these Events under other names. All are merged, and cost
-//     nothing. What is owed to the stored Events is kept from here on, whatever
-//     else comes about the same source and object.
+//   - the first wave has one Event of each known reason. Each takes a token and
+//     the reserve of its reason.
+//   - the second repeats these Events under other names. All are merged and take
+//     no token. Their pending counts must survive all later Events of the same source
+//     and object.
 //   - the third has Events of the known reasons only. They have no reserve any
 //     more, so as many are stored as the bucket has tokens left.
 //   - the fourth has Events of reasons that were never seen. The bucket is empty,
 //     so the reserve of each is stored.
 //
-// But for the second wave no Event can be merged: each has a message of its own,
-// and is told by an instance of its own, so that none are similar to each other.
-// And no token comes back, as all is over before the first one could.
+// Only Events of the second wave can be merged: all others have distinct messages and
+// reporting instances, so none are similar. No token refills, because the flood ends
+// before the first one could.
 type flood struct {
 	*setEnv
 	namespace string
 
 	mu       sync.Mutex        // guards what follows
-	counts   map[string]int64  // what is to be told, by stored Event and notice
+	counts   map[string]int64  // the counts to be reported, by stored Event and notice
 	admitted map[spamKey]int64 // how many Events were stored
 	merged   int64             // how many Events
 }
@@ -79,7 +79,7 @@ func (f *flood) writeWaves() {
 	}
 }
 
-// tokensPerBucket is how many Events one bucket gives of a flood.
+// tokensPerBucket is how many Events of a flood one bucket admits.
 func tokensPerBucket() int64 {
 	limits := policy.Default().SpamFilter
 	return int64(limits.Burst + rareReasons*limits.ReservePerReason)

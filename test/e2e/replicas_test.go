@@ -24,22 +24,22 @@ import (
 )
 
 const (
-	// localReportWithin is how long a replica may hold what it refused by itself: the
-	// 200 ms between two times that it tells Redis, and what that takes on a
-	// busy machine.
+	// localReportWithin bounds how long a replica may keep its local refusals: the 200 ms
+	// between two reports to Redis, and the time that a report takes on a busy
+	// machine.
 	localReportWithin = time.Second
-	// replicatedWithin is how long Redis may take to tell its replicas.
+	// replicatedWithin bounds how long Redis may take to replicate a write.
 	replicatedWithin = time.Second
 	// stormStartedAfter is how many reviews are answered when a storm is in its midst.
 	stormStartedAfter = 350
 	// pace is how many calls a storm makes in a second, so that it goes on after a fault without being large, and
 	// briefly, spamming and longer are the Events of a recorder in one of 25, of 35 and of 50 seconds.
 	pace, briefly, spamming, longer = 35, 52, 75, 105
-	// minCallsAfterFault is how many calls of a storm come after a fault, at least.
+	// minCallsAfterFault is the least number of calls of a storm after a fault.
 	minCallsAfterFault = 200
 )
 
-// faultEnv is replicas that share a Redis.
+// faultEnv has replicas that share a Redis.
 type faultEnv struct {
 	*setEnv
 	redis faultyRedis
@@ -47,13 +47,13 @@ type faultEnv struct {
 	calls []auditCall // that were read of it
 }
 
-// newFaultEnv starts three of them.
+// newFaultEnv starts three replicas.
 func newFaultEnv(t *testing.T, r faultyRedis) *faultEnv {
 	t.Helper()
 	flags := append([]string{
 		// Endpoints that come and go get their share of the calls at once.
 		"--calls-per-connection=20",
-		// Redis is away only when the test makes it so, not as the machine is busy.
+		// Redis is unavailable only when the test stops it, not because the machine is busy.
 		"--store-deadline=500ms",
 		// What is claimed is in hand for some seconds.
 		"--settle-rate=40",
@@ -67,13 +67,13 @@ func (e *setEnv) withRedis(r faultyRedis) *faultEnv {
 	return &faultEnv{setEnv: e, redis: r, log: &cluster.AuditLog{Path: e.cluster.AuditLog}}
 }
 
-// fault is something that fails in a storm, which is in a namespace of that name.
+// fault is a failure during a storm, whose namespace has the same name.
 type fault struct {
 	name   string
 	inject func(*faultEnv) *faultyStorm
 }
 
-// faultyStorm is a storm in which something fails.
+// faultyStorm is a storm with a fault.
 type faultyStorm struct {
 	*faultEnv
 	namespace string
@@ -84,8 +84,8 @@ type faultyStorm struct {
 	allowedMissing, allowedDuplicates int64
 }
 
-// runFaults has one thing fail after the other. In the end no more occurrences are missing, or told twice, than what
-// failed explains.
+// runFaults makes one fault after the other. In the end no more occurrences are missing, or reported twice, than the faults
+// explain.
 func (e *faultEnv) runFaults(faults ...fault) {
 	e.Helper()
 	var storms []*faultyStorm
@@ -95,7 +95,7 @@ func (e *faultEnv) runFaults(faults ...fault) {
 		})
 	}
 	for i := range e.set.Replicas {
-		e.must(e.set.Stop(e.Context(), i)) // it settles what it holds itself
+		e.must(e.set.Stop(e.Context(), i)) // it writes its own pending counts
 	}
 	sent := e.audit().PerNamespace()
 	for _, s := range storms {
@@ -127,8 +127,8 @@ func (e *faultEnv) begin(pods, events int) *faultyStorm {
 	return s
 }
 
-// end waits until the storm is over, which is to go on after the fault, and all
-// that replicas and Redis know is told.
+// end waits until the storm is over, which must continue after the fault, and until all
+// counts of replicas and Redis are reported.
 func (s *faultyStorm) end() (calls []auditCall) {
 	s.Helper()
 	s.must(<-s.over)
@@ -156,8 +156,8 @@ func (s *faultyStorm) allow(missing, twice int64) *faultyStorm {
 	return s
 }
 
-// checkOccurrences holds that of the occurrences that were sent in a storm no more are missing, or told twice. All replicas have
-// stopped.
+// checkOccurrences checks that no more occurrences of a storm are missing, or reported twice, than are allowed. All replicas must
+// have stopped.
 func (e *faultEnv) checkOccurrences(s *faultyStorm, sent int64) {
 	e.Helper()
 	calls := e.auditCalls(s.namespace)
@@ -174,7 +174,7 @@ func (e *faultEnv) checkOccurrences(s *faultyStorm, sent int64) {
 	}
 }
 
-// answered is how many reviews the replicas have answered that run now.
+// answered returns how many reviews the running replicas have answered.
 func (e *faultEnv) answered() (n int64) {
 	e.Helper()
 	for _, each := range e.metricOfEach("eventquota_decisions_total") {
@@ -183,7 +183,7 @@ func (e *faultEnv) answered() (n int64) {
 	return n
 }
 
-// leader is the replica that settles for all.
+// leader returns the replica that writes pending counts for all.
 func (e *faultEnv) leader() (leader int) {
 	e.Helper()
 	e.eventually("a replica leads", func() (leads bool) {
@@ -195,7 +195,7 @@ func (e *faultEnv) leader() (leader int) {
 	return leader
 }
 
-// faultyRedis is a Redis of any topology that a test does harm to.
+// faultyRedis is a Redis of any topology in which a test makes faults.
 type faultyRedis struct {
 	// options make a client of it.
 	options redisclient.Options
@@ -203,13 +203,13 @@ type faultyRedis struct {
 	keys []string
 	// master is the server that has a key.
 	master func(ctx context.Context, key string) (*redistest.Server, error)
-	// kill kills a master that is in use, and returns when it runs no more.
+	// kill kills a master that is in use, and returns when its process has ended.
 	kill func(ctx context.Context) error
-	// copies is how many replicas a master has.
+	// copies is the number of replicas of a master.
 	copies int
 }
 
-// newStandaloneRedis starts a server that keeps all that it has answered.
+// newStandaloneRedis starts a server that keeps every write that it has acknowledged.
 func newStandaloneRedis(t *testing.T) faultyRedis {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Persist: true, Fsync: "always"})
@@ -282,7 +282,7 @@ func (e *faultEnv) waitReplicated() time.Duration {
 	return time.Since(begun)
 }
 
-// metrics are all metrics of a replica, by name.
+// metrics returns all metrics of a replica, by name.
 func (e *setEnv) metrics(r *replica.Replica) map[string]*dto.MetricFamily {
 	e.Helper()
 	request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, r.MetricsURL, http.NoBody)
@@ -296,7 +296,7 @@ func (e *setEnv) metrics(r *replica.Replica) map[string]*dto.MetricFamily {
 	return families
 }
 
-// metric is the sum of all values of a counter or gauge of a replica.
+// metric returns the sum of all values of a counter or gauge of a replica.
 func (e *setEnv) metric(r *replica.Replica, name string) (sum int64) {
 	e.Helper()
 	for _, m := range e.metrics(r)[name].GetMetric() {
@@ -305,7 +305,7 @@ func (e *setEnv) metric(r *replica.Replica, name string) (sum int64) {
 	return sum
 }
 
-// metricOfEach is a metric of every replica.
+// metricOfEach returns a metric of every replica.
 func (e *setEnv) metricOfEach(name string) (values []int64) {
 	e.Helper()
 	for _, r := range e.set.Replicas {
@@ -315,11 +315,11 @@ func (e *setEnv) metricOfEach(name string) (values []int64) {
 }
 
 const (
-	// storeUnavailable is 1 while a replica does not ask Redis.
+	// storeUnavailable is 1 while a replica does not call Redis.
 	storeUnavailable = "eventquota_store_unavailable"
-	// storeErrors is how many calls of the store have failed.
+	// storeErrors counts failed calls of the store.
 	storeErrors = "eventquota_store_errors_total"
-	// decisionsWithoutStore is what a replica has decided without Redis.
+	// decisionsWithoutStore counts the local decisions of a replica.
 	decisionsWithoutStore = "eventquota_decisions_without_store_total"
 	// reports is how many decisions a replica reports to Redis afterwards, and reportsWaiting for how many registers
 	// some wait.

@@ -114,19 +114,19 @@ func TestSingleReplicaRolloutLosesNoCount(t *testing.T) {
 	}
 }
 
-// removeEndpointThenStop stops a replica that the API server has been told of.
+// removeEndpointThenStop stops a replica after the API server has noticed its removal.
 func (e *setEnv) removeEndpointThenStop(i int) {
 	e.Helper()
 	e.must(e.set.Stop(e.Context(), i))
 }
 
-// stopThenRemoveEndpoint stops a replica that is called for some time after.
+// stopThenRemoveEndpoint stops a replica that is still called for some time.
 func (e *setEnv) stopThenRemoveEndpoint(i int) {
 	e.Helper()
 	e.endpointAfterSignal(i, endpointLag)
 }
 
-// stopAndRemoveEndpoint stops a replica while the API server is being told of it.
+// stopAndRemoveEndpoint stops a replica and removes its endpoint at the same time.
 func (e *setEnv) stopAndRemoveEndpoint(i int) {
 	e.Helper()
 	e.endpointAfterSignal(i, 0)

@@ -16,7 +16,7 @@ type setEnv struct {
 }
 
 // isolated is cluster.RunIsolated for a test that runs the webhook, beside other such tests: they mostly wait, and
-// what they hold does not depend on how busy the machine is.
+// their checks do not depend on how busy the machine is.
 func isolated(t *testing.T) bool {
 	t.Helper()
 	t.Parallel()

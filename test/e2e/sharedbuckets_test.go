@@ -136,8 +136,8 @@ func (f *flood) checkTokensTaken(want int64) {
 	}
 }
 
-// checkExactCounts holds that each stored Event and each notice comes to tell of
-// all that was merged into it or dropped, and of no more.
+// checkExactCounts checks that each stored Event and each notice finally reports
+// exactly the Events that were merged into it or dropped.
 func (f *flood) checkExactCounts() {
 	f.Helper()
 	got := f.reportedCounts()
@@ -150,7 +150,7 @@ func (f *flood) checkExactCounts() {
 		f.Errorf("%s after the last write %d of %d occurrences are told (-sent +told):\n%s",
 			settledWithin, sum(got), sum(f.counts), cmp.Diff(f.counts, got))
 	}
-	// Nothing is owed beyond that: replicas that stop settle what they hold.
+	// Nothing more is pending: replicas that stop write their pending counts.
 	for i := range f.set.Replicas {
 		f.must(f.set.Stop(f.Context(), i))
 	}
@@ -159,7 +159,7 @@ func (f *flood) checkExactCounts() {
 	}
 }
 
-// reportedCounts is what each stored Event tells, by name, and what notices tell, by
+// reportedCounts returns the counts of stored Events, by name, and of notices, by
 // source and object.
 func (f *flood) reportedCounts() map[string]int64 {
 	f.Helper()

@@ -124,7 +124,7 @@ func (e *env) writeSimilarEvents(namespace string, create func(n int) (string, e
 	}
 }
 
-// testOtherUpdates holds that what is not a recorder's UPDATE is never merged.
+// testOtherUpdates checks that an UPDATE is never merged unless it comes from a recorder.
 func (e *env) testOtherUpdates() {
 	namespace := e.namespace("updates")
 	_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), coreEvent(namespace, "a", "web", "back-off"), metav1.CreateOptions{})
@@ -153,8 +153,8 @@ func (e *env) testOtherUpdates() {
 	e.eventually("it is settled", func() bool { return e.event(namespace, "a").Count == 4 })
 }
 
-// testUnchangedPatchCounts holds that a recorder's PATCH counts that changes nothing, as what others told has brought the stored
-// count to just that.
+// testUnchangedPatchCounts checks that a recorder's PATCH counts even if it changes nothing because the reports of others have
+// already raised the stored count to the same value.
 func (e *env) testUnchangedPatchCounts() {
 	namespace := e.namespace("same")
 	for _, name := range []string{"a", "b"} {
@@ -171,8 +171,8 @@ func (e *env) testUnchangedPatchCounts() {
 	e.eventually("it is settled", func() bool { return e.event(namespace, "a").Count == 3 })
 }
 
-// testWebhookRestart holds I5 for a webhook that is away: Events go on being written, and one that is started again goes on
-// where the stored Events are.
+// testWebhookRestart checks I5 while the webhook is unavailable: Events are still written, and a restarted webhook continues from
+// the stored Events.
 func (e *env) testWebhookRestart() {
 	namespace := e.namespace("away")
 	create := func(pod, name string) error {
@@ -203,7 +203,7 @@ func (e *env) testWebhookRestart() {
 	e.must(err)
 	e.must(e.replica.Install(e.Context()))
 
-	// Their recorder does not know of what was merged into them.
+	// Their recorder does not know the counts that were merged into them.
 	for pod, count := range map[string]int{"untouched": 2, "overwritten": 3} {
 		if err := recorderSays(pod, count); !apierrors.IsAlreadyExists(err) {
 			e.Errorf("a count below the merged one: %v, want it merged", err)

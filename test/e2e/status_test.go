@@ -82,7 +82,7 @@ func TestStatus(t *testing.T) {
 			e.total("limit") == v1alpha1.Counts{Matched: 6, Admitted: 3, Merged: 3} &&
 			e.total("audited") == v1alpha1.Counts{Matched: 3, Dropped: 3}
 	})
-	// A change that is not valid: the one before goes on.
+	// After an invalid change, the previous policy stays in force.
 	e.apply(strings.Replace(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "X"), "event.reason == 'X'", "nothing", 1))
 	e.eventually("the change is told", func() bool { return e.conditions("brake", 2) == "False Invalid, False PreviousGenerationInForce" })
 	e.writeReason("Noise", "web-6", apierrors.IsTooManyRequests)
@@ -157,7 +157,7 @@ func (e *env) total(name string) (c v1alpha1.Counts) {
 	return c
 }
 
-// table is what kubectl get shows.
+// table returns the output of kubectl get.
 func (e *env) table() (rows []string) {
 	e.Helper()
 	client, err := rest.HTTPClientFor(e.config)
@@ -228,8 +228,8 @@ func (e *env) checkStatusWriteRate() {
 	}
 }
 
-// TestStatusOfReplicas holds that a status counts what all replicas decide, and
-// goes on when the one that writes it is killed.
+// TestStatusOfReplicas checks that a status counts the decisions of all replicas, and
+// continues to do so when the replica that writes it is killed.
 func TestStatusOfReplicas(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -239,7 +239,7 @@ func TestStatusOfReplicas(t *testing.T) {
 	e.namespace(statusNamespace)
 	e.waitPoliciesGovern(statusNamespace)
 	e.apply(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "Noise"))
-	// Those that do not know of it yet decide by another.
+	// Replicas that have not seen the policy yet decide by another one.
 	var want int64
 	e.eventually("every replica knows of it", func() bool {
 		n := e.writeRefused(30, 0)

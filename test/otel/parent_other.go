@@ -4,5 +4,5 @@ package otel
 
 import "os/exec"
 
-// endWithThis does nothing: a test that ends in order kills what it has started.
-func endWithThis(*exec.Cmd) {}
+// dieWithParent does nothing: a test that ends in order kills the processes that it started.
+func dieWithParent(*exec.Cmd) {}

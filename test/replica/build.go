@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Build builds the program of this checkout and returns its path, in the user's cache directory, where the next call
-// finds it and links nothing unless something has changed. It needs no C compiler.
+// Build builds the webhook of this checkout and returns the path of the program, which is in the user's cache directory. The next
+// call links nothing unless something has changed. It needs no C compiler.
 func Build(ctx context.Context) (string, error) {
 	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/eventquota/eventquota").Output()
 	if err != nil {
@@ -24,7 +24,7 @@ func Build(ctx context.Context) (string, error) {
 	dir := strings.TrimSpace(string(module))
 	path := filepath.Join(cache, "eventquota", "webhook", fmt.Sprintf("%.6x", sha256.Sum256([]byte(dir))), "eventquota")
 	build := exec.CommandContext(ctx, "go", "build", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", path, "github.com/eventquota/eventquota/cmd/webhook")
-	build.Dir = dir // the caller may be in a module of its own
+	build.Dir = dir // the caller may be in another module
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the webhook: %w\n%s", err, output)

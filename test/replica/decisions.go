@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Decisions is how many reviews the replica has answered since its start, by a label of the metric: phase (mutate and
+// Decisions returns how many reviews the replica has answered since its start, by a label of the metric: phase (mutate and
 // validate) or outcome.
 func (r *Replica) Decisions(ctx context.Context, by string) (map[string]int64, error) {
 	family, err := r.metric(ctx, "eventquota_decisions_total")
@@ -25,7 +25,7 @@ func (r *Replica) Decisions(ctx context.Context, by string) (map[string]int64, e
 	return answered, err
 }
 
-// CounterSum is the sum of a counter of the replica over its labels, since its start.
+// CounterSum returns the sum of a counter of the replica over its labels, since its start.
 func (r *Replica) CounterSum(ctx context.Context, counter string) (n int64, err error) {
 	family, err := r.metric(ctx, counter)
 	for _, m := range family.GetMetric() {
@@ -34,7 +34,7 @@ func (r *Replica) CounterSum(ctx context.Context, counter string) (n int64, err 
 	return n, err
 }
 
-// IsLeader reports whether the replica has been elected to settle for all.
+// IsLeader reports whether the replica has been elected to write pending counts for all.
 func (r *Replica) IsLeader(ctx context.Context) (bool, error) {
 	family, err := r.metric(ctx, "leader_election_master_status")
 	for _, m := range family.GetMetric() {
@@ -45,7 +45,7 @@ func (r *Replica) IsLeader(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// metric is a metric of the replica, nil when it has none of that name yet.
+// metric returns a metric of the replica, or nil if it has none of that name yet.
 func (r *Replica) metric(ctx context.Context, name string) (*dto.MetricFamily, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.MetricsURL, http.NoBody)
 	if err != nil {

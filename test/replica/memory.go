@@ -14,15 +14,15 @@ import (
 // memoryLimitVariable is the environment variable of Go's memory limit.
 const memoryLimitVariable = "GOMEMLIMIT"
 
-// Memory is what a container may use.
+// Memory has the memory limits of a container.
 type Memory struct {
 	// SoftLimit is its GOMEMLIMIT, as the runtime reads it.
 	SoftLimit string
-	// Requested is what the scheduler keeps for it, and Hard where the kernel ends it, in bytes.
+	// Requested is the memory that the scheduler reserves for it. HardLimit is the limit at which the kernel kills it. Both are in bytes.
 	Requested, HardLimit int64
 }
 
-// ShippedMemory is what the shipped Deployment gives a replica.
+// ShippedMemory returns the limits of a replica in the shipped Deployment.
 func ShippedMemory() (Memory, error) {
 	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
@@ -43,7 +43,7 @@ func ShippedMemory() (Memory, error) {
 	return m, nil
 }
 
-// UsedMemory is the most memory that the replica has used since its start, in bytes. It runs.
+// UsedMemory returns the peak memory of the replica since its start, in bytes. The replica must be running.
 func (r *Replica) UsedMemory() (int64, error) {
 	process, err := procfs.NewProc(r.process.Process.Pid)
 	if err != nil {

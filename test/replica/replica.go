@@ -1,6 +1,6 @@
-// Package replica runs the real webhook process against a cluster of the
-// tests: built from this checkout, as the user and with the rights of its
-// service account, called by the API server. A Set is several behind a Service.
+// Package replica runs the real webhook process, built from this checkout, against a test
+// cluster. The process has the user and rights of its service account, and the API server
+// calls it. A Set is several replicas behind a Service.
 package replica
 
 import (
@@ -17,26 +17,26 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// User is the user that the webhook settles as.
+// User is the user that the webhook writes counts and notices as.
 const User = "system:serviceaccount:eventquota-system:eventquota"
 
 const (
 	readyTimeout = 30 * time.Second
 	// stopTimeout is longer than the process gives itself by its defaults.
 	stopTimeout = 40 * time.Second
-	// callTimeoutSeconds is how long the API server waits for a call, in seconds, and the webhook takes for a
-	// decision: no test depends on how busy the machine is.
+	// callTimeoutSeconds is the API server's timeout for a call, and the webhook's for a decision. It is so long that no
+	// test depends on how busy the machine is.
 	callTimeoutSeconds = 10
 )
 
-// Replica is a running webhook process. Its methods are for one goroutine.
+// Replica is a running webhook process. Its methods are not safe for concurrent use.
 type Replica struct {
-	// URL is where the API server calls it.
+	// URL is the address that the API server calls.
 	URL string
-	// MetricsURL is where it serves metrics to all, unless it was told to by flags of its
-	// own: then by https, and to who may read them.
+	// MetricsURL serves metrics by http to everyone. If the test sets the flags for metrics itself, it serves them by https,
+	// and only to clients that have the right to read them.
 	MetricsURL string
-	// ReadyURL is where it says whether it is ready.
+	// ReadyURL is its readiness probe.
 	ReadyURL string
 
 	ca      []byte
@@ -47,13 +47,13 @@ type Replica struct {
 	logPath string        // path of its log
 }
 
-// CA has signed the replica's certificate, as PEM.
+// CA returns the CA that signed the replica's certificate, as PEM.
 func (r *Replica) CA() []byte { return r.ca }
 
 // Install makes the API server call the replica in both phases.
 func (r *Replica) Install(ctx context.Context) error { return r.InstallFor(ctx, "") }
 
-// InstallFor does so for the Events of one namespace; empty for all.
+// InstallFor does so for the Events of one namespace; empty means all.
 func (r *Replica) InstallFor(ctx context.Context, namespace string) error {
 	return r.cluster.InstallWebhooks(ctx, cluster.Webhooks{
 		URL: r.URL, CABundle: r.ca, ExemptUser: User, Mutating: true, Validating: true, Namespace: namespace, TimeoutSeconds: callTimeoutSeconds,
@@ -67,8 +67,8 @@ func (r *Replica) InstallShipped(ctx context.Context) error {
 	})
 }
 
-// Stop ends the process as Kubernetes does, by SIGTERM. It settles what it owes
-// before it exits. An error carries its log.
+// Stop ends the process as Kubernetes does, by SIGTERM. The webhook writes pending counts
+// before it exits. An error includes its log.
 func (r *Replica) Stop() error {
 	if err := r.process.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop the webhook: %w", err)
@@ -85,13 +85,13 @@ func (r *Replica) Stop() error {
 	return nil
 }
 
-// PeakMemory is the most memory that the replica has used, in bytes. It has stopped.
+// PeakMemory returns the peak memory of a replica that has stopped, in bytes.
 func (r *Replica) PeakMemory() int64 {
 	used, _ := r.process.ProcessState.SysUsage().(*syscall.Rusage)
-	return used.Maxrss << 10 // it is in KiB
+	return used.Maxrss << 10 // Maxrss is in KiB
 }
 
-// ProcessorTime is what the process has used so far, in steps of 10 ms.
+// ProcessorTime returns the CPU time that the process has used, in steps of 10 ms.
 func (r *Replica) ProcessorTime() (time.Duration, error) {
 	process, err := procfs.NewProc(r.process.Process.Pid)
 	if err != nil {
@@ -104,14 +104,14 @@ func (r *Replica) ProcessorTime() (time.Duration, error) {
 	return time.Duration(stat.CPUTime() * float64(time.Second)), nil
 }
 
-// Kill ends the process at once, so that it loses what it owes, if it has not
-// ended already.
+// Kill kills the process, which then loses its pending writes. It does nothing if the
+// process has ended already.
 func (r *Replica) Kill() {
 	_ = r.process.Process.Kill() // fails only when it has ended
 	<-r.exited
 }
 
-// Log is what the process has written so far.
+// Log returns the output of the process so far.
 func (r *Replica) Log() string {
 	content, err := os.ReadFile(r.logPath)
 	if err != nil {

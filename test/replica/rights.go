@@ -23,20 +23,19 @@ const (
 	Lease = "eventquota-settler"
 
 	serviceAccount = "eventquota"
-	// tokenLifetime is longer than anybody leaves a cluster of the tests running.
+	// tokenLifetime is longer than any test cluster runs.
 	tokenLifetime = 30 * 24 * time.Hour
 )
 
-// Kubeconfig applies the base of manifests/, but for the webhook configurations, and
-// returns a kubeconfig file with a token of the webhook's service account, which has the
-// rights that are shipped and no other.
+// Kubeconfig applies the base of manifests/ except the webhook configurations, and
+// returns a kubeconfig file with a token of the webhook's service account, which has only
+// the shipped rights.
 func Kubeconfig(ctx context.Context, c *cluster.Cluster) (string, error) {
 	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
 		return "", err
 	}
-	// They would call a Service that nobody answers yet. No controller runs that would act
-	// on the others.
+	// The webhook configurations would call a Service without endpoints. No controller runs that would act on the other objects.
 	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return o.GroupVersionKind().Group == "admissionregistration.k8s.io"
 	})
@@ -46,7 +45,7 @@ func Kubeconfig(ctx context.Context, c *cluster.Cluster) (string, error) {
 	return tokenKubeconfig(ctx, c)
 }
 
-// tokenKubeconfig is a kubeconfig file with a token of the webhook's service account.
+// tokenKubeconfig writes a kubeconfig file with a token of the webhook's service account.
 func tokenKubeconfig(ctx context.Context, c *cluster.Cluster) (string, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 )
 
 // Set is several replicas behind one Service, which the API server calls. Its
-// test runs within cluster.RunIsolated, on a cluster with Options.Services. Its
-// methods are for one goroutine; other goroutines may write Events meanwhile.
+// test must run within cluster.RunIsolated, on a cluster with Options.Services. Its
+// methods are not safe for concurrent use, but other goroutines may write Events meanwhile.
 type Set struct {
-	// Replicas are the replicas, by number. One that was killed or stopped stays
-	// here, for its log, until Restart puts another in its place.
+	// Replicas are the replicas, by number. A killed or stopped replica stays here,
+	// for its log, until Restart replaces it.
 	Replicas []*Replica
 
 	cluster    *cluster.Cluster
@@ -32,10 +32,10 @@ type Set struct {
 }
 
 // StartSet starts n replicas, 1 to 200, of the webhook program at path with the
-// flags of serve given, and makes all of them ready endpoints of the Service. The
-// API server does not call them yet: see Install. There is one Set in a cluster.
+// given flags of serve, and makes all of them ready endpoints of the Service. The
+// API server calls them only after Install. A cluster can have one Set.
 func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags ...string) (*Set, error) {
-	// It makes the Service too.
+	// Kubeconfig makes the Service too.
 	kubeconfig, err := Kubeconfig(ctx, c)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags
 	if err != nil {
 		return nil, fmt.Errorf("make the replicas' directory: %w", err)
 	}
-	// One certificate for all, as from one Secret.
+	// All replicas have one certificate, as from one Secret.
 	ca, err := cluster.ServingCertificate(dir, serviceName+"."+cluster.ServiceNamespace+".svc")
 	if err != nil {
 		return nil, err
@@ -90,39 +90,39 @@ func (s *Set) InstallShipped(ctx context.Context) error {
 	return s.cluster.InstallWebhooks(ctx, cluster.Webhooks{CABundle: s.ca, ExemptUser: User, Mutating: true, Validating: true})
 }
 
-// Hang stops replica i in its tracks, and leaves it a ready endpoint of the Service: calls that reach it are never answered.
+// Hang suspends replica i and leaves it a ready endpoint of the Service: calls that reach it are never answered.
 func (s *Set) Hang(i int) error { return s.Replicas[i].process.Process.Signal(syscall.SIGSTOP) }
 
-// Kill ends replica i by SIGKILL and takes it out of the Service after that, as
-// Kubernetes does. Calls that reach it before the API server learns of it fail.
+// Kill ends replica i by SIGKILL and then removes it from the Service, as
+// Kubernetes does. Calls to it fail until the API server notices.
 func (s *Set) Kill(ctx context.Context, i int) error {
 	s.Replicas[i].Kill()
 	s.ready[i] = false
 	return s.route(ctx)
 }
 
-// Pause stops replica i in its tracks and takes it out of the Service, as Kubernetes does when its
+// Pause suspends replica i and removes it from the Service, as Kubernetes does when its
 // probes fail. Calls that have reached it hang.
 func (s *Set) Pause(ctx context.Context, i int) error {
 	s.ready[i] = false
 	return errors.Join(s.Replicas[i].process.Process.Signal(syscall.SIGSTOP), s.route(ctx))
 }
 
-// Resume lets replica i go on after Pause.
+// Resume resumes replica i after Pause.
 func (s *Set) Resume(ctx context.Context, i int) error {
 	s.ready[i] = true
 	return errors.Join(s.Replicas[i].process.Process.Signal(syscall.SIGCONT), s.route(ctx))
 }
 
-// Stop takes replica i out of the Service and ends it by SIGTERM. It settles what
-// it owes before it exits.
+// Stop removes replica i from the Service and ends it by SIGTERM. The replica writes
+// its pending counts before it exits.
 func (s *Set) Stop(ctx context.Context, i int) error {
 	s.ready[i] = false
 	return errors.Join(s.route(ctx), s.Replicas[i].Stop())
 }
 
-// Restart starts replica i, which was killed or stopped, at the same address and
-// with the flags of the set and those given, and makes it a ready endpoint.
+// Restart starts replica i again after Kill or Stop, at the same address and with the
+// flags of the set and the given ones, and makes it a ready endpoint.
 func (s *Set) Restart(ctx context.Context, i int, flags ...string) error {
 	started, err := s.start(ctx, i, flags...)
 	if err != nil {
@@ -132,14 +132,14 @@ func (s *Set) Restart(ctx context.Context, i int, flags ...string) error {
 	return s.route(ctx)
 }
 
-// SetReady makes replica i a ready endpoint of the Service or takes it out, and
-// leaves the process alone.
+// SetReady adds replica i to the ready endpoints of the Service or removes it. It does not
+// touch the process.
 func (s *Set) SetReady(ctx context.Context, i int, ready bool) error {
 	s.ready[i] = ready
 	return s.route(ctx)
 }
 
-// Leader is the number of the replica that settles for all, -1 when none does.
+// Leader returns the number of the replica that writes pending counts for all, or -1 if there is none.
 func (s *Set) Leader(ctx context.Context) (int, error) {
 	for i, r := range s.Replicas {
 		select {
@@ -158,7 +158,7 @@ func (s *Set) Leader(ctx context.Context) (int, error) {
 	return -1, nil
 }
 
-// Close ends all replicas at once.
+// Close kills all replicas.
 func (s *Set) Close() {
 	for _, r := range s.Replicas {
 		if r != nil {
@@ -174,10 +174,10 @@ func (s *Set) start(ctx context.Context, i int, flags ...string) (*Replica, erro
 	}, s.path, slices.Concat(s.flags, flags))
 }
 
-// address is that of a replica. It is local within cluster.RunIsolated.
+// address returns the address of a replica. It is local within cluster.RunIsolated.
 func (s *Set) address(i int) string { return fmt.Sprintf("10.77.0.%d", 11+i) }
 
-// route tells the Service which replicas are ready.
+// route updates the ready endpoints of the Service.
 func (s *Set) route(ctx context.Context) error {
 	var ready []string
 	for i := range s.Replicas {

@@ -21,8 +21,8 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// Start starts the webhook program at path with the flags of serve given, and
-// waits until it is ready. The API server does not call it yet: see Install.
+// Start starts the webhook program at path with the given flags of serve, and
+// waits until it is ready. The API server calls it only after Install.
 // The process ends on Stop or Kill, or when this process dies.
 func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string) (*Replica, error) {
 	dir, err := os.MkdirTemp(c.Dir, "replica-")
@@ -49,16 +49,16 @@ func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string
 	}, path, flags)
 }
 
-// endpoint is where a replica serves.
+// endpoint has the addresses and certificate of a replica.
 type endpoint struct {
 	host                  string // IP address
 	port, health, metrics int
 	kubeconfig            string
 	certDir               string
-	ca                    []byte // PEM, has signed what is in certDir
+	ca                    []byte // PEM, signed the certificate in certDir
 }
 
-// startOn is Start for a place that is free.
+// startOn is Start for a free endpoint.
 func startOn(ctx context.Context, c *cluster.Cluster, p endpoint, path string, flags []string) (*Replica, error) {
 	log, err := os.CreateTemp(c.Dir, "replica-*.log")
 	if err != nil {
@@ -81,7 +81,7 @@ func startOn(ctx context.Context, c *cluster.Cluster, p endpoint, path string, f
 		exited:     make(chan struct{}),
 		logPath:    log.Name(),
 	}
-	// It collects garbage as it does where it is deployed, whatever the tests and the API server do.
+	// The webhook collects garbage as in a deployment, regardless of the settings of the tests and the API server.
 	memory, err := ShippedMemory()
 	if err != nil {
 		return nil, err
@@ -100,8 +100,8 @@ func startOn(ctx context.Context, c *cluster.Cluster, p endpoint, path string, f
 	return r, nil
 }
 
-// start starts the process and waits for its end beside. It does both on one
-// thread, whose end would be taken for the parent's.
+// start starts the process and waits for its end in the background. It does both on one
+// thread, because the kernel takes the end of that thread for the end of the parent.
 func (r *Replica) start() error {
 	detach(r.process)
 	started := make(chan error)

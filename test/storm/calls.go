@@ -11,12 +11,12 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// maxInFlight bounds the calls that one storm makes at the same time. The
-// recorder of events.k8s.io has no bound of its own, it makes all at once.
+// maxInFlight bounds the concurrent calls of one storm. The recorder of
+// events.k8s.io has no bound of its own and makes all calls at once.
 const maxInFlight = 32
 
-// callTracker counts the calls of all recorders of a storm, so that its end can be
-// told: the recorders themselves do not say when they have sent all.
+// callTracker counts the calls of all recorders of a storm, to detect its end: the
+// recorders do not report when they have sent everything.
 type callTracker struct {
 	begun, ended atomic.Int64
 	slots        chan struct{}
@@ -24,7 +24,7 @@ type callTracker struct {
 
 func newCallTracker() *callTracker { return &callTracker{slots: make(chan struct{}, maxInFlight)} }
 
-// acquire waits for a place and returns what gives it back.
+// acquire waits for a slot and returns a function that releases it.
 func (c *callTracker) acquire() (end func()) {
 	c.begun.Add(1)
 	c.slots <- struct{}{}
@@ -34,7 +34,7 @@ func (c *callTracker) acquire() (end func()) {
 	}
 }
 
-// coreSink is client-go's sink of core/v1, counted.
+// coreSink is client-go's sink of core/v1, with calls counted.
 type coreSink struct {
 	client typedcorev1.EventsGetter
 	calls  *callTracker
@@ -62,7 +62,7 @@ func (s *coreSink) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
 	return s.sink(e).Patch(e, data)
 }
 
-// eventsSink is client-go's sink of events.k8s.io, counted.
+// eventsSink is client-go's sink of events.k8s.io, with calls counted.
 type eventsSink struct {
 	sink  events.EventSink
 	calls *callTracker

@@ -9,12 +9,12 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// RunPaced runs storms, all of them together with at most rate requests a second, until
-// end is called. That returns when the API server has answered all.
+// RunPaced runs storms, with at most rate requests a second in total, until
+// end is called. end returns when the API server has answered all requests.
 //
-// In each of several lanes one storm follows the other: next makes the n-th of a
-// lane, from 0. A storm is quiet for a second before it is over, so one lane has
-// pauses.
+// Several lanes run at once, and in each lane the storms follow one another: next makes
+// the n-th storm of a lane, from 0. A storm is over only after a quiet second, so a single
+// lane would have pauses.
 func RunPaced(ctx context.Context, config *rest.Config, rate, lanes int, next func(lane, n int) (Storm, error)) (end func() error) {
 	config = rest.CopyConfig(config)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(rate), rate/10)

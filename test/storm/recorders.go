@@ -21,7 +21,7 @@ func newCoreRecorder(ctx context.Context, client kubernetes.Interface, calls *ca
 	return b.NewRecorder(scheme.Scheme, source)
 }
 
-// recordRepeats records one Event again and again, about each pod in turn, as a
+// recordRepeats records the same Event repeatedly, about each pod in turn, like a
 // kubelet whose pods cannot start.
 func (s Storm) recordRepeats(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
 	r := newCoreRecorder(ctx, client, calls, corev1.EventSource{Component: "kubelet", Host: "node-1"})
@@ -30,8 +30,8 @@ func (s Storm) recordRepeats(ctx context.Context, client kubernetes.Interface, c
 	}
 }
 
-// recordSimilar records Events whose messages differ, as a controller that names what
-// it works on.
+// recordSimilar records Events whose messages differ, like a controller that names its
+// current item in the message.
 func (s Storm) recordSimilar(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
 	r := newCoreRecorder(ctx, client, calls, corev1.EventSource{Component: "endpoint-controller"})
 	for i := range s.Events {
@@ -39,7 +39,7 @@ func (s Storm) recordSimilar(ctx context.Context, client kubernetes.Interface, c
 	}
 }
 
-// recordReasons records Events that have nothing in common but their object.
+// recordReasons records Events that have only their object in common.
 func (s Storm) recordReasons(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
 	r := newCoreRecorder(ctx, client, calls, corev1.EventSource{Component: "noisy-operator"})
 	for i := range s.Events {
@@ -47,11 +47,11 @@ func (s Storm) recordReasons(ctx context.Context, client kubernetes.Interface, c
 	}
 }
 
-// recordSeries records the same Event about an object that has changed each time, as
-// a controller on the newer API does.
+// recordSeries records the same Event about an object that has changed each time, like
+// a controller on the newer API.
 func (s Storm) recordSeries(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
 	b := events.NewBroadcaster(&eventsSink{&events.EventSinkImpl{Interface: client.EventsV1()}, calls})
-	// It fails only when it is called twice.
+	// It fails only if it is called twice.
 	_ = b.StartRecordingToSinkWithContext(ctx)
 	context.AfterFunc(ctx, b.Shutdown)
 	r := b.NewRecorder(scheme.Scheme, "queue-controller")
@@ -62,5 +62,5 @@ func (s Storm) recordSeries(ctx context.Context, client kubernetes.Interface, ca
 	}
 }
 
-// serial is a number as messages carry it.
+// serial formats a number for a message.
 func serial(i int) string { return strconv.Itoa(100000 + i) }

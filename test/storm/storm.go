@@ -1,5 +1,5 @@
-// Package storm makes Event storms with the recorders of client-go, against
-// the API server of a test cluster and no other.
+// Package storm makes Event storms with client-go's recorders. It is only for the API
+// server of a test cluster.
 package storm
 
 import (
@@ -14,37 +14,37 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// MaxEvents is the most that one recorder of a storm records: as many as fit
-// into a recorder's queue, so that none is lost on the client.
+// MaxEvents limits the Events of one recorder to the size of its queue, so that none is
+// lost in the client.
 const MaxEvents = 900
 
-// quietTimeout bounds the wait for the last call of a storm.
+// quietTimeout limits the wait for the last call of a storm.
 const quietTimeout = 15 * time.Minute
 
 // Storm is a storm about a few objects. Each recorder has a broadcaster of its own, so
-// that none knows what the others have sent.
+// that it does not merge its Events with those of other recorders.
 type Storm struct {
-	// Namespace is where the Events go. It exists.
+	// Namespace gets the Events. It must exist.
 	Namespace string
-	// Pods are how many objects the Events are about. Storms that share a
-	// Namespace are about the same objects.
+	// Pods is the number of involved objects. Storms in one Namespace share
+	// these objects.
 	Pods int
-	// Events are how many each recorder records, at most MaxEvents.
+	// Events is the number of Events of each recorder, at most MaxEvents.
 	Events int
-	// Repeating recorders of core/v1 record the same Event again and again.
+	// Repeating recorders of core/v1 record the same Event repeatedly.
 	Repeating int
 	// Similar recorders of core/v1 record Events that differ in their message.
 	Similar int
 	// Series recorders of events.k8s.io record the same Event about an object
 	// that changes.
 	Series int
-	// Reasons recorders of core/v1 record Events each of which has a reason of
-	// its own, which nothing can merge.
+	// Reasons recorders of core/v1 record Events with distinct reasons, which
+	// cannot be merged.
 	Reasons int
 }
 
-// Run records all Events and returns how many calls the recorders made of them,
-// when the API server has answered every one.
+// Run records all Events, waits until the API server has answered every call of the
+// recorders, and returns the number of calls.
 func (s Storm) Run(ctx context.Context, config *rest.Config) (calls int64, err error) {
 	if s.Events > MaxEvents {
 		return 0, fmt.Errorf("storm of %d Events a recorder: must have at most %d", s.Events, MaxEvents)
@@ -56,9 +56,9 @@ func (s Storm) Run(ctx context.Context, config *rest.Config) (calls int64, err e
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	made := newCallTracker()
-	// What is recorded waits in queues, so the recorders send side by side. One records
-	// after the other: Events are named by object and nanosecond, and two of one name would
-	// be taken for one.
+	// Events wait in queues, so the recorders send concurrently. But they record one
+	// after the other: an Event's name is made of the object and the nanosecond, and two
+	// Events of one name would count as one.
 	record := func(recorders int, record func(context.Context, kubernetes.Interface, *callTracker)) {
 		for range recorders {
 			record(ctx, client, made)
@@ -72,7 +72,7 @@ func (s Storm) Run(ctx context.Context, config *rest.Config) (calls int64, err e
 	return made.ended.Load(), err
 }
 
-// pod is the i-th object of the storm.
+// pod returns the i-th object of the storm.
 func (s Storm) pod(i int) *corev1.ObjectReference {
 	name := fmt.Sprintf("web-%d", i%s.Pods)
 	return &corev1.ObjectReference{
@@ -81,7 +81,7 @@ func (s Storm) pod(i int) *corev1.ObjectReference {
 	}
 }
 
-// wait waits until no call is under way and none has begun for a second.
+// wait waits until no call is in flight and none has begun for a second.
 func (c *callTracker) wait(ctx context.Context) error {
 	const step, quiet = 50 * time.Millisecond, 20
 	last, same := int64(-1), 0

@@ -1,4 +1,4 @@
-// Package walk follows one Event through the packages, by what is really called.
+// Package walk follows one Event through the packages, by recording the functions called.
 package walk
 
 import (
@@ -21,9 +21,9 @@ import (
 	"github.com/eventquota/eventquota/test/walk/record"
 )
 
-// TestCreatePath rewrites every function of this module, so that it says when it is entered, lets a
-// webhook decide a CREATE on each store, and holds docs/architecture.md to the files that it passes. They are
-// few, and none is entered from a package that comes after its own.
+// TestCreatePath rewrites every function of this module to record when it is entered, lets a webhook
+// decide a CREATE on each store, and compares the files passed with docs/architecture.md. It also bounds
+// their number, and requires that no file is entered from a package that comes after its own.
 func TestCreatePath(t *testing.T) {
 	steps := recordSteps(t)
 	page, err := os.ReadFile("../../docs/architecture.md")
@@ -62,10 +62,10 @@ func TestCreatePath(t *testing.T) {
 	}
 }
 
-// fileRow is a file of the page, and the store that passes it; empty for both.
+// fileRow is a row of the page: a file and the store that passes it, or "" for both stores.
 type fileRow struct{ file, store string }
 
-// parseRows are the rows of the walk, in the order of the page.
+// parseRows returns the rows of the table, in the order of the page.
 func parseRows(t *testing.T, page string) (rows []fileRow) {
 	t.Helper()
 	_, walk, ok := strings.Cut(page, "\n## One Event, by file\n")
@@ -80,7 +80,7 @@ func parseRows(t *testing.T, page string) (rows []fileRow) {
 	return rows
 }
 
-// recordSteps runs a test of serve in which every function of this module says when it is entered.
+// recordSteps runs a test of serve in which every function of this module records when it is entered.
 func recordSteps(t *testing.T) map[string][]record.Step {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,7 +112,7 @@ func recordSteps(t *testing.T) map[string][]record.Step {
 	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Dependencies are compiled as the Makefile has it. No function of this module is inlined: its file could not be told.
+	// Dependencies are compiled as the Makefile has it. No function of this module is inlined, because its file would be unknown.
 	run := exec.CommandContext(t.Context(), "go", "test", "-overlay="+overlayFile, "-count=1", "-gcflags=all=-dwarf=false", "-gcflags=github.com/eventquota/eventquota/...=-dwarf=false -l", "-run=^TestCreateOnEachStore$", "./cmd/webhook/serve")
 	run.Dir, run.Env = "../..", append(os.Environ(), "EVENTQUOTA_WALK="+said, "CGO_ENABLED=0")
 	if output, err := run.CombinedOutput(); err != nil {
@@ -129,7 +129,7 @@ func recordSteps(t *testing.T) map[string][]record.Step {
 	return steps
 }
 
-// instrument is source with a call at the beginning of each function, in the same lines.
+// instrument returns source with a call at the beginning of each function, without changing line numbers.
 func instrument(t *testing.T, name string, source []byte) []byte {
 	t.Helper()
 	fset := token.NewFileSet()
