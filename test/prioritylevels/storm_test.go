@@ -1,4 +1,4 @@
-// Package lane holds that the priority levels for Event writes keep a storm of Events from everyone else at a real API server.
+// Package prioritylevels holds that the priority levels for Event writes keep a storm of Events from everyone else at a real API server.
 package prioritylevels
 
 import (
