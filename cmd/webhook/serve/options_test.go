@@ -90,7 +90,7 @@ func TestBadOptionsReturnOneError(t *testing.T) {
 		kubeconfig + "--client-ca-file=" + file + " --cert-dir=" + certificate(t): "--client-ca-file: must have PEM certificates: error creating pool from " + file,
 
 		kubeconfig + "--sink-file=" + empty:                                           "--sink-file: open " + empty + ": is a directory",
-		kubeconfig + "--sink-otlp-endpoint=http://a:1/path":                           "--sink-otlp-endpoint: http://a:1/path: must have no path with the protocol grpc",
+		kubeconfig + "--sink-otlp-endpoint=http://a:1/path":                           "--sink-otlp-endpoint: http://a:1/path: must not have a path with the protocol grpc",
 		"--redis-addresses=a":                                                         `--redis-addresses "a": must be host:port`,
 		redis + "--redis-password-file=" + empty:                                      "--redis-password-file: read " + empty + ": is a directory",
 		redis + "--redis-password-file=/nowhere":                                      "--redis-password-file: open /nowhere: no such file or directory",
