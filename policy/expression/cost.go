@@ -1,10 +1,10 @@
 package expression
 
-// Cost is a bound of what evaluating an expression takes, whatever it reads.
+// Cost bounds the cost of evaluating an expression, whatever it reads.
 type Cost struct {
-	// Steps are of time: about a nanosecond each.
+	// Steps bounds the time. A step takes about a nanosecond.
 	Steps int64
-	// Bytes are of memory that it allocates, most of it garbage at once.
+	// Bytes bounds the allocated memory, most of which is garbage at once.
 	Bytes int64
 }
 
@@ -17,13 +17,13 @@ func (c Cost) plus(others ...Cost) Cost {
 
 func (c Cost) times(n int64) Cost { return Cost{c.Steps * n, c.Bytes * n} }
 
-// What each part of an expression costs at least, however small its values are, found by TestEstimateIsUpperBound.
+// Base costs of the parts of an expression, however small their values are. TestEstimateIsUpperBound holds them.
 const (
 	nodeSteps, nodeBytes       = 150, 256  // a literal, a field or a call
-	roundSteps, roundBytes     = 250, 256  // a round of a macro, beside what is in it
-	macroSteps, macroBytes     = 500, 2048 // a macro, beside its rounds
-	elementSteps, elementBytes = 50, 96    // an element of a list that is made
+	roundSteps, roundBytes     = 250, 256  // a round of a macro, besides its body
+	macroSteps, macroBytes     = 500, 2048 // a macro, besides its rounds
+	elementSteps, elementBytes = 50, 96    // an element of a new list
 	depthSteps                 = 30        // a variable, for each macro around it
-	headerBytes                = 16        // an element of a list, beside its text
-	sharedBytes                = 16 << 10  // what evaluations use one after the other
+	headerBytes                = 16        // an element of a list, besides its text
+	sharedBytes                = 16 << 10  // memory that evaluations reuse
 )

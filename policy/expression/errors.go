@@ -11,11 +11,11 @@ import (
 	"github.com/google/cel-go/common/ast"
 )
 
-// maxErrors is how many mistakes an error names.
+// maxErrors is how many mistakes an error lists.
 const maxErrors = 3
 
-// parseError says in plain words why an expression does not parse. The library names all that follows from a mistake, too: the
-// first is the one to mend.
+// parseError explains in plain words why an expression does not parse. The library also reports errors that follow from the first
+// one, so only the first is used.
 func (c *Compiler) parseError(text string, all []*cel.Error) error {
 	for _, one := range all {
 		if !strings.HasPrefix(one.Message, "Syntax error") {
@@ -33,7 +33,7 @@ func (c *Compiler) parseError(text string, all []*cel.Error) error {
 	return errors.New(positionText(text, all[0].Location) + why)
 }
 
-// parserErrorText says what the parser finds wrong with what its grammar allows.
+// parserErrorText explains an error of the parser in text that the grammar allows.
 func parserErrorText(says string) string {
 	for _, one := range []struct{ parser, why string }{
 		{"unsupported syntax", "optional values (?) are not allowed"},
@@ -56,7 +56,7 @@ func parserErrorText(says string) string {
 	return "the expression cannot be read here"
 }
 
-// positionText is where something is in an expression, if it is anywhere.
+// positionText describes a position in an expression, if there is one.
 func positionText(text string, l common.Location) string {
 	if l.Line() < 1 {
 		return ""
@@ -67,15 +67,15 @@ func positionText(text string, l common.Location) string {
 	return fmt.Sprintf("line %d, column %d: ", l.Line(), l.Column()+1)
 }
 
-// offsetText is place for a number of characters.
+// offsetText describes a position by its offset in characters.
 func offsetText(text string, offset int) string {
 	before := string([]rune(text)[:offset])
 	line := strings.Count(before, "\n")
 	return positionText(text, common.NewLocation(line+1, len([]rune(before[strings.LastIndex(before, "\n")+1:]))))
 }
 
-// namePosition is where the name of a function or field begins: the library gives the bracket behind the one, and the dot before the
-// other.
+// namePosition returns where the name of a function or field begins. The library reports the bracket behind a function, and the dot
+// before a field.
 func namePosition(text string, l common.Location, e ast.Expr) common.Location {
 	lines := strings.Split(text, "\n")
 	if e == nil || l.Line() < 1 || l.Line() > len(lines) {
@@ -96,7 +96,7 @@ func namePosition(text string, l common.Location, e ast.Expr) common.Location {
 	return l
 }
 
-// checkError says in plain words what is wrong with the names and types of an expression.
+// checkError explains in plain words the wrong names and types of an expression.
 func (c *Compiler) checkError(text string, parsed *ast.AST, all []*cel.Error) error {
 	nodes := map[int64]ast.Expr{}
 	ast.PostOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(e ast.Expr) { nodes[e.ID()] = e }))
@@ -111,8 +111,7 @@ func (c *Compiler) checkError(text string, parsed *ast.AST, all []*cel.Error) er
 	return errors.New(strings.Join(says, "; "))
 }
 
-// typeErrorText says what is wrong with a part of an expression. What the library says of it has names and types that are known
-// nowhere else.
+// typeErrorText explains the error in a part of an expression. The library's message uses internal names and types.
 func (c *Compiler) typeErrorText(says string, e ast.Expr) string {
 	in := func(pattern string) []string { return regexp.MustCompile(pattern).FindStringSubmatch(says) }
 	if m := in(`^undeclared reference to '(.*)' \(in container`); m != nil {

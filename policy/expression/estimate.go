@@ -8,27 +8,27 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// size is a bound of a value.
+// size bounds the size of a value.
 type size struct {
-	// maxBytes and least are of a text, in bytes.
+	// maxBytes and minBytes bound a text, in bytes.
 	maxBytes, minBytes int64
-	// entries are of a list or map, and of is the size of each, but for the names of a map.
+	// entries bounds the number of entries of a list or map. The next fields bound each entry, without the names of a map.
 	entries int64
 	elem    *size
 }
 
-// value is what is known of a part of an expression.
+// value is the estimate of a part of an expression.
 type value struct {
 	size
 	Cost
 
 	typ     *types.Type
-	literal any // of a literal: a string, int64, or nil for others
+	literal any // the string or int64 of a literal; nil for other values
 }
 
 func (v *value) kind() types.Kind { return v.typ.Kind() }
 
-// refusal is why an expression is refused, and where.
+// refusal tells why an expression is refused, and where.
 type refusal struct {
 	expr   ast.Expr
 	reason string
@@ -37,24 +37,24 @@ type refusal struct {
 // Error implements error.
 func (r *refusal) Error() string { return r.reason }
 
-// estimator goes through a checked expression, from the inside out.
+// estimator estimates a checked expression, from the inside out.
 type estimator struct {
 	*ast.AST
 
 	variables map[string]*types.Type
 	objects   map[string]Object
-	locals    map[string]size // of the variables of the macros around
-	depth     int64           // how many there are, also of one name
-	estimated map[int64]value // of the parts that have been walked, by their ids
+	locals    map[string]size // sizes of the variables of the enclosing macros
+	depth     int64           // number of these variables, including those with the same name
+	estimated map[int64]value // estimates of parts, by their ids
 	functions map[string]costFunc
-	shared    int64 // the memory that regular expressions use one after the other
+	shared    int64 // memory that regular expressions reuse
 }
 
 func refuse(e ast.Expr, why string, args ...any) error {
 	return &refusal{e, fmt.Sprintf(why, args...)}
 }
 
-// estimateBounded is what is known of an expression whose value is no object.
+// estimateBounded estimates an expression whose value is not an object.
 func (w *estimator) estimateBounded(e ast.Expr) (value, error) {
 	v, err := w.estimate(e)
 	if err != nil {
@@ -82,7 +82,7 @@ func (w *estimator) estimateBounded(e ast.Expr) (value, error) {
 	return v, nil
 }
 
-// estimate is what is known of any expression, an object too. It walks each part once, however often it is asked.
+// estimate estimates any expression, even an object. It walks each part only once.
 func (w *estimator) estimate(e ast.Expr) (value, error) {
 	if v, ok := w.estimated[e.ID()]; ok {
 		return v, nil
@@ -137,7 +137,7 @@ func (w *estimator) ident(e ast.Expr, v value) (value, error) {
 	return v, refuse(e, "%q is not a value", e.AsIdent())
 }
 
-// selection is a field of an object, or an entry of a map.
+// selection estimates a field of an object, or an entry of a map.
 func (w *estimator) selection(e ast.Expr, v value) (value, error) {
 	s := e.AsSelect()
 	of, err := w.estimate(s.Operand())
@@ -166,9 +166,9 @@ func (w *estimator) selection(e ast.Expr, v value) (value, error) {
 	return v, nil
 }
 
-// readCost is what it costs to check that a value can be read: a text, the texts of a list, or the names of a map.
+// readCost returns the cost of checking that a value can be read: a text, the texts of a list, or the names of a map.
 func readCost(s *size, kind types.Kind) Cost {
-	c := Cost{Steps: s.maxBytes, Bytes: nodeBytes} // of an error
+	c := Cost{Steps: s.maxBytes, Bytes: nodeBytes} // for an error
 	switch kind {
 	case types.ListKind:
 		c = c.plus(Cost{elementSteps + s.elem.maxBytes, 0}.times(s.entries), Cost{Bytes: elementBytes})
@@ -179,7 +179,7 @@ func readCost(s *size, kind types.Kind) Cost {
 	return c
 }
 
-// maxSizeOf is that of the largest value of a type that can be read.
+// maxSizeOf returns the size of the largest readable value of a type.
 func maxSizeOf(t *types.Type) size {
 	switch t.Kind() {
 	case types.StringKind:
@@ -195,7 +195,7 @@ func maxSizeOf(t *types.Type) size {
 	}
 }
 
-// list is a list that is written down.
+// list estimates a list literal.
 func (w *estimator) list(e ast.Expr, v value) (value, error) {
 	v.elem = &size{}
 	for i, one := range e.AsList().Elements() {
@@ -218,7 +218,7 @@ func (w *estimator) list(e ast.Expr, v value) (value, error) {
 	return v, nil
 }
 
-// union is a bound of two values.
+// union returns a bound of both values.
 func union(a, b size) size {
 	s := size{maxBytes: max(a.maxBytes, b.maxBytes), minBytes: min(a.minBytes, b.minBytes), entries: max(a.entries, b.entries), elem: a.elem}
 	switch {
@@ -231,8 +231,8 @@ func union(a, b size) size {
 	return s
 }
 
-// comprehension is what has become of all, exists, exists_one, filter or map: a loop over a list, or over the names of a map.
-// What it accumulates is a bool, a number, or a list that grows by one element a round at most.
+// comprehension estimates the expansion of all, exists, exists_one, filter or map: a loop over a list, or over the names of a map.
+// It accumulates a bool, a number, or a list that grows by at most one element in each round.
 func (w *estimator) comprehension(e ast.Expr, v value) (value, error) {
 	c := e.AsComprehension()
 	if c.HasIterVar2() {
@@ -250,7 +250,7 @@ func (w *estimator) comprehension(e ast.Expr, v value) (value, error) {
 	switch {
 	case over.kind() == types.ListKind && over.elem != nil:
 		element = *over.elem
-	case over.kind() == types.MapKind && !readsVariable(c.LoopStep(), c.IterVar()): // it could not tell how many there are
+	case over.kind() == types.MapKind && !readsVariable(c.LoopStep(), c.IterVar()): // the number of names may be unknown
 		return v, refuse(e, "a macro for a map must read %q", c.IterVar())
 	case over.kind() == types.MapKind:
 		sorted = over.entries * 10 * nodeSteps
@@ -286,7 +286,7 @@ func (w *estimator) comprehension(e ast.Expr, v value) (value, error) {
 	return v, nil
 }
 
-// readsVariable reports whether an expression reads a variable somewhere.
+// readsVariable reports whether an expression reads a variable anywhere.
 func readsVariable(e ast.Expr, variable string) (found bool) {
 	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
 		found = found || e.Kind() == ast.IdentKind && e.AsIdent() == variable
@@ -294,7 +294,7 @@ func readsVariable(e ast.Expr, variable string) (found bool) {
 	return found
 }
 
-// roundCost is what one round of a loop costs.
+// roundCost returns the cost of one round of a loop.
 func (w *estimator) roundCost(c ast.ComprehensionExpr) (Cost, error) {
 	goesOn, err := w.estimateBounded(c.LoopCondition())
 	if err != nil {
@@ -304,7 +304,7 @@ func (w *estimator) roundCost(c ast.ComprehensionExpr) (Cost, error) {
 	return step.plus(goesOn.Cost, Cost{roundSteps, roundBytes}), err
 }
 
-// stepCost is the cost of a step. Where it adds to a list, that is done in place.
+// stepCost returns the cost of a step. A step that adds to a list does so in place.
 func (w *estimator) stepCost(step ast.Expr, accumulator string) (Cost, error) {
 	grown, ok := w.appended(step, accumulator)
 	if !ok || w.GetType(step.ID()).Kind() != types.ListKind {
@@ -321,7 +321,7 @@ func (w *estimator) stepCost(step ast.Expr, accumulator string) (Cost, error) {
 	return cost, err
 }
 
-// appended is what a step adds to the accumulator: accumulator + [it], where the step does so under a condition or always.
+// appended returns the element that a step appends to the accumulator, always or under a condition: accumulator + [element].
 func (w *estimator) appended(step ast.Expr, accumulator string) (ast.Expr, bool) {
 	isAccumulator := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == accumulator }
 	if step.Kind() != ast.CallKind {
@@ -345,7 +345,7 @@ func (w *estimator) appended(step ast.Expr, accumulator string) (ast.Expr, bool)
 	return elements[0], true
 }
 
-// bind gives a variable a size until it is restored.
+// bind sets the size of a variable until restore is called.
 func (w *estimator) bind(name string, s size) (restore func()) {
 	before := w.locals
 	w.locals = maps.Clone(before)

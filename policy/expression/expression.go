@@ -1,9 +1,9 @@
-// Package expression compiles the conditions of rules: expressions in CEL whose worst cost, in time and in memory, is known
-// before they run, whatever they read. The library's own estimate does not bound memory, so an expression may call only what
-// is in a list here, and each part of it has a bound of the size of its result and of its cost.
+// Package expression compiles the conditions of rules: CEL expressions whose maximum cost, in time and in memory, is known
+// before they run, whatever they read. The library's own estimate does not bound memory. So an expression may only call the
+// functions in a list here, and the cost and the size of the result of each part are bounded.
 //
-// What an expression reads is bounded too. A value beyond the bounds is unknown: an expression whose result depends on it
-// has no result.
+// The values that an expression reads are bounded too. A value beyond the bounds is unknown, and an expression whose result
+// depends on it has no result.
 package expression
 
 import (
@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// MaxSteps is how many steps one expression may take.
+	// MaxSteps bounds the steps of one expression.
 	MaxSteps = 5_000_000
-	// MaxBytes is how much memory one expression may take.
+	// MaxBytes bounds the memory of one expression.
 	MaxBytes = 4 << 20
-	// MaxResult is how many bytes the result of each part of an expression may have: a text, or the headers of a list.
+	// MaxResult bounds the result of each part of an expression, in bytes: a text, or the headers of a list.
 	MaxResult = 64 << 10
 )
 
@@ -34,10 +34,10 @@ type Compiler struct {
 	functions map[string]costFunc
 }
 
-// NewCompiler makes a Compiler for variables, each with the name of its type, and types. It fails only if the program is
+// NewCompiler returns a Compiler for variables, given by their types' names, and for object types. It fails only if the program is
 // built from incompatible libraries.
 //
-// Functions have the names and results that they have in the API server.
+// Functions have the same names and results as in the API server.
 func NewCompiler(variables map[string]string, objects map[string]Object) (*Compiler, error) {
 	registry, err := types.NewRegistry()
 	if err != nil {
@@ -64,13 +64,13 @@ func NewCompiler(variables map[string]string, objects map[string]Object) (*Compi
 // Expression is a compiled expression. It is safe for concurrent use.
 type Expression struct {
 	Text string
-	// Cost bounds that of an evaluation, and Shared the memory that evaluations use one after the other.
+	// Cost bounds an evaluation, and Shared the memory that evaluations reuse.
 	Cost    Cost
 	Shared  int64
 	program cel.Program
 }
 
-// Compile compiles an expression. Its error says what is wrong or not allowed, where, and what is allowed.
+// Compile compiles an expression. The error tells what is wrong, where, and what is allowed.
 func (c *Compiler) Compile(text string) (*Expression, error) {
 	checked, err := c.check(text)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	return &Expression{Text: text, Cost: v.Cost, Shared: w.shared, program: program}, nil
 }
 
-// check parses an expression, and checks its types.
+// check parses an expression and checks its types.
 func (c *Compiler) check(text string) (*cel.Ast, error) {
 	parsed, issues := c.env.Parse(text)
 	if issues.Err() != nil {
@@ -112,8 +112,8 @@ func (c *Compiler) check(text string) (*cel.Ast, error) {
 	return checked, nil
 }
 
-// Evaluate reports whether an expression holds. An error means that nobody knows: a value is unknown, or is not one that the
-// expression can be about.
+// Evaluate reports whether an expression holds. An error means that this is unknown, because a value is unknown or the expression
+// fails for it.
 func (e *Expression) Evaluate(variables interpreter.Activation) (bool, error) {
 	v, _, err := e.program.Eval(variables)
 	return err == nil && v == types.True, err

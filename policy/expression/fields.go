@@ -11,24 +11,24 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// What an expression reads of its variables. What is larger is unknown to it.
+// Bounds of the values that an expression reads. Larger values are unknown.
 const (
-	// MaxText is the longest text, in bytes.
+	// MaxText bounds a text, in bytes.
 	MaxText = 4 << 10
-	// MaxListEntries is how many entries a list or map has at most.
+	// MaxListEntries bounds the entries of a list or map.
 	MaxListEntries = 64
-	// MaxName is how many bytes a name of a map has at most. Kubernetes allows 317 for names of labels and annotations.
+	// MaxName bounds a name of a map, in bytes. Kubernetes allows 317 for names of labels and annotations.
 	MaxName = 512
-	// FirstYear is that of the earliest time.
+	// FirstYear is the year of the earliest time.
 	FirstYear = 1970
-	// LastYear is that of the latest time.
+	// LastYear is the year of the latest time.
 	LastYear = 9999
 )
 
-// ErrUnknown is why an expression cannot read a value.
+// ErrUnknown is the reason if an expression cannot read a value.
 var ErrUnknown = errors.New("unknown")
 
-// Object is a type of which variables and their fields are: its fields by their names.
+// Object is an object type: its fields by their names.
 type Object map[string]Field
 
 // Field is a field of an Object.
@@ -38,17 +38,17 @@ type Field struct {
 	has func(object any) bool
 }
 
-// Text is a field that has a text. An object without the field has the empty text.
+// Text returns a field with a text. An object without the field has the empty text.
 func Text[T any](get func(*T) string) Field {
 	return field(types.StringType, get, func(s string) (any, error) { return readText(s) }, func(s string) bool { return s != "" })
 }
 
-// Int is a field that has a number.
+// Int returns a field with a number.
 func Int[T any](get func(*T) int64) Field {
 	return field(types.IntType, get, func(n int64) (any, error) { return types.Int(n), nil }, func(n int64) bool { return n != 0 })
 }
 
-// Bool is a field that is true or false; get may say why that is unknown.
+// Bool returns a field with a bool. get may return why it is unknown.
 func Bool[T any](get func(*T) (bool, error)) Field {
 	of := func(object *T) func() (bool, error) { return func() (bool, error) { return get(object) } }
 	return field(types.BoolType, of, func(read func() (bool, error)) (any, error) {
@@ -60,33 +60,33 @@ func Bool[T any](get func(*T) (bool, error)) Field {
 	})
 }
 
-// Time is a field that has a time. The zero value is that of an object without it.
+// Time returns a field with a time. An object without the field has the zero time.
 func Time[T any](get func(*T) time.Time) Field {
 	return field(types.TimestampType, get, readTime, func(t time.Time) bool { return !t.IsZero() })
 }
 
-// TextList is a field that has a list of texts.
+// TextList returns a field with a list of texts.
 func TextList[T any](get func(*T) []string) Field {
 	return field(types.NewListType(types.StringType), get, func(l []string) (any, error) { return readTexts(l) }, func(l []string) bool { return len(l) > 0 })
 }
 
-// TextMap is a field that has texts by their names. missing, if not nil, says why a text of a name that is not among them
-// is unknown; otherwise there is none.
+// TextMap returns a field with texts by their names. If missing is not nil, it may return why a text with another name is
+// unknown; otherwise there is no other text.
 func TextMap[T any](get func(*T) map[string]string, missing func(*T) error) Field {
 	return mapField(types.StringType, get, readText, missing)
 }
 
-// TextListMap is a field that has lists of texts by their names.
+// TextListMap returns a field with lists of texts by their names.
 func TextListMap[T any](get func(*T) map[string][]string) Field {
 	return mapField(types.NewListType(types.StringType), get, readTexts, nil)
 }
 
-// ObjectField is a field that is an object of a type itself, or nil for none: its fields are empty then.
+// ObjectField returns a field with an object of a type. The fields of a nil object are empty.
 func ObjectField[T, P any](typ string, get func(*T) *P) Field {
 	return field(cel.ObjectType(typ), get, func(p *P) (any, error) { return p, nil }, func(p *P) bool { return p != nil })
 }
 
-// field is one whose value is got from an object, and then read within bounds. An object that is nil has no value.
+// field returns a field whose value get returns and read reads within the bounds. A nil object has no value.
 func field[T, V any](typ *types.Type, get func(*T) V, read func(V) (any, error), has func(V) bool) Field {
 	of := func(object any) (v V, err error) {
 		o, ok := object.(*T)
@@ -116,7 +116,7 @@ func field[T, V any](typ *types.Type, get func(*T) V, read func(V) (any, error),
 
 func mapField[T, V any](typ *types.Type, get func(*T) map[string]V, read func(V) (ref.Val, error), missing func(*T) error) Field {
 	whole := field(types.NewMapType(types.StringType, typ), get, nil, func(m map[string]V) bool { return len(m) > 0 })
-	if missing != nil { // what may have others is not empty: what they are is unknown then
+	if missing != nil { // a map that may have other names is not empty
 		known := whole.has
 		whole.has = func(object any) bool {
 			o, ok := object.(*T)

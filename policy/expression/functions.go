@@ -15,11 +15,11 @@ const (
 	add         = operators.Add
 )
 
-// costFunc is what a call of an allowed function with such arguments costs, beside these, and how large its result is.
-// What it refuses it refuses with a reason.
+// costFunc returns the size of the result of a call of an allowed function, and its cost without the arguments.
+// It may refuse the call with a reason.
 type costFunc func(w *estimator, call ast.Expr, args []value) (size, Cost, error)
 
-// allowedFunctions are the functions that conditions may call. What is not here has no bound that is known.
+// allowedFunctions returns the functions that conditions may call. The cost of others is not bounded.
 func allowedFunctions() map[string]costFunc {
 	all := map[string]costFunc{
 		conditional:             conditionalCost,
@@ -59,7 +59,7 @@ func allowedFunctions() map[string]costFunc {
 		operators.LessEquals:    orderCost,
 		operators.Greater:       orderCost,
 		operators.GreaterEquals: orderCost,
-		// It is part of each macro.
+		// Every macro uses it.
 		operators.NotStrictlyFalse: scalarCost,
 	}
 	for _, name := range []string{
@@ -71,7 +71,7 @@ func allowedFunctions() map[string]costFunc {
 	return all
 }
 
-// Functions are the functions that conditions may call, but for operators.
+// Functions lists the functions that conditions may call, without operators.
 func Functions() string {
 	return strings.Join(slices.Sorted(maps.Keys(functionNames())), ", ")
 }
@@ -102,7 +102,7 @@ func (w *estimator) call(e ast.Expr, v value) (value, error) {
 	return v, err
 }
 
-// scalarCost is the cost of a call whose time does not depend on what it is called with, but for texts: these it reads.
+// scalarCost is the cost of a call that takes constant time, except for reading its texts.
 func scalarCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	cost := Cost{}
 	for _, a := range args {
@@ -113,7 +113,7 @@ func scalarCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
 			if len(args) == 2 && strings.HasPrefix(call.AsCall().FunctionName(), "get") {
 				return size{}, cost, refuse(call, "%s is allowed without a time zone only", call.AsCall().FunctionName())
 			}
-			// An error quotes it, with up to 10 bytes for each of its own, twice.
+			// An error quotes the text twice, with up to 10 bytes for each byte.
 			cost = cost.plus(Cost{Steps: 20 * a.maxBytes, Bytes: 24 * a.maxBytes})
 		default:
 		}
@@ -125,7 +125,7 @@ func conditionalCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error)
 	return union(args[1].size, args[2].size), Cost{}, nil
 }
 
-// equalityCost compares scalars, texts, and lists of these.
+// equalityCost is the cost of comparing scalars, texts, and lists of these.
 func equalityCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	for _, a := range args {
 		if a.kind() == types.MapKind || a.kind() == types.ListKind && a.elem != nil && a.elem.elem != nil {
@@ -135,7 +135,7 @@ func equalityCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error)
 	return size{}, compareCost(&args[0].size, &args[1].size), nil
 }
 
-// orderCost compares scalars and texts.
+// orderCost is the cost of ordering scalars and texts.
 func orderCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
 	return size{}, compareCost(&args[0].size, &args[1].size), nil
 }
@@ -148,7 +148,7 @@ func compareCost(a, b *size) Cost {
 	return compareCost(a.elem, b.elem).plus(Cost{2 * elementSteps, 2 * elementBytes}).times(min(a.entries, b.entries))
 }
 
-// inCost looks for a value in a list, or for a name in a map.
+// inCost is the cost of finding a value in a list, or a name in a map.
 func inCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	what, in := &args[0], &args[1]
 	if in.kind() == types.MapKind {
@@ -160,7 +160,7 @@ func inCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	return size{}, compareCost(&what.size, in.elem).plus(Cost{elementSteps, elementBytes}).times(in.entries), nil
 }
 
-// lookupCost is the cost of looking for a name in a map.
+// lookupCost is the cost of finding a name in a map.
 func lookupCost(name *value) Cost {
 	return Cost{Steps: name.maxBytes, Bytes: 2*name.maxBytes + 2*nodeBytes}
 }
@@ -176,7 +176,7 @@ func indexCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
 	return *of.elem, Cost{elementSteps, elementBytes}, nil
 }
 
-// addCost adds numbers and times, and joins two texts.
+// addCost is the cost of adding numbers and times, and of joining texts.
 func addCost(w *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	if args[0].kind() != types.StringKind {
 		return scalarCost(w, call, args)
@@ -189,7 +189,7 @@ func sizeCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
 	return size{}, Cost{Steps: 2 * args[0].maxBytes}, nil
 }
 
-// maxNumberText is how long the text of a number, time or duration is at most.
+// maxNumberText bounds the text of a number, time or duration.
 const maxNumberText = 400
 
 func stringCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
@@ -203,7 +203,7 @@ func stringCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	}
 }
 
-// literalCost reads a text that is written down, and so is known to be right.
+// literalCost is the cost of parsing a literal text, which is known to be valid.
 func literalCost(w *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	if _, written := args[0].literal.(string); !written && args[0].kind() == types.StringKind {
 		return size{}, Cost{}, refuse(call, "%s is allowed for a literal only", call.AsCall().FunctionName())

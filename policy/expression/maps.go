@@ -11,17 +11,17 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// boundedMap is a map as an expression has it: each value is read, within bounds, when the expression asks for it. Walks
-// refuse what it does not implement.
+// boundedMap is a map of an expression. It reads each value, within the bounds, when the expression asks for it. The estimator
+// refuses operations that it does not implement.
 type boundedMap[V any] struct {
 	all     map[string]V
 	read    func(V) (ref.Val, error)
-	missing error // why a name that is not in all is unknown, or nil
+	missing error // why other names are unknown, or nil
 }
 
 var _ traits.Mapper = (*boundedMap[string])(nil)
 
-// check reads the names, so that reading one later cannot fail.
+// check reads all names, so that reading one later cannot fail.
 func (m *boundedMap[V]) check() (any, error) {
 	if len(m.all) > MaxListEntries {
 		return nil, unknown("a map has %d entries, and conditions read at most %d", len(m.all), MaxListEntries)
@@ -37,7 +37,7 @@ func (m *boundedMap[V]) check() (any, error) {
 	return m, nil
 }
 
-// Find implements traits.Mapper. A value that cannot be read is an error.
+// Find implements traits.Mapper. It returns an error for a value that cannot be read.
 func (m *boundedMap[V]) Find(name ref.Val) (ref.Val, bool) {
 	key, ok := name.(types.String)
 	if !ok {
@@ -87,7 +87,7 @@ func (m *boundedMap[V]) Size() ref.Val {
 	return types.Int(len(m.all))
 }
 
-// Iterator implements traits.Iterable: over the names in their order and, where there may be others, an error.
+// Iterator implements traits.Iterable. It returns the sorted names and, if there may be others, an error.
 func (m *boundedMap[V]) Iterator() traits.Iterator {
 	names := make([]ref.Val, 0, len(m.all)+1)
 	for _, name := range slices.Sorted(maps.Keys(m.all)) {

@@ -13,10 +13,10 @@ import (
 	"github.com/eventquota/eventquota/policy/wellknown"
 )
 
-// noObjects is why an expression has no braces.
+// noObjects explains why braces are not allowed.
 const noObjects = "maps and objects cannot be written in a condition"
 
-// unknownName says that nothing has a name, and what has one that is near.
+// unknownName explains that a name does not exist, and suggests a similar one.
 func (c *Compiler) unknownName(name string, e ast.Expr) string {
 	if e != nil && e.Kind() == ast.StructKind {
 		return noObjects
@@ -43,7 +43,7 @@ func (c *Compiler) unknownName(name string, e ast.Expr) string {
 	return says + ": names are " + joinList(variables, "and") + ", and a text needs quotes"
 }
 
-// unknownField says that an object has no field of a name, and which it has.
+// unknownField explains that an object has no such field, and lists its fields.
 func (c *Compiler) unknownField(name string, e ast.Expr) string {
 	says := quoteStart(name) + " is no field"
 	if e == nil || e.Kind() != ast.SelectKind {
@@ -64,7 +64,7 @@ func (c *Compiler) unknownField(name string, e ast.Expr) string {
 	return says + ": its fields are " + joinList(fields, "and")
 }
 
-// unknownFunction says that there is no function of a name, or how a macro of that name is written.
+// unknownFunction explains that there is no such function, or how a macro of that name is written.
 func unknownFunction(name string) string {
 	usual := macroForms()[name]
 	if usual != "" {
@@ -81,7 +81,7 @@ func unknownFunction(name string) string {
 	return fmt.Sprintf("there is no function %s: there are macros and %s", quoteStart(name), Functions())
 }
 
-// macroForms are what has the form of a function, each as it is written.
+// macroForms returns how each macro is written, as macros look like functions.
 func macroForms() map[string]string {
 	return map[string]string{
 		"all":        "list.all(x, x == 'a')",
@@ -93,7 +93,7 @@ func macroForms() map[string]string {
 	}
 }
 
-// foreignFunctions are the names that functions have in other languages.
+// foreignFunctions returns names of functions in other languages, with their names in CEL.
 func foreignFunctions() map[string]string {
 	return map[string]string{
 		"len": "size", "length": "size", "count": "size", "lower": "lowerAscii", "tolower": "lowerAscii", "tolowercase": "lowerAscii",
@@ -102,7 +102,7 @@ func foreignFunctions() map[string]string {
 	}
 }
 
-// typeOf is the type of a variable or of a field of one, or nil.
+// typeOf returns the type of a variable or of a field of one, or nil.
 func (c *Compiler) typeOf(e ast.Expr) *types.Type {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -116,7 +116,7 @@ func (c *Compiler) typeOf(e ast.Expr) *types.Type {
 	return nil
 }
 
-// pathOf is a variable or a field of one as it is written, or empty.
+// pathOf returns a variable or a field of one as written, or "".
 func pathOf(e ast.Expr) string {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -130,7 +130,7 @@ func pathOf(e ast.Expr) string {
 	return ""
 }
 
-// functionNames are the allowed functions that have a name.
+// functionNames returns the allowed functions that have a name.
 func functionNames() map[string]costFunc {
 	all := allowedFunctions()
 	maps.DeleteFunc(all, func(name string, _ costFunc) bool { return !isName(name) })
@@ -139,7 +139,7 @@ func functionNames() map[string]costFunc {
 
 func isName(function string) bool { return !strings.ContainsAny(function, "_@!") }
 
-// symbol is a function as it is written.
+// symbol returns a function as written.
 func symbol(function string) string {
 	if s, ok := operators.FindReverse(function); ok && s != "" {
 		return s
@@ -153,7 +153,7 @@ func symbol(function string) string {
 	return function
 }
 
-// joinList joins names by commas, and the last of them by a word.
+// joinList joins names by commas, and the last one by a word.
 func joinList(all []string, word string) string {
 	if len(all) < 2 {
 		return strings.Join(all, "")

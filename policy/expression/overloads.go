@@ -13,8 +13,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// wrongTypes says what a function takes, and what it is given. given is as the library writes it: (int, string), or
-// string.(int) of a call with a dot.
+// wrongTypes explains which types a function takes, and which it got. given is in the form of the library: (int, string), or
+// string.(int) for a call with a dot.
 func (c *Compiler) wrongTypes(name, given string) string {
 	target, args, member := strings.Cut(given, ".(")
 	if !member {
@@ -41,7 +41,7 @@ func (c *Compiler) wrongTypes(name, given string) string {
 	return symbol(name) + " " + operandTypes(name) + ", not " + strings.Join(what, " and ")
 }
 
-// operandTypes is what an operator takes.
+// operandTypes returns the types that an operator takes.
 func operandTypes(name string) string {
 	switch name {
 	case operators.Equals, operators.NotEquals:
@@ -68,7 +68,7 @@ func operandTypes(name string) string {
 	return "takes other values"
 }
 
-// wrongCall says how a function is called, and how it was.
+// wrongCall explains how a function is called, and how it was called.
 func (c *Compiler) wrongCall(name, target string, args []string, member bool) string {
 	written := func(target string, member bool, args []string) string {
 		short := make([]string, len(args))
@@ -100,7 +100,7 @@ func (c *Compiler) wrongCall(name, target string, args []string, member bool) st
 	return fmt.Sprintf("%s is called as %s, not as %s", name, joinList(usual, "or"), written(target, member, args))
 }
 
-// splitTypes splits a list of types at the commas that are in no brackets.
+// splitTypes splits a list of types at the commas outside of brackets.
 func splitTypes(list string) (all []string) {
 	depth, begin := 0, 0
 	for i, r := range list {
@@ -119,10 +119,10 @@ func splitTypes(list string) (all []string) {
 	return all
 }
 
-// typeName is a type in words.
+// typeName returns a type in words.
 func typeName(t *types.Type) string { return describeType(cel.FormatCELType(t)) }
 
-// describeType is a type in words. It is as the library writes it.
+// describeType returns a type, in the form of the library, in words.
 func describeType(typ string) string {
 	switch name, of, _ := strings.Cut(strings.TrimSuffix(typ, ")"), "("); name {
 	case "bool":
@@ -156,10 +156,10 @@ func describeType(typ string) string {
 	return objectText
 }
 
-// objectText is a type that only has fields.
+// objectText describes an object type.
 const objectText = "an object"
 
-// shortType is described in one word.
+// shortType returns a type in one word.
 func shortType(typ string) string {
 	switch name, _, _ := strings.Cut(typ, "("); name {
 	case "bool", "list", "map", "null", "type", "bytes":
@@ -169,14 +169,14 @@ func shortType(typ string) string {
 	case "dyn", "any":
 		return "value"
 	}
-	if len(typ) == 1 { // a parameter, as in list(T)
+	if len(typ) == 1 { // a type parameter, as in list(T)
 		return "value"
 	}
 	says := describeType(typ)
 	return says[strings.LastIndex(says, " ")+1:]
 }
 
-// wrongLiteral says why a text is not what a function reads from it.
+// wrongLiteral explains why a function cannot parse a literal text.
 func wrongLiteral(function string, e ast.Expr) string {
 	text := ""
 	if e != nil && e.Kind() == ast.LiteralKind {
@@ -193,7 +193,7 @@ func wrongLiteral(function string, e ast.Expr) string {
 	return quoteStart(text) + " is no regular expression" + badPattern(text)
 }
 
-// badPattern is what is wrong with a regular expression.
+// badPattern explains the error in a regular expression.
 func badPattern(pattern string) string {
 	_, err := syntax.Parse(pattern, syntax.Perl)
 	if wrong, ok := errors.AsType[*syntax.Error](err); ok {

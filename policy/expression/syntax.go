@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// syntaxChecker goes through the tokens of an expression, and finds the first that cannot be where it is.
+// syntaxChecker checks the tokens of an expression, and finds the first one that is out of place.
 type syntaxChecker struct {
 	open     []token // brackets, and ? without their :
 	previous *token
-	// afterOperand says that one has ended, so that an operator or the end may follow.
+	// afterOperand reports that an operand has ended, so that an operator or the end may follow.
 	afterOperand bool
 }
 
-// checkSyntax is the first flaw of an expression, or nil if it finds none.
+// checkSyntax returns the first syntax error of an expression, or nil if it finds none.
 func checkSyntax(text string) *syntaxError {
 	all, wrong := tokens(text)
 	if len(all) == 0 && wrong == nil {
@@ -33,7 +33,7 @@ func checkSyntax(text string) *syntaxError {
 	return g.end(len([]rune(strings.TrimRight(text, " \t\r\n"))))
 }
 
-// end is what is wrong with an expression that ends.
+// end returns the error of an expression that ends too early, or nil.
 func (g *syntaxChecker) end(at int) *syntaxError {
 	switch {
 	case !g.afterOperand && g.previous.text == ".":
@@ -50,7 +50,7 @@ func (g *syntaxChecker) end(at int) *syntaxError {
 	return &syntaxError{last.pos, fmt.Sprintf("the %s that stands here is not closed", last.text)}
 }
 
-// consume takes a token.
+// consume checks the next token.
 func (g *syntaxChecker) consume(t *token) *syntaxError {
 	if g.previous != nil && g.previous.text == "." && g.previous.kind == sign {
 		if reserved := slices.Contains([]string{"in", "true", "false", "null"}, t.text); reserved {
@@ -68,7 +68,7 @@ func (g *syntaxChecker) consume(t *token) *syntaxError {
 	return g.beforeValue(t)
 }
 
-// beforeValue takes a token where a value is expected.
+// beforeValue checks a token where a value is expected.
 func (g *syntaxChecker) beforeValue(t *token) *syntaxError {
 	switch {
 	case t.kind == word && t.text[0] == '`':
@@ -91,7 +91,7 @@ func (g *syntaxChecker) beforeValue(t *token) *syntaxError {
 	return nil
 }
 
-// mayBeEmpty reports whether brackets may close without a value before: those of a call, list or object that has none, and of a
+// mayBeEmpty reports whether brackets may close without a value before: those of an empty call, list or object, and those of a
 // list or object after a comma.
 func (g *syntaxChecker) mayBeEmpty(t *token) bool {
 	if len(g.open) == 0 {
@@ -113,7 +113,7 @@ func (g *syntaxChecker) closes(t *token) bool {
 	return g.previous != nil && slices.Contains([]string{")", "]", "}"}, t.text)
 }
 
-// afterValue takes a token behind a value.
+// afterValue checks a token after a value.
 func (g *syntaxChecker) afterValue(t *token) *syntaxError {
 	if t.kind != sign && t.text != "in" {
 		return g.missingOperator(t)
@@ -148,7 +148,7 @@ func (g *syntaxChecker) afterValue(t *token) *syntaxError {
 	return nil
 }
 
-// allowsComma reports whether the brackets around have values with commas between them.
+// allowsComma reports whether commas separate values in the enclosing brackets.
 func (g *syntaxChecker) allowsComma() bool {
 	if len(g.open) == 0 {
 		return false
@@ -180,7 +180,7 @@ func (g *syntaxChecker) closeBracket(t *token) *syntaxError {
 	return nil
 }
 
-// missingOperator says what is wrong where a value follows a value.
+// missingOperator explains the error if a value follows a value.
 func (g *syntaxChecker) missingOperator(t *token) *syntaxError {
 	for _, one := range []*token{t, g.previous} {
 		if means := suggestOperator(one.text); one.kind == word && means != "" {
@@ -190,7 +190,7 @@ func (g *syntaxChecker) missingOperator(t *token) *syntaxError {
 	return &syntaxError{t.pos, fmt.Sprintf("an operator, such as == or &&, is expected before %s", quoteStart(t.text))}
 }
 
-// suggestOperator says what to write in place of a word that other languages have between values.
+// suggestOperator suggests an operator for a word that other languages have between values.
 func suggestOperator(name string) string {
 	switch strings.ToLower(name) {
 	case "and":
@@ -220,7 +220,7 @@ func suggestOperator(name string) string {
 	return ""
 }
 
-// quoteStart is a part of an expression in quotes, or its beginning.
+// quoteStart returns a part of an expression in quotes, shortened to its beginning if it is long.
 func quoteStart(text string) string {
 	const most = 40
 	text = strings.Join(strings.Fields(text), " ")

@@ -6,8 +6,8 @@ import (
 	"github.com/google/cel-go/common/ast"
 )
 
-// searchCost looks for a text in another. The library's search is linear, but for short texts, which it may compare at each
-// place.
+// searchCost is the cost of finding a text in another one. The library's search is linear, except for short texts, which it may compare
+// at each position.
 func searchCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
 	return size{}, substringCost(&args[0].size, &args[1].size), nil
 }
@@ -16,19 +16,19 @@ func substringCost(in, what *size) Cost {
 	return Cost{Steps: 2*in.maxBytes + in.maxBytes*min(what.maxBytes, 64)/8}
 }
 
-// runesCost is the cost of what first makes runes of a text, and then a text of no more bytes.
+// runesCost is the cost of a function that converts a text into runes, and back into a text that is not longer.
 func runesCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
 	n := args[0].maxBytes
 	return size{maxBytes: n}, Cost{16 * n, 7*n + nodeBytes}, nil
 }
 
-// indexOfCost compares runes at each place. lastIndexOf makes those of the first text twice.
+// indexOfCost is the cost of comparing runes at each position. lastIndexOf converts the first text into runes twice.
 func indexOfCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
 	n, m := args[0].maxBytes, args[1].maxBytes
 	return size{}, Cost{10*(n+m) + n*m, 10*(n+m) + nodeBytes}, nil
 }
 
-// maxOccurrences is how often a text can be in another: everywhere between its runes if it may be empty.
+// maxOccurrences returns how often a text can occur in another one. An empty text occurs between all runes.
 func maxOccurrences(in, what *size) int64 {
 	if what.minBytes == 0 {
 		return in.maxBytes + 1
@@ -36,7 +36,7 @@ func maxOccurrences(in, what *size) int64 {
 	return in.maxBytes / what.minBytes
 }
 
-// replaceCost is at its largest where each text that is replaced is as short, and what replaces it as long, as it can be.
+// replaceCost is the cost of replace. It is highest if the replaced text is as short, and the replacement as long, as possible.
 func replaceCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
 	in, from, to := &args[0].size, &args[1].size, &args[2].size
 	n := maxOccurrences(in, from)
@@ -54,7 +54,7 @@ func splitCost(_ *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	n := maxOccurrences(in, at) + 1
 	made := n
 	if len(args) > 2 {
-		made = in.maxBytes + 1 // the library makes as many as it is asked for
+		made = in.maxBytes + 1 // the library allocates as many as the call asks for
 		if most, written := args[2].literal.(int64); written && most >= 0 {
 			n, made = min(n, most), min(made, most)
 		}
@@ -73,7 +73,7 @@ func joinCost(_ *estimator, _ ast.Expr, args []value) (size, Cost, error) {
 	return s, Cost{s.maxBytes + args[0].entries*elementSteps, 6*s.maxBytes + args[0].entries*elementBytes}, nil
 }
 
-// listTextBytes is how many bytes of text a list of texts has at most.
+// listTextBytes returns the maximum number of bytes of all texts in a list.
 func (s *size) listTextBytes() int64 {
 	if s.elem == nil {
 		return 0
@@ -83,19 +83,19 @@ func (s *size) listTextBytes() int64 {
 
 // Bounds of a regular expression.
 const (
-	// maxInstructions are those that it is compiled into.
+	// maxInstructions bounds its compiled instructions.
 	maxInstructions = 1000
-	// instructionSteps are for each instruction and byte of a text, and threadSteps where these are so many that the library
-	// does not go back, but has a thread for each way.
+	// instructionSteps is the cost for each instruction and byte of a text. threadSteps is the cost if there are so many of these
+	// that the library does not backtrack, but follows all paths in threads.
 	instructionSteps, threadSteps = 16, 40
-	// instructionBytes are for each instruction: of the threads that go through it.
+	// instructionBytes is the memory of the threads for each instruction.
 	instructionBytes = 512
-	// maxVisited is how many places of a text and instruction together the library's backtracker goes to, and so how many
-	// it remembers to come back to, visitedBytes each. Their list grows by a quarter, which makes it five times as much.
+	// maxVisited is how many pairs of a position and an instruction the library's backtracker visits, and so how many
+	// it remembers, with visitedBytes each. Their list grows by a quarter at a time, which allocates five times as much in all.
 	maxVisited, visitedBytes = 256 << 10, 5 * 24
 )
 
-// regexpCost looks for a regular expression that is written down, and so is compiled once.
+// regexpCost is the cost of matching a literal regular expression, which is compiled only once.
 func regexpCost(w *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	pattern, written := args[1].literal.(string)
 	if !written {
@@ -109,7 +109,7 @@ func regexpCost(w *estimator, call ast.Expr, args []value) (size, Cost, error) {
 	if n > maxInstructions {
 		return size{}, Cost{}, refuse(call, "the regular expression has %d instructions, more than the %d that are allowed", n, maxInstructions)
 	}
-	// The memory of one call is used by the next.
+	// Calls reuse the memory of the call before.
 	w.shared = max(w.shared, sharedBytes+2*(n*instructionBytes+maxVisited/8+visitedBytes*min(maxVisited, repeatableChoices(p)*places+n)))
 	result := size{}
 	if call.AsCall().FunctionName() == "find" {
@@ -130,8 +130,8 @@ func compilePattern(pattern string) (*syntax.Prog, error) {
 	return syntax.Compile(re.Simplify())
 }
 
-// repeatableChoices is how many choices of a program can come again at a later place of a text. At each, the backtracker remembers
-// the other way.
+// repeatableChoices returns how many choices of a program can occur again at a later position of a text. At each, the backtracker
+// remembers the other path.
 func repeatableChoices(p *syntax.Prog) (n int64) {
 	for i := range p.Inst {
 		if isChoice(&p.Inst[i]) && canRepeat(p, uint32(i)) {

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// tokenKind is what a token is.
+// tokenKind is the kind of a token.
 type tokenKind int
 
 const (
@@ -19,20 +19,20 @@ const (
 	callBracket // a bracket of a call or an index
 )
 
-// token is a part of an expression, as people see it.
+// token is a lexical part of an expression.
 type token struct {
 	kind tokenKind
 	text string
-	pos  int // the character that it begins with, from 0
+	pos  int // position of its first character, from 0
 }
 
-// syntaxError is why an expression does not parse, and the character where that is.
+// syntaxError tells why an expression does not parse, and the position of the character.
 type syntaxError struct {
 	pos    int
 	reason string
 }
 
-// tokens splits an expression up to its end, or to the first flaw.
+// tokens splits an expression, up to its end or the first error.
 func tokens(text string) ([]token, *syntaxError) {
 	s := scanner{text: []rune(text)}
 	var all []token
@@ -51,7 +51,7 @@ type scanner struct {
 	pos  int
 }
 
-// skip passes over spaces and comments.
+// skip skips spaces and comments.
 func (s *scanner) skip() {
 	for s.pos < len(s.text) {
 		switch {
@@ -67,7 +67,7 @@ func (s *scanner) skip() {
 	}
 }
 
-// has reports whether a text follows.
+// has reports whether the text follows.
 func (s *scanner) has(text string) bool {
 	end := s.pos + len(text)
 	return end <= len(s.text) && string(s.text[s.pos:end]) == text
@@ -90,7 +90,7 @@ func (s *scanner) next() (token, *syntaxError) {
 		return made(word), nil
 	case isDigit(first) || first == '.' && s.pos+1 < len(s.text) && isDigit(s.text[s.pos+1]):
 		return s.number()
-	case first == '`': // the name of a field that has other characters
+	case first == '`': // the quoted name of a field
 		if end := slices.Index(s.text[s.pos+1:], '`'); end > 0 {
 			s.pos += end + 2
 			return made(word), nil
@@ -115,7 +115,7 @@ func (s *scanner) next() (token, *syntaxError) {
 	return token{}, &syntaxError{start, why}
 }
 
-// number reads one, and what is written behind it without a space.
+// number reads a number, and any characters that follow it without a space.
 func (s *scanner) number() (token, *syntaxError) {
 	start := s.pos
 	s.while(isWord)
@@ -165,7 +165,7 @@ func (s *scanner) quote(escapes bool) *syntaxError {
 	return &syntaxError{start, "the text in quotes that begins here does not end"}
 }
 
-// escape goes to the last character of an escape of one letter, or to the first one behind the \ of another.
+// escape moves to the last character of a one-letter escape, or to the character after the \ of another one.
 func (s *scanner) escape() *syntaxError {
 	m := regexp.MustCompile("^\\\\(?:[abfnrtv\"'\\\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})")
 	s.pos++
@@ -187,10 +187,10 @@ func isDigit(r rune) bool  { return r >= '0' && r <= '9' }
 func isLetter(r rune) bool { return r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 func isWord(r rune) bool   { return isLetter(r) || isDigit(r) || r == 'µ' }
 
-// operator is a sign, and what to write where it is wrong.
+// operator is a sign, with a hint if it is wrong in CEL.
 type operator struct{ text, hint string }
 
-// signs are operators, brackets and what people write for them, the longest first.
+// signs returns operators, brackets and common mistakes for them, the longest first.
 func signs() []operator {
 	all := []operator{
 		{"===", "== compares"}, {"!==", "!= compares"},
