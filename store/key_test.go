@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain checks that no goroutine is left after all tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // FuzzKeyOf cuts one text in two ways. The keys are equal only if the parts are.
