@@ -28,7 +28,7 @@ var ErrFull = errors.New("store is full of pending writes")
 var ErrUnconfirmed = errors.New("shared store has not confirmed a decision in time")
 
 // ErrBusy reports that this process was too busy to serve a call in time. The shared store may be healthy.
-var ErrBusy = errors.New("no turn in time")
+var ErrBusy = errors.New("too busy to serve the call in time")
 
 // Store decides Event writes, each in one atomic step of its group. It is safe for concurrent use. Stores count in
 // whole microseconds: times are truncated and durations rounded up, from 0 to 142 years.
