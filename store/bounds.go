@@ -105,42 +105,42 @@ func NewBoundedSet(limit func(namespace string) int) *BoundedSet {
 }
 
 // CanHold reports whether a key is in the set at now, or can be added.
-func (p *BoundedSet) CanHold(now time.Time, namespace string, key Key) bool {
-	in := p.namespaces[namespace]
-	if in == nil {
-		return p.limit(namespace) > 0
+func (s *BoundedSet) CanHold(now time.Time, namespace string, key Key) bool {
+	n := s.namespaces[namespace]
+	if n == nil {
+		return s.limit(namespace) > 0
 	}
-	in.expiries.popExpired(now, func(one *expiring) { delete(in.members, one.key) })
-	return in.members[key] != nil || len(in.expiries) < p.limit(namespace)
+	n.expiries.popExpired(now, func(e *expiring) { delete(n.members, e.key) })
+	return n.members[key] != nil || len(n.expiries) < s.limit(namespace)
 }
 
 // Put adds a key or changes its expiry. The caller checks CanHold first.
-func (p *BoundedSet) Put(namespace string, key Key, until time.Time) {
-	in := p.namespaces[namespace]
-	if in == nil {
-		in = &boundedNamespace{members: map[Key]*expiring{}}
-		p.namespaces[strings.Clone(namespace)] = in
+func (s *BoundedSet) Put(namespace string, key Key, until time.Time) {
+	n := s.namespaces[namespace]
+	if n == nil {
+		n = &boundedNamespace{members: map[Key]*expiring{}}
+		s.namespaces[strings.Clone(namespace)] = n
 	}
-	one := in.members[key]
-	if one == nil {
-		one = &expiring{key: key}
-		in.members[key] = one
+	e := n.members[key]
+	if e == nil {
+		e = &expiring{key: key}
+		n.members[key] = e
 	}
-	in.expiries.set(one, until)
+	n.expiries.set(e, until)
 }
 
 // Remove removes a key, if it is in the set.
-func (p *BoundedSet) Remove(namespace string, key Key) {
-	in := p.namespaces[namespace]
-	if in == nil {
+func (s *BoundedSet) Remove(namespace string, key Key) {
+	n := s.namespaces[namespace]
+	if n == nil {
 		return
 	}
-	if one := in.members[key]; one != nil {
-		in.expiries.remove(one)
-		delete(in.members, key)
+	if e := n.members[key]; e != nil {
+		n.expiries.remove(e)
+		delete(n.members, key)
 	}
-	if len(in.members) == 0 {
-		delete(p.namespaces, namespace)
+	if len(n.members) == 0 {
+		delete(s.namespaces, namespace)
 	}
 }
 
@@ -150,7 +150,7 @@ type boundedNamespace struct {
 	expiries expiryHeap
 }
 
-// expiring is a key with the time of its expiry.
+// expiring is a key and its expiry.
 type expiring struct {
 	key       Key
 	expiresAt int64 // in microseconds of Unix time

@@ -8,10 +8,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain checks that no goroutine is left after all tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// However one text is cut into parts, no two lists of parts share a key.
+// FuzzKeyOf cuts one text in two ways. The keys are equal only if the parts are.
 func FuzzKeyOf(f *testing.F) {
 	f.Add("abc", uint64(0b010), uint64(0b100)) // a, bc and ab, c
 	f.Add("", uint64(0), uint64(1))            // one empty part and two
@@ -26,7 +26,7 @@ func FuzzKeyOf(f *testing.F) {
 	})
 }
 
-// splitAtBits cuts text before the bytes, and after the last one, that bits name.
+// splitAtBits cuts text before byte i if bit i is set. Bit len(text) cuts at the end.
 func splitAtBits(text string, bits uint64) []string {
 	var parts []string
 	from := 0
@@ -43,20 +43,20 @@ func TestHasherResetsAfterSum(t *testing.T) {
 	var h Hasher
 	h.Add("a", "b").Sum()
 	if got, want := h.Add("c").AddKey(KeyOf("d")).Sum(), new(Hasher).Add("c").AddKey(KeyOf("d")).Sum(); got != want {
-		t.Errorf("%v, want %v as of a new Hasher", got, want)
+		t.Errorf("reused Hasher returned %v, want %v as from a new one", got, want)
 	}
 }
 
 func TestKeyTextRoundTrip(t *testing.T) {
 	if !(Key{}).IsZero() || KeyOf().IsZero() {
-		t.Error("only the zero Key names nothing")
+		t.Error("IsZero must be true for the zero Key only")
 	}
 	if got, want := (Key{0: 0xab, 15: 1}).String(), "ab000000000000000000000000000001"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// FuzzKeyText holds that what is read as a Key is its text, in either case, and nothing else.
+// FuzzKeyText checks that UnmarshalText accepts a Key's text, in upper or lower case, and nothing else.
 func FuzzKeyText(f *testing.F) {
 	for _, text := range []string{KeyOf("a").String(), "", "AB000000000000000000000000000001", "0g", KeyOf("a").String() + "00"} {
 		f.Add(text)
@@ -64,7 +64,7 @@ func FuzzKeyText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var k Key
 		if err := k.UnmarshalText([]byte(text)); (err == nil) != strings.EqualFold(k.String(), text) {
-			t.Errorf("%q is read as %v, %v", text, k, err)
+			t.Errorf("UnmarshalText(%q) read %v, %v", text, k, err)
 		}
 	})
 }

@@ -28,7 +28,7 @@ var ErrFull = errors.New("store is full of pending writes")
 var ErrUnconfirmed = errors.New("shared store has not confirmed a decision in time")
 
 // ErrBusy reports that this process was too busy to serve a call in time. The shared store may be healthy.
-var ErrBusy = errors.New("no turn in time")
+var ErrBusy = errors.New("too busy to serve the call in time")
 
 // Store decides Event writes, each in one atomic step of its group. It is safe for concurrent use. Stores count in
 // whole microseconds: times are truncated and durations rounded up, from 0 to 142 years.
@@ -84,8 +84,8 @@ type Decision struct {
 	Order int64
 }
 
-// Key names a piece of state. It is half a SHA-256 over parts, each of which is prefixed by its length: different lists
-// of parts have different keys, a key never grows with its input, and no client can find a collision in useful time.
+// Key names a piece of state. It is half a SHA-256 over parts, each prefixed by its length, so different lists of parts
+// have different keys. A key never grows with its input, and no client can find a collision in useful time.
 // The zero Key names nothing.
 type Key [16]byte
 
@@ -211,8 +211,8 @@ type namespaceLRU[V any] struct {
 }
 
 // oldest returns the least recently used entry that is not pinned, or nil.
-func (h *namespaceLRU[V]) oldest() *Entry[V] {
-	e, _ := h.ring.Next().Value.(*Entry[V])
+func (n *namespaceLRU[V]) oldest() *Entry[V] {
+	e, _ := n.ring.Next().Value.(*Entry[V])
 	return e
 }
 
@@ -222,143 +222,143 @@ func NewFairLRU[V any](capacity int64) *FairLRU[V] {
 }
 
 // Len returns the number of entries.
-func (t *FairLRU[V]) Len() int { return len(t.entries) }
+func (f *FairLRU[V]) Len() int { return len(f.entries) }
 
 // LenOf returns the number of entries of a namespace.
-func (t *FairLRU[V]) LenOf(namespace string) int {
-	if h := t.namespaces[namespace]; h != nil {
-		return h.entries
+func (f *FairLRU[V]) LenOf(namespace string) int {
+	if n := f.namespaces[namespace]; n != nil {
+		return n.entries
 	}
 	return 0
 }
 
 // Size returns the sum of the sizes of all entries.
-func (t *FairLRU[V]) Size() int64 { return t.size }
+func (f *FairLRU[V]) Size() int64 { return f.size }
 
 // Shrink evicts entries until there is space for more, or nothing is left to evict.
-func (t *FairLRU[V]) Shrink(more int64) {
+func (f *FairLRU[V]) Shrink(more int64) {
 	for evicted := true; evicted; {
-		evicted = t.Evict(more) != nil
+		evicted = f.Evict(more) != nil
 	}
 }
 
 // All returns all entries. The caller must not change the map.
-func (t *FairLRU[V]) All() map[Key]*Entry[V] { return t.entries }
+func (f *FairLRU[V]) All() map[Key]*Entry[V] { return f.entries }
 
 // Get returns the entry of a key, or nil. It does not mark the entry as used.
-func (t *FairLRU[V]) Get(key Key) *Entry[V] { return t.entries[key] }
+func (f *FairLRU[V]) Get(key Key) *Entry[V] { return f.entries[key] }
 
 // Add adds an entry for a key that has none. The entry is pinned and has size 0 until Update.
-func (t *FairLRU[V]) Add(key Key, namespace string, value V) *Entry[V] {
-	h := t.namespaces[namespace]
-	if h == nil {
-		h = &namespaceLRU[V]{namespace: strings.Clone(namespace)}
-		t.namespaces[h.namespace] = h
-		heap.Push(&t.bySize, h)
+func (f *FairLRU[V]) Add(key Key, namespace string, value V) *Entry[V] {
+	n := f.namespaces[namespace]
+	if n == nil {
+		n = &namespaceLRU[V]{namespace: strings.Clone(namespace)}
+		f.namespaces[n.namespace] = n
+		heap.Push(&f.bySize, n)
 	}
-	h.entries++
-	e := &Entry[V]{Key: key, Value: value, owner: h, pinned: true}
+	n.entries++
+	e := &Entry[V]{Key: key, Value: value, owner: n, pinned: true}
 	e.ring.Value = e
-	t.entries[key] = e
+	f.entries[key] = e
 	return e
 }
 
 // Update marks an entry as just used, and sets its size and whether it is pinned.
-func (t *FairLRU[V]) Update(e *Entry[V], size int64, pinned bool) {
-	h := e.owner
+func (f *FairLRU[V]) Update(e *Entry[V], size int64, pinned bool) {
+	n := e.owner
 	e.ring.Prev().Unlink(1)
 	if e.pinned {
-		h.pinned, t.pinned = h.pinned-e.size, t.pinned-e.size
+		n.pinned, f.pinned = n.pinned-e.size, f.pinned-e.size
 	}
-	h.size, t.size = h.size+size-e.size, t.size+size-e.size
+	n.size, f.size = n.size+size-e.size, f.size+size-e.size
 	e.size, e.pinned = size, pinned
 	if pinned {
-		h.pinned, t.pinned = h.pinned+size, t.pinned+size
+		n.pinned, f.pinned = n.pinned+size, f.pinned+size
 	} else {
-		h.ring.Prev().Link(&e.ring)
+		n.ring.Prev().Link(&e.ring)
 	}
-	heap.Fix(&t.bySize, h.index)
+	heap.Fix(&f.bySize, n.index)
 }
 
 // SetExpiry sets until when Live counts an entry.
-func (t *FairLRU[V]) SetExpiry(e *Entry[V], until time.Time) { e.owner.expiries.set(&e.expiry, until) }
+func (f *FairLRU[V]) SetExpiry(e *Entry[V], until time.Time) { e.owner.expiries.set(&e.expiry, until) }
 
 // Live returns the number of entries of a namespace that have an expiry after now.
-func (t *FairLRU[V]) Live(now time.Time, namespace string) int {
-	h := t.namespaces[namespace]
-	if h == nil {
+func (f *FairLRU[V]) Live(now time.Time, namespace string) int {
+	n := f.namespaces[namespace]
+	if n == nil {
 		return 0
 	}
-	h.expiries.popExpired(now, func(*expiring) {})
-	return len(h.expiries)
+	n.expiries.popExpired(now, func(*expiring) {})
+	return len(n.expiries)
 }
 
 // Pin pins an entry.
-func (t *FairLRU[V]) Pin(e *Entry[V]) { t.Update(e, e.size, true) }
+func (f *FairLRU[V]) Pin(e *Entry[V]) { f.Update(e, e.size, true) }
 
 // Remove removes an entry.
-func (t *FairLRU[V]) Remove(e *Entry[V]) {
-	t.Update(e, 0, true)
+func (f *FairLRU[V]) Remove(e *Entry[V]) {
+	f.Update(e, 0, true)
 	e.owner.expiries.remove(&e.expiry)
-	delete(t.entries, e.Key)
-	if t.OnRemove != nil {
-		t.OnRemove(e.owner.namespace, e.Key)
+	delete(f.entries, e.Key)
+	if f.OnRemove != nil {
+		f.OnRemove(e.owner.namespace, e.Key)
 	}
 	if e.owner.entries--; e.owner.entries == 0 {
-		heap.Remove(&t.bySize, e.owner.index)
-		delete(t.namespaces, e.owner.namespace)
+		heap.Remove(&f.bySize, e.owner.index)
+		delete(f.namespaces, e.owner.namespace)
 	}
 }
 
 // Evict removes and returns one entry if there is no space for more. It returns nil if there is, or if all entries are
 // pinned.
-func (t *FairLRU[V]) Evict(more int64) *Entry[V] {
-	if t.size+more <= t.capacity || len(t.bySize) == 0 {
+func (f *FairLRU[V]) Evict(more int64) *Entry[V] {
+	if f.size+more <= f.capacity || len(f.bySize) == 0 {
 		return nil
 	}
-	e := t.bySize[0].oldest()
+	e := f.bySize[0].oldest()
 	if e != nil {
-		t.Remove(e)
+		f.Remove(e)
 	}
 	return e
 }
 
 // CanPin reports whether a namespace may pin more: its pinned size may not exceed the size that no namespace has pinned.
 // So one namespace alone can pin half of the capacity, and some is always left for the next one.
-func (t *FairLRU[V]) CanPin(namespace string, more int64) bool {
-	if h := t.namespaces[namespace]; h != nil {
-		more += h.pinned
+func (f *FairLRU[V]) CanPin(namespace string, more int64) bool {
+	if n := f.namespaces[namespace]; n != nil {
+		more += n.pinned
 	}
-	return more <= t.capacity-t.pinned
+	return more <= f.capacity-f.pinned
 }
 
 // largestFirst is a heap of namespaces. The largest one that has an entry to evict comes first.
 type largestFirst[V any] []*namespaceLRU[V]
 
-func (b largestFirst[V]) Len() int { return len(b) }
+func (l largestFirst[V]) Len() int { return len(l) }
 
-func (b largestFirst[V]) Less(i, j int) bool {
-	if a, b := b[i].oldest() != nil, b[j].oldest() != nil; a != b {
+func (l largestFirst[V]) Less(i, j int) bool {
+	if a, b := l[i].oldest() != nil, l[j].oldest() != nil; a != b {
 		return a
 	}
-	return b[i].size > b[j].size
+	return l[i].size > l[j].size
 }
 
-func (b largestFirst[V]) Swap(i, j int) {
-	b[i], b[j] = b[j], b[i]
-	b[i].index, b[j].index = i, j
+func (l largestFirst[V]) Swap(i, j int) {
+	l[i], l[j] = l[j], l[i]
+	l[i].index, l[j].index = i, j
 }
 
-func (b *largestFirst[V]) Push(x any) {
-	h := x.(*namespaceLRU[V])
-	h.index = len(*b)
-	*b = append(*b, h)
+func (l *largestFirst[V]) Push(x any) {
+	n := x.(*namespaceLRU[V])
+	n.index = len(*l)
+	*l = append(*l, n)
 }
 
-func (b *largestFirst[V]) Pop() any {
-	last := len(*b) - 1
-	h := (*b)[last]
-	(*b)[last] = nil
-	*b = (*b)[:last]
-	return h
+func (l *largestFirst[V]) Pop() any {
+	last := len(*l) - 1
+	n := (*l)[last]
+	(*l)[last] = nil
+	*l = (*l)[:last]
+	return n
 }

@@ -1,4 +1,4 @@
-// Package fallback asks a shared store within a deadline, and decides locally if that does not answer.
+// Package fallback calls a shared store with a deadline, and decides locally if the store does not answer.
 package fallback
 
 import (
@@ -29,7 +29,7 @@ type Store struct {
 type Options struct {
 	// Deadline bounds one decision of the shared store. More than 0.
 	Deadline time.Duration
-	// Available reports whether the shared store is to be asked.
+	// Available reports whether to call the shared store.
 	Available func() bool
 	// OnFallback is called for every write that was decided without the shared store. Denied writes are reported
 	// only by it.
@@ -45,9 +45,9 @@ func Defaults() Options {
 	}
 }
 
-// New returns a Store that asks a store that replicas share, and lets shared decide locally while that does not answer.
-func New(asked store.Store, shared LocalDecider, o Options) *Store {
-	return &Store{primary: asked, local: shared, options: o}
+// New returns a Store that calls primary, which replicas share, and decides by local while primary does not answer.
+func New(primary store.Store, local LocalDecider, o Options) *Store {
+	return &Store{primary: primary, local: local, options: o}
 }
 
 // Decide implements store.Store. It fails only when the caller's context ends.
@@ -57,7 +57,7 @@ func (s *Store) Decide(ctx context.Context, now time.Time, w store.Write, l stor
 		defer cancel()
 		d, err := s.primary.Decide(within, now, w, l)
 		if err == nil || errors.Is(err, store.ErrUnconfirmed) {
-			return d, nil // it is valid
+			return d, nil // a decision with ErrUnconfirmed is valid
 		}
 		if ctx.Err() != nil {
 			return store.Decision{}, fmt.Errorf("caller no longer waits: %w", err)

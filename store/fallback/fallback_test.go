@@ -13,14 +13,14 @@ import (
 	"github.com/eventquota/eventquota/store/fallback"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain checks that no goroutine is left after all tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shared is a shared store that answers as a test says.
+// shared is a shared store whose answers a test sets.
 type shared struct {
 	decide func(ctx context.Context) (store.Decision, error)
 	local  int
-	quotas int // in all that was decided locally
+	quotas int // in all local decisions
 }
 
 var errUnavailable = errors.New("connection refused")
@@ -46,45 +46,45 @@ func newStore(s *shared, change func(*fallback.Options)) *fallback.Store {
 func TestFallbackByFailureMode(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		how   []store.FailureMode // of each quota
-		want  store.Verdict
-		local int
-		asked int // quotas, by the replica itself
+		modes  []store.FailureMode // of each quota
+		want   store.Verdict
+		local  int
+		quotas int // that the local decision used
 	}{
-		"the replica itself":                 {[]store.FailureMode{store.Local}, store.Drop, 1, 1},
-		"the replica, without a quota":       {[]store.FailureMode{store.AdmitAll, store.Local}, store.Drop, 1, 1},
-		"a quota that denies, it is refused": {[]store.FailureMode{store.Local, store.DenyAll}, store.Deny, 0, 0},
+		"a local quota":                          {[]store.FailureMode{store.Local}, store.Drop, 1, 1},
+		"a local quota, and one that admits all": {[]store.FailureMode{store.AdmitAll, store.Local}, store.Drop, 1, 1},
+		"a quota that denies":                    {[]store.FailureMode{store.Local, store.DenyAll}, store.Deny, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &shared{decide: func(context.Context) (store.Decision, error) { return store.Decision{}, errUnavailable }}
-			var counted []store.FailureMode
+			var modes []store.FailureMode
 			f := newStore(s, func(o *fallback.Options) {
-				o.OnFallback = func(_ context.Context, how store.FailureMode) { counted = append(counted, how) }
+				o.OnFallback = func(_ context.Context, how store.FailureMode) { modes = append(modes, how) }
 			})
 			var l store.Limits
-			for _, how := range tt.how {
+			for _, how := range tt.modes {
 				l.Quotas = append(l.Quotas, store.Bucket{OnFailure: how})
 			}
 			d, err := f.Decide(t.Context(), time.Now(), store.Write{}, l)
-			if err != nil || d.Verdict != tt.want || s.local != tt.local || s.quotas != tt.asked {
-				t.Errorf("decided %v (%v), %d times locally by %d quotas, want %v, %d and %d", d.Verdict, err, s.local, s.quotas, tt.want, tt.local, tt.asked)
+			if err != nil || d.Verdict != tt.want || s.local != tt.local || s.quotas != tt.quotas {
+				t.Errorf("decided %v (%v), %d times locally with %d quotas, want %v, %d and %d", d.Verdict, err, s.local, s.quotas, tt.want, tt.local, tt.quotas)
 			}
 			want := store.Local
 			if tt.want == store.Deny {
 				want = store.DenyAll
 			}
-			if len(counted) != 1 || counted[0] != want || tt.want == store.Deny && d.RefusedBy != &l.Quotas[1] {
-				t.Errorf("counted %v, want one %v; refused by %v", counted, want, d.RefusedBy)
+			if len(modes) != 1 || modes[0] != want || tt.want == store.Deny && d.RefusedBy != &l.Quotas[1] {
+				t.Errorf("OnFallback got %v, want one %v; refused by %v", modes, want, d.RefusedBy)
 			}
 		})
 	}
 }
 
-// What is not confirmed stands. A caller that has gone gets no decision, and nobody decides for it.
+// TestUnconfirmedDecisionStands checks that an unconfirmed decision is used, and that no store decides after the caller has left.
 func TestUnconfirmedDecisionStands(t *testing.T) {
 	t.Parallel()
-	gone, cancel := context.WithCancel(t.Context())
+	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, tt := range map[string]struct {
 		ctx    context.Context //nolint:containedctx // the case
@@ -96,13 +96,13 @@ func TestUnconfirmedDecisionStands(t *testing.T) {
 		"not confirmed":       {t.Context(), errors.Join(store.ErrUnconfirmed, context.DeadlineExceeded), true, 0},
 		"no answer":           {t.Context(), errUnavailable, false, 1},
 		"no turn in time":     {t.Context(), store.ErrBusy, false, 1},
-		"the caller has left": {gone, context.Canceled, false, 0},
+		"the caller has left": {ended, context.Canceled, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &shared{decide: func(context.Context) (store.Decision, error) { return store.Decision{Verdict: store.Merge}, tt.err }}
 			d, err := newStore(s, nil).Decide(tt.ctx, time.Now(), store.Write{}, store.Limits{})
-			if stands := d.Verdict == store.Merge; stands != tt.stands || (err != nil) != (tt.ctx == gone) || s.local != tt.local {
+			if stands := d.Verdict == store.Merge; stands != tt.stands || (err != nil) != (tt.ctx == ended) || s.local != tt.local {
 				t.Errorf("decided %v (%v), %d times locally", d.Verdict, err, s.local)
 			}
 		})
@@ -119,7 +119,7 @@ func TestDeadlineBoundsHangingStore(t *testing.T) {
 		f := newStore(s, nil)
 		begun := time.Now()
 		if _, err := f.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{}); err != nil || s.local != 1 {
-			t.Errorf("%d decided locally (%v), want the one", s.local, err)
+			t.Errorf("%d local decisions (%v), want 1", s.local, err)
 		}
 		if took := time.Since(begun); took != fallback.Defaults().Deadline {
 			t.Errorf("a decision took %v, want %v", took, fallback.Defaults().Deadline)
@@ -130,11 +130,11 @@ func TestDeadlineBoundsHangingStore(t *testing.T) {
 func TestUnavailableStoreIsNotCalled(t *testing.T) {
 	t.Parallel()
 	s := &shared{decide: func(context.Context) (store.Decision, error) {
-		t.Error("it was asked")
+		t.Error("the store was called")
 		return store.Decision{}, nil
 	}}
 	f := newStore(s, func(o *fallback.Options) { o.Available = func() bool { return false } })
 	if _, err := f.Decide(t.Context(), time.Now(), store.Write{}, store.Limits{}); err != nil || s.local != 1 {
-		t.Errorf("%d decided locally (%v), want the one", s.local, err)
+		t.Errorf("%d local decisions (%v), want 1", s.local, err)
 	}
 }

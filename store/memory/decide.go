@@ -9,24 +9,24 @@ import (
 
 // decide decides a write, and takes the tokens if it is admitted. It changes l to the limits that it used.
 func (s *Store) decide(now time.Time, w *store.Write, l *store.Limits) (d store.Decision, err error) {
-	unrecorded := s.lookup(now, w.GroupKey) == nil && s.full(now, w.Namespace)
-	if unrecorded {
+	untracked := s.lookup(now, w.GroupKey) == nil && s.full(now, w.Namespace)
+	if untracked {
 		l.SetUntracked(w)
 	}
-	noPlace := l.UseOverflow(w.Namespace, func(b *store.Bucket) bool { return s.buckets.CanHold(now, w.Namespace, b.Key) })
-	levels, grants := s.checkQuotas(now, l.Quotas)
-	if unrecorded {
-		d, err = engine.DecideUntracked(w, l, grants), s.reserveBytes(w.Namespace) // for a notice
+	overflowed := l.UseOverflow(w.Namespace, func(b *store.Bucket) bool { return s.buckets.CanHold(now, w.Namespace, b.Key) })
+	states, results := s.checkQuotas(now, l.Quotas)
+	if untracked {
+		d, err = engine.DecideUntracked(w, l, results), s.reserveBytes(w.Namespace) // for a notice
 	} else {
-		d, err = s.step(now, w, l, grants)
+		d, err = s.step(now, w, l, results)
 	}
 	if err != nil {
 		return store.Decision{}, err
 	}
-	d.Overflowed = noPlace
+	d.Overflowed = overflowed
 	for i := range l.Quotas {
-		if grants[i].OK && !d.Retry && d.Verdict.Admits() {
-			s.setBucketState(w.Namespace, &l.Quotas[i], levels[i])
+		if results[i].OK && !d.Retry && d.Verdict.Admits() {
+			s.setBucketState(w.Namespace, &l.Quotas[i], states[i])
 		}
 	}
 	return d, nil
@@ -38,12 +38,12 @@ func (s *Store) full(now time.Time, namespace string) bool {
 }
 
 // step decides a write by its group.
-func (s *Store) step(now time.Time, w *store.Write, l *store.Limits, grants []engine.TakeResult) (store.Decision, error) {
+func (s *Store) step(now time.Time, w *store.Write, l *store.Limits, results []engine.TakeResult) (store.Decision, error) {
 	e, known, err := s.acquire(now, w.Namespace, w.GroupKey)
 	if err != nil {
 		return store.Decision{}, err
 	}
-	d, changed := e.Decide(now, s.steps.Next(), *w, l, grants)
+	d, changed := e.Decide(now, s.steps.Next(), *w, l, results)
 	if known || changed {
 		s.updateAccounting(e)
 	} else {
@@ -52,13 +52,13 @@ func (s *Store) step(now time.Time, w *store.Write, l *store.Limits, grants []en
 	return d, nil
 }
 
-// checkQuotas asks each quota for a token, and returns the bucket states after that, and the answers.
+// checkQuotas returns whether each quota has a token, and the bucket states after taking it, which it does not store.
 func (s *Store) checkQuotas(now time.Time, quotas []store.Bucket) ([]engine.BucketState, []engine.TakeResult) {
-	levels, grants := make([]engine.BucketState, len(quotas)), make([]engine.TakeResult, len(quotas))
+	states, results := make([]engine.BucketState, len(quotas)), make([]engine.TakeResult, len(quotas))
 	for i := range quotas {
-		levels[i], grants[i] = s.bucketState(quotas[i].Key).Take(quotas[i].Limit, now)
+		states[i], results[i] = s.bucketState(quotas[i].Key).Take(quotas[i].Limit, now)
 	}
-	return levels, grants
+	return states, results
 }
 
 func (s *Store) bucketState(quota store.Key) engine.BucketState {

@@ -12,14 +12,15 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// Sizes of a Store: the default, the size for audited rules, and the minimum.
+// Sizes of a Store: the default, the size for policies and quotas in mode Audit, and the minimum.
 const (
 	DefaultBytes = 128 << 20
 	AuditBytes   = 16 << 20
 	MinBytes     = 1 << 20
 )
 
-// maxBucketStates is how many buckets of quotas have a state. Above it, the least recently used bucket of the largest namespace is full again.
+// maxBucketStates is how many buckets of quotas have a state. Above it, the store forgets the least recently used bucket
+// of the largest namespace, which is then full again.
 const maxBucketStates = 1 << 16
 
 // Options are the settings of a Store.
@@ -101,8 +102,8 @@ func (s *Store) Decide(_ context.Context, now time.Time, w store.Write, l store.
 	return d, nil
 }
 
-// stepTime returns the time of a step. If the clock has gone back, it corrects groups with pending writes, which might be due much
-// later. Others are corrected when they are used.
+// stepTime returns the time of a step. If the clock has gone back, it corrects groups with pending writes, as these might
+// be due much too late. Other groups are corrected when they are used.
 func (s *Store) stepTime(now time.Time) time.Time {
 	now = now.Truncate(time.Microsecond)
 	ahead := s.lastStep.Sub(now)
@@ -138,7 +139,7 @@ func (s *Store) acquire(now time.Time, namespace string, key store.Key) (e *entr
 	return e, known, nil
 }
 
-// reserveBytes makes room for the bytes of one step of a namespace.
+// reserveBytes makes space for the bytes of one step of a namespace.
 func (s *Store) reserveBytes(namespace string) error {
 	if !s.groups.CanPin(namespace, stepBytes) {
 		return fmt.Errorf("%w of namespace %q", store.ErrFull, namespace)
@@ -155,15 +156,15 @@ func (s *Store) create(namespace string, key store.Key) *entry {
 
 // lookup finds a group, and removes it if it has expired. Other expired groups stay until their bytes are needed.
 func (s *Store) lookup(now time.Time, key store.Key) *entry {
-	place := s.groups.Get(key)
-	if place == nil {
+	e := s.groups.Get(key)
+	if e == nil {
 		return nil
 	}
-	if place.Value.Expired(now) {
-		s.groups.Remove(place)
+	if e.Value.Expired(now) {
+		s.groups.Remove(e)
 		return nil
 	}
-	return place.Value
+	return e.Value
 }
 
 // updateAccounting updates the number of bytes and the pending queues for e.
@@ -225,8 +226,8 @@ func (s *Store) Claim(_ context.Context, now time.Time, ahead time.Duration, n i
 	defer putBack()
 	var writes []store.PendingWrite
 	for _, d := range s.turns.Pick(due, n, claimed) {
-		if place := s.groups.Get(d.Group); place != nil {
-			writes = append(writes, place.Value.Claim(d.Group, by)...)
+		if e := s.groups.Get(d.Group); e != nil {
+			writes = append(writes, e.Value.Claim(d.Group, by)...)
 		}
 	}
 	return writes, nil
@@ -257,14 +258,14 @@ func (s *Store) Pending(context.Context) (int64, error) {
 // Peek returns copies of groups and of the buckets of quotas. It marks these buckets as used, and changes nothing
 // else. Each group is consistent, as Peek holds the lock for one at a time. The Store
 // has no clock: Snapshot.At is the time of the latest step.
-func (s *Store) Peek(_ context.Context, groups, levels []store.Key) (engine.Snapshot, error) {
+func (s *Store) Peek(_ context.Context, groups, buckets []store.Key) (engine.Snapshot, error) {
 	st := engine.Snapshot{Groups: map[store.Key]*engine.Group{}, Buckets: map[store.Key]engine.BucketState{}}
 	for _, key := range groups {
 		s.peekGroup(key, &st)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, key := range levels {
+	for _, key := range buckets {
 		if v := s.bucketState(key); v != (engine.BucketState{}) {
 			st.Buckets[key] = v
 		}
@@ -276,7 +277,7 @@ func (s *Store) Peek(_ context.Context, groups, levels []store.Key) (engine.Snap
 func (s *Store) peekGroup(key store.Key, st *engine.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if place := s.groups.Get(key); place != nil && !place.Value.Expired(s.lastStep) {
-		st.Groups[key] = place.Value.Clone()
+	if e := s.groups.Get(key); e != nil && !e.Value.Expired(s.lastStep) {
+		st.Groups[key] = e.Value.Clone()
 	}
 }

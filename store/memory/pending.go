@@ -9,8 +9,8 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// pendingQueues has the groups with pending writes, so that a claim looks only at the groups that it takes, and once
-// at each turn.
+// pendingQueues has the groups with pending writes by turn. A claim looks only at the groups that it takes, and once at
+// each turn.
 type pendingQueues struct {
 	turns map[string]*turn
 	count int

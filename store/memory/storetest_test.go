@@ -26,14 +26,14 @@ func TestMemoryEnforcesBounds(t *testing.T) {
 	})
 }
 
-// What a comparison finds must not come from chance in one of the stores.
+// TestMemoryComparesEqualToItself shows that differences that a comparison finds are not due to chance in one store.
 func TestMemoryComparesEqualToItself(t *testing.T) {
 	storetest.Compare(t, *seeds, newMemory, newMemory)
 }
 
 func TestMemoryKeepsCountsExact(t *testing.T) {
-	for says, faults := range storetest.FaultMixes() {
-		t.Run(says, func(t *testing.T) {
+	for name, faults := range storetest.FaultMixes() {
+		t.Run(name, func(t *testing.T) {
 			storetest.Simulate(t, faults, *seeds, newMemory)
 		})
 	}
@@ -43,7 +43,7 @@ func TestMemoryBoundsWritesInStorms(t *testing.T) {
 	storetest.Simulate(t, storetest.Faults{Storm: true}, *seeds, newMemory)
 }
 
-// Whatever another namespace writes, however small the store is, nothing changes for the others.
+// TestNoisyNamespaceChangesNoOther compares a store with a small one in which another namespace writes. The others see no difference.
 func TestNoisyNamespaceChangesNoOther(t *testing.T) {
 	small := func(t *testing.T) storetest.Subject {
 		t.Helper()

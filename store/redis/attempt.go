@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxConflicts is how many attempts in a row may conflict with other replicas before the register is reserved for this
-	// one, so that a replica with a slower connection to Redis is not starved.
+	// maxConflicts is how many attempts in a row may conflict with other replicas. Redis then reserves the register for this
+	// replica, so that a slower connection to Redis does not starve it.
 	maxConflicts = 4
 	// minReservation and maxReservation bound the reservation, which lasts for two round trips to Redis.
 	minReservation, maxReservation = 3 * time.Millisecond, 20 * time.Millisecond
@@ -30,40 +30,40 @@ var (
 	errPanic   = errors.New("panic")
 )
 
-// runAttempts makes attempts for the calls of a register until none is left. The first attempt is t. If it panics, it fails the calls.
-func (s *Store) runAttempts(ln *cachedRegister, t *attempt) {
+// runAttempts makes attempts for the calls of a register until none is left, starting with a. If it panics, it fails the calls.
+func (s *Store) runAttempts(cr *cachedRegister, a *attempt) {
 	defer s.serving.Done()
 	defer func() {
 		v := recover()
 		if v != nil {
 			s.reportPanic(v)
 		}
-		ln.mu.Lock()
+		cr.mu.Lock()
 		if v != nil {
-			s.failCalls(ln, fmt.Errorf("%w: %v", errPanic, v))
+			s.failCalls(cr, fmt.Errorf("%w: %v", errPanic, v))
 		}
-		size := ln.publish()
-		ln.mu.Unlock()
-		s.cache.release(ln, size)
+		size := cr.publish()
+		cr.mu.Unlock()
+		s.cache.release(cr, size)
 	}()
 	behind, took := 0, time.Duration(0) // conflicts in a row, and the duration of the last attempt
-	for ; t != nil; t = s.nextAttempt(ln) {
+	for ; a != nil; a = s.nextAttempt(cr) {
 		if behind >= maxConflicts {
-			t.reserveFor = min(max(2*took, minReservation), maxReservation).Microseconds()
+			a.reserveFor = min(max(2*took, minReservation), maxReservation).Microseconds()
 		}
 		ctx := context.Background()
 		if s.stopping.Load() {
 			ctx = redisclient.BypassBreaker(ctx)
 		}
 		within, cancel := context.WithTimeout(ctx, s.opts.StepTimeout)
-		answer, err := s.sendAttempt(within, t)
+		answer, err := s.sendAttempt(within, a)
 		cancel()
 		if err != nil {
-			s.failAttempt(t, err)
+			s.failAttempt(a, err)
 			continue
 		}
-		late, held := s.handleAnswer(t, answer)
-		if behind, took = behind+1, s.opts.Now().Sub(t.sent); !late {
+		late, held := s.handleAnswer(a, answer)
+		if behind, took = behind+1, s.opts.Now().Sub(a.sent); !late {
 			behind = 0
 		}
 		if held {
@@ -85,12 +85,12 @@ func (s *Store) recoverPanic() {
 }
 
 // failCalls fails the calls of a register. The caller holds its lock.
-func (s *Store) failCalls(ln *cachedRegister, err error) {
-	if t := ln.attempt; t != nil {
-		ln.calls = append(s.requeue(t), ln.calls...)
+func (s *Store) failCalls(cr *cachedRegister, err error) {
+	if a := cr.attempt; a != nil {
+		cr.calls = append(s.requeue(a), cr.calls...)
 	}
-	finishCalls(ln.calls, err)
-	ln.calls, ln.attempt, ln.local, ln.busy = nil, nil, nil, false
+	finishCalls(cr.calls, err)
+	cr.calls, cr.attempt, cr.local, cr.busy = nil, nil, nil, false
 }
 
 // attempt is one compare-and-set of a register in Redis.
@@ -113,70 +113,70 @@ type attempt struct {
 }
 
 // nextAttempt is prepareAttempt, and takes the lock of the cached register.
-func (s *Store) nextAttempt(ln *cachedRegister) *attempt {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	return s.prepareAttempt(ln)
+func (s *Store) nextAttempt(cr *cachedRegister) *attempt {
+	cr.mu.Lock()
+	defer cr.mu.Unlock()
+	return s.prepareAttempt(cr)
 }
 
 // prepareAttempt applies the backlog and the waiting calls to a copy of the register. It returns nil if there is nothing to
 // send; all calls are then finished, and the cached register is no longer busy. The caller holds its lock.
-func (s *Store) prepareAttempt(ln *cachedRegister) (t *attempt) {
+func (s *Store) prepareAttempt(cr *cachedRegister) (a *attempt) {
 	if s.stopped.Load() {
-		finishCalls(ln.calls, errStopped)
-		ln.calls = nil
+		finishCalls(cr.calls, errStopped)
+		cr.calls = nil
 	}
-	if len(ln.calls) == 0 {
-		ln.busy = false
+	if len(cr.calls) == 0 {
+		cr.busy = false
 		return nil
 	}
-	with := s.newReservation(ln.namespace)
-	t = &attempt{cached: ln, at: with.redisTime, calls: ln.calls, next: register{version: s.steps.Next()}}
-	ln.attempt, ln.calls = t, nil
-	if wt := s.backlog.take(ln.key); wt != nil {
-		t.items, t.since = wt.all(), wt.since
+	res := s.newReservation(cr.namespace)
+	a = &attempt{cached: cr, at: res.redisTime, calls: cr.calls, next: register{version: s.steps.Next()}}
+	cr.attempt, cr.calls = a, nil
+	if rb := s.backlog.take(cr.key); rb != nil {
+		a.items, a.since = rb.all(), rb.since
 	}
-	if s.buildAttempt(t, &with) {
-		t.sent = s.opts.Now()
-		ln.local = nil
-		ln.publish()
-		return t
+	if s.buildAttempt(a, &res) {
+		a.sent = s.opts.Now()
+		cr.local = nil
+		cr.publish()
+		return a
 	}
-	ln.attempt, ln.busy = nil, false
-	finishCalls(t.calls, nil) // there is nothing to write or to wait for
+	cr.attempt, cr.busy = nil, false
+	finishCalls(a.calls, nil) // there is nothing to write or to wait for
 	return nil
 }
 
 // buildAttempt computes the register after the attempt, and reports whether it changes.
-func (s *Store) buildAttempt(t *attempt, with *reservation) (changed bool) {
-	ln, group := t.cached, &engine.Group{}
-	if !ln.confirmed.group.Expired(t.at) {
-		group = ln.confirmed.group.Clone()
+func (s *Store) buildAttempt(a *attempt, res *reservation) (changed bool) {
+	cr, group := a.cached, &engine.Group{}
+	if !cr.confirmed.group.Expired(a.at) {
+		group = cr.confirmed.group.Clone()
 	}
-	for i := range t.items {
-		it := &t.items[i]
-		it.apply(group, t.at, t.next.version)
-		given := it.tokens.withOverflow(ln.namespace, s.overBounds, with.localTime)
-		t.tokens.addForced(given)
-		t.counted = t.counted || it.decision != nil || it.drops.IsCounted()
-		with.forceTake(given)
+	for i := range a.items {
+		it := &a.items[i]
+		it.apply(group, a.at, a.next.version)
+		given := it.tokens.withOverflow(cr.namespace, s.overBounds, res.localTime)
+		a.tokens.addForced(given)
+		a.counted = a.counted || it.decision != nil || it.drops.IsCounted()
+		res.forceTake(given)
 		changed = true
 	}
-	for _, c := range t.calls {
-		changed = c.apply(group, t, with) || changed
-		t.counted = t.counted || c.Limits != nil
+	for _, c := range a.calls {
+		changed = c.apply(group, a, res) || changed
+		a.counted = a.counted || c.Limits != nil
 		c.attempts++
 	}
-	if !changed && len(t.tokens) == 0 {
+	if !changed && len(a.tokens) == 0 {
 		return false
 	}
 	if s.opts.NoSettler {
 		group.DiscardPending()
 	}
-	group.LastSteps = ln.confirmed.lastSteps(t.next.version, t.at.Unix())
-	t.next.group = group
-	t.countedUntil = t.next.extendCounted(t.at)
-	s.encodeAttempt(t)
+	group.LastSteps = cr.confirmed.lastSteps(a.next.version, a.at.Unix())
+	a.next.group = group
+	a.countedUntil = a.next.extendCounted(a.at)
+	s.encodeAttempt(a)
 	return true
 }
 
@@ -195,78 +195,78 @@ const (
 
 // handleAnswer handles the answer to an attempt. It finishes the calls if the attempt was carried out, or if the register cannot
 // be read.
-func (s *Store) handleAnswer(t *attempt, answer []any) (behind, reserved bool) {
-	ln := t.cached
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
+func (s *Store) handleAnswer(a *attempt, answer []any) (behind, reserved bool) {
+	cr := a.cached
+	cr.mu.Lock()
+	defer cr.mu.Unlock()
 	var now, outcome, held int64
 	var value string
 	err := scan(answer, &now, &outcome, &held, &value)
 	if err == nil {
-		err = s.updateBuckets(ln.namespace, t.tokens, answer[4:])
+		err = s.updateBuckets(cr.namespace, a.tokens, answer[4:])
 	}
-	current := t.next
+	current := a.next
 	if err == nil && outcome == outcomeConflict {
 		current, err = decode(value)
 	}
-	ln.attempt, ln.local = nil, nil
-	s.noteUnreadable(ln, err)
+	cr.attempt, cr.local = nil, nil
+	s.noteUnreadable(cr, err)
 	if err != nil {
-		finishCalls(s.requeue(t), err)
+		finishCalls(s.requeue(a), err)
 		return false, false
 	}
 	if outcome == outcomeUnchanged && held == heldByBounds {
-		s.handleOverBounds(t)
+		s.handleOverBounds(a)
 		return false, false
 	}
 	if outcome == outcomeUnchanged {
-		ln.calls = append(s.requeue(t), ln.calls...)
+		cr.calls = append(s.requeue(a), cr.calls...)
 		return true, held == heldByReservation
 	}
-	ln.confirmed = current
-	ln.publish() // before a caller continues
+	cr.confirmed = current
+	cr.publish() // before a caller continues
 	last := current.lastSequence(s.steps.Process)
-	if last >= sequenceOf(t.next.version) { // it was carried out when it was sent for the first time
-		finishCalls(t.calls, nil)
+	if last >= sequenceOf(a.next.version) { // it was carried out when it was sent for the first time
+		finishCalls(a.calls, nil)
 		return false, false
 	}
-	t.items = slices.DeleteFunc(t.items, func(it item) bool { return it.attempt != 0 && it.attempt <= last })
-	ln.calls = append(s.requeue(t), ln.calls...)
+	a.items = slices.DeleteFunc(a.items, func(it item) bool { return it.attempt != 0 && it.attempt <= last })
+	cr.calls = append(s.requeue(a), cr.calls...)
 	return true, held == heldByReservation
 }
 
 // noteUnreadable reports once that a register cannot be read.
-func (s *Store) noteUnreadable(ln *cachedRegister, err error) {
-	was := ln.unreadable
-	if ln.unreadable = errors.Is(err, errUnreadable); ln.unreadable && !was {
-		s.opts.OnError(fmt.Errorf("register %s of namespace %q is decided without Redis: %w", s.groupKey(ln.key), ln.namespace, err))
+func (s *Store) noteUnreadable(cr *cachedRegister, err error) {
+	was := cr.unreadable
+	if cr.unreadable = errors.Is(err, errUnreadable); cr.unreadable && !was {
+		s.opts.OnError(fmt.Errorf("register %s of namespace %q is decided without Redis: %w", s.groupKey(cr.key), cr.namespace, err))
 	}
 }
 
 // failAttempt finishes the calls of a failed attempt. If it is unknown whether the attempt was carried out, each caller gets its
 // decision, and the decision stays in the backlog until the register shows the outcome.
-func (s *Store) failAttempt(t *attempt, err error) {
-	ln := t.cached
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	ln.attempt, ln.local = nil, nil
-	ln.publish()
+func (s *Store) failAttempt(a *attempt, err error) {
+	cr := a.cached
+	cr.mu.Lock()
+	defer cr.mu.Unlock()
+	cr.attempt, cr.local = nil, nil
+	cr.publish()
 	if redisclient.NotRun(err) {
-		finishCalls(s.requeue(t), err)
+		finishCalls(s.requeue(a), err)
 		return
 	}
-	for _, c := range t.calls {
+	for _, c := range a.calls {
 		c.returned = true
 	}
-	t.uncertain = true
-	s.requeue(t)
-	finishCalls(t.calls, errors.Join(store.ErrUnconfirmed, err))
+	a.uncertain = true
+	s.requeue(a)
+	finishCalls(a.calls, errors.Join(store.ErrUnconfirmed, err))
 }
 
 // requeue puts the items of an attempt back into the backlog, and returns the calls whose callers still wait.
-func (s *Store) requeue(t *attempt) (waiting []*call) {
-	since, items := t.since, t.items
-	for _, c := range t.calls {
+func (s *Store) requeue(a *attempt) (waiting []*call) {
+	since, items := a.since, a.items
+	for _, c := range a.calls {
 		switch {
 		case !c.returned:
 			waiting = append(waiting, c)
@@ -279,12 +279,12 @@ func (s *Store) requeue(t *attempt) (waiting []*call) {
 		}
 		items = append(items, c.toItem())
 	}
-	if t.uncertain {
+	if a.uncertain {
 		for i := range items {
-			items[i].markSent(sequenceOf(t.next.version))
+			items[i].markSent(sequenceOf(a.next.version))
 		}
 	}
-	s.backlog.prepend(since, t.cached.namespace, t.cached.key, items)
+	s.backlog.prepend(since, a.cached.namespace, a.cached.key, items)
 	return waiting
 }
 

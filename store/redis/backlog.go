@@ -25,10 +25,10 @@ type item struct {
 }
 
 // newDecisionItem returns the item of a decision. It copies only the necessary, clipped parts of the request.
-func newDecisionItem(o *engine.DeferredDecision) item {
-	it := item{decision: o.Compact()}
-	if takesTokens(o.Decision) {
-		it.tokens.add(o.Limits.Quotas)
+func newDecisionItem(d *engine.DeferredDecision) item {
+	it := item{decision: d.Compact()}
+	if takesTokens(d.Decision) {
+		it.tokens.add(d.Limits.Quotas)
 	}
 	return it
 }
@@ -70,66 +70,66 @@ type registerBacklog struct {
 
 // add adds an item. It joins first occurrences that were merged into the same Event, or refused by the same bucket for the
 // same reason. It joins other occurrences by the name of their Event.
-func (wt *registerBacklog) add(it item) {
+func (rb *registerBacklog) add(it item) {
 	if it.decision == nil && it.change == nil && it.attempt == 0 {
 		for i := range it.drops {
-			wt.drops.Merge(&it.drops[i])
+			rb.drops.Merge(&it.drops[i])
 		}
 		return
 	}
 	if it.decision == nil || it.decision.Decision.Verdict.Admits() || it.attempt != 0 {
-		wt.append(it)
+		rb.append(it)
 		return
 	}
 	key := joinKey(it.decision)
-	i, known := wt.byJoinKey[key]
+	i, known := rb.byJoinKey[key]
 	if !known {
-		if wt.byJoinKey == nil {
-			wt.byJoinKey = map[store.Key]int{}
+		if rb.byJoinKey == nil {
+			rb.byJoinKey = map[store.Key]int{}
 		}
-		wt.byJoinKey[key] = len(wt.items)
-		wt.append(it)
+		rb.byJoinKey[key] = len(rb.items)
+		rb.append(it)
 		return
 	}
-	was, o := wt.items[i].decision, it.decision
-	wt.bytes -= was.Size()
-	occurrences := was.Decision.Occurrences + o.Decision.Occurrences
+	was, d := rb.items[i].decision, it.decision
+	rb.bytes -= was.Size()
+	occurrences := was.Decision.Occurrences + d.Decision.Occurrences
 	switch {
-	case isFirst(o):
-		was.Join(o)
-	case o.Write.Count >= was.Write.Count:
+	case isFirst(d):
+		was.Join(d)
+	case d.Write.Count >= was.Write.Count:
 		more, at := was.Others, was.DecidedAt
-		*was = *o
+		*was = *d
 		was.Others, was.DecidedAt = was.Others+more, at
 	}
 	was.Decision.Occurrences = occurrences
-	wt.bytes += was.Size()
+	rb.bytes += was.Size()
 }
 
-func (wt *registerBacklog) append(it item) {
-	wt.items = append(wt.items, it)
-	wt.bytes += it.size()
+func (rb *registerBacklog) append(it item) {
+	rb.items = append(rb.items, it)
+	rb.bytes += it.size()
 }
 
 // all returns all items, including the drops.
-func (wt *registerBacklog) all() []item {
-	if len(wt.drops) == 0 {
-		return wt.items
+func (rb *registerBacklog) all() []item {
+	if len(rb.drops) == 0 {
+		return rb.items
 	}
-	return append(wt.items, item{drops: wt.drops})
+	return append(rb.items, item{drops: rb.drops})
 }
 
 // isFirst reports whether a decision is about the first occurrence under the name of its Event.
-func isFirst(o *engine.DeferredDecision) bool { return o.Write.Count <= 1 && o.Write.Update == nil }
+func isFirst(d *engine.DeferredDecision) bool { return d.Write.Count <= 1 && d.Write.Update == nil }
 
 // joinKey returns the key that joined decisions share.
-func joinKey(o *engine.DeferredDecision) store.Key {
-	h := new(store.Hasher).Add(o.Decision.Verdict.String(), o.Decision.MergedInto, o.Write.Reason, strconv.FormatBool(o.Write.Warning))
-	if o.Decision.RefusedBy != nil {
-		h.AddKey(o.Decision.RefusedBy.Key)
+func joinKey(d *engine.DeferredDecision) store.Key {
+	h := new(store.Hasher).Add(d.Decision.Verdict.String(), d.Decision.MergedInto, d.Write.Reason, strconv.FormatBool(d.Write.Warning))
+	if d.Decision.RefusedBy != nil {
+		h.AddKey(d.Decision.RefusedBy.Key)
 	}
-	if !isFirst(o) {
-		h.Add(o.Write.Name, strconv.FormatBool(o.Write.Update != nil))
+	if !isFirst(d) {
+		h.Add(d.Write.Name, strconv.FormatBool(d.Write.Update != nil))
 	}
 	return h.Sum()
 }
@@ -158,22 +158,22 @@ func (b *backlog) update(since time.Time, namespace string, register store.Key, 
 	if e == nil {
 		e = b.lru.Add(register, namespace, &registerBacklog{namespace: namespace, since: since})
 	}
-	wt := e.Value
-	f(wt)
-	if since.Before(wt.since) {
-		wt.since = since
+	rb := e.Value
+	f(rb)
+	if since.Before(rb.since) {
+		rb.since = since
 	}
-	b.lru.Update(e, registerBacklogBytes+wt.bytes+wt.drops.Size(), false)
+	b.lru.Update(e, registerBacklogBytes+rb.bytes+rb.drops.Size(), false)
 }
 
 // add adds an item behind all others of a register.
 func (b *backlog) add(now time.Time, namespace string, register store.Key, it item) {
-	b.update(now, namespace, register, func(wt *registerBacklog) { wt.add(it) })
+	b.update(now, namespace, register, func(rb *registerBacklog) { rb.add(it) })
 }
 
 // addDrops adds drops for the notice of a register.
 func (b *backlog) addDrops(now time.Time, namespace string, register store.Key, d *engine.Drops) {
-	b.update(now, namespace, register, func(wt *registerBacklog) { wt.drops.Merge(d) })
+	b.update(now, namespace, register, func(rb *registerBacklog) { rb.drops.Merge(d) })
 }
 
 // take removes and returns the backlog of a register, or nil.
@@ -193,14 +193,14 @@ func (b *backlog) prepend(since time.Time, namespace string, register store.Key,
 	if len(items) == 0 {
 		return
 	}
-	b.update(since, namespace, register, func(wt *registerBacklog) {
-		newer := *wt
-		*wt = registerBacklog{namespace: newer.namespace, since: newer.since, drops: newer.drops}
+	b.update(since, namespace, register, func(rb *registerBacklog) {
+		newer := *rb
+		*rb = registerBacklog{namespace: newer.namespace, since: newer.since, drops: newer.drops}
 		for _, it := range items {
-			wt.add(it)
+			rb.add(it)
 		}
 		for _, it := range newer.items {
-			wt.add(it)
+			rb.add(it)
 		}
 	})
 }
@@ -216,8 +216,8 @@ func (b *backlog) copyItems(register store.Key) []item {
 	items := make([]item, 0, len(e.Value.items)+1)
 	for _, it := range e.Value.items {
 		if it.decision != nil { // others may be joined to it
-			o := *it.decision
-			it.decision = &o
+			d := *it.decision
+			it.decision = &d
 		}
 		items = append(items, it)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // errTooManyRegisters reports that a register does not exist and its namespace may have no more.
-var errTooManyRegisters = errors.New("the namespace has as many registers as it may")
+var errTooManyRegisters = errors.New("namespace has reached its limit of registers")
 
 const (
 	// overBoundsTTL is how long a replica remembers that Redis refused to create a bucket or register.
@@ -106,23 +106,23 @@ func firstOverflowed(before, after []store.Bucket) *store.Bucket {
 // handleOverBounds ends an attempt whose register Redis refused to create. Its callers decide without a register. Earlier decisions are
 // reported without one too: drops of a bucket by the notice of its overflow bucket, all else by Options.OnUnreported. The
 // caller holds the lock of the cached register.
-func (s *Store) handleOverBounds(t *attempt) {
-	ln := t.cached
-	s.overBounds.add(ln.namespace, ln.key, s.opts.Now())
-	waiting := s.requeue(t)
+func (s *Store) handleOverBounds(a *attempt) {
+	cr := a.cached
+	s.overBounds.add(cr.namespace, cr.key, s.opts.Now())
+	waiting := s.requeue(a)
 	defer finishCalls(waiting, errTooManyRegisters)
-	wt := s.backlog.take(ln.key)
-	if wt == nil {
+	rb := s.backlog.take(cr.key)
+	if rb == nil {
 		return
 	}
-	wt.drops = slices.DeleteFunc(wt.drops, func(d engine.Drops) bool {
+	rb.drops = slices.DeleteFunc(rb.drops, func(d engine.Drops) bool {
 		register, ok := d.Overflow()
 		if ok {
-			s.backlog.addDrops(wt.since, wt.namespace, register, &d)
+			s.backlog.addDrops(rb.since, rb.namespace, register, &d)
 		}
 		return ok
 	})
-	s.spill(ln.key, wt)
+	s.spill(cr.key, rb)
 }
 
 // isFull reports whether the backlog can hold no further register of a namespace.

@@ -28,9 +28,9 @@ type bucketCache struct {
 }
 
 func newBucketCache(bounds store.Bounds) *bucketCache {
-	bs := &bucketCache{lru: store.NewFairLRU[cachedBucket](maxBuckets), localOnly: store.NewBoundedSet(bounds.MaxBuckets)}
-	bs.lru.OnRemove = bs.localOnly.Remove
-	return bs
+	c := &bucketCache{lru: store.NewFairLRU[cachedBucket](maxBuckets), localOnly: store.NewBoundedSet(bounds.MaxBuckets)}
+	c.lru.OnRemove = c.localOnly.Remove
+	return c
 }
 
 type cachedBucket struct {
@@ -40,10 +40,10 @@ type cachedBucket struct {
 }
 
 // state returns the cached state of a bucket; an unknown bucket is full. A state older than bucketTTL counts only for local decisions.
-func (bs *bucketCache) state(namespace string, key store.Key, here time.Time, local bool) engine.BucketState {
-	bs.mu.Lock()
-	defer bs.mu.Unlock()
-	b := bs.getOrAdd(namespace, key).Value
+func (c *bucketCache) state(namespace string, key store.Key, here time.Time, local bool) engine.BucketState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.getOrAdd(namespace, key).Value
 	switch {
 	case local:
 		return b.local
@@ -54,40 +54,40 @@ func (bs *bucketCache) state(namespace string, key store.Key, here time.Time, lo
 }
 
 // getOrAdd finds or adds a bucket of a namespace. The caller holds the lock.
-func (bs *bucketCache) getOrAdd(namespace string, key store.Key) *store.Entry[cachedBucket] {
-	e := bs.lru.Get(key)
+func (c *bucketCache) getOrAdd(namespace string, key store.Key) *store.Entry[cachedBucket] {
+	e := c.lru.Get(key)
 	if e == nil {
-		e = bs.lru.Add(key, namespace, cachedBucket{})
+		e = c.lru.Add(key, namespace, cachedBucket{})
 	}
-	bs.lru.Update(e, 1, false)
-	bs.lru.Shrink(0)
+	c.lru.Update(e, 1, false)
+	c.lru.Shrink(0)
 	return e
 }
 
 // set stores an answer of Redis.
-func (bs *bucketCache) set(namespace string, key store.Key, v engine.BucketState, here time.Time) {
-	bs.mu.Lock()
-	defer bs.mu.Unlock()
-	bs.getOrAdd(namespace, key).Value = cachedBucket{v, v, here}
+func (c *bucketCache) set(namespace string, key store.Key, v engine.BucketState, here time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.getOrAdd(namespace, key).Value = cachedBucket{v, v, here}
 }
 
 // forceTake takes a token for a decision without Redis.
-func (bs *bucketCache) forceTake(namespace string, b *store.Bucket, now time.Time) {
-	bs.mu.Lock()
-	defer bs.mu.Unlock()
-	e := bs.getOrAdd(namespace, b.Key)
+func (c *bucketCache) forceTake(namespace string, b *store.Bucket, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.getOrAdd(namespace, b.Key)
 	e.Value.local = e.Value.local.ForceTake(b.Limit, now)
 	if b.LimitID != "" {
-		bs.localOnly.Put(namespace, b.Key, e.Value.local.FullAt())
+		c.localOnly.Put(namespace, b.Key, e.Value.local.FullAt())
 	}
 }
 
 // canHold reports whether a bucket is cached, or can be added without Redis.
-func (bs *bucketCache) canHold(namespace string, key store.Key, now time.Time) bool {
-	bs.mu.Lock()
-	defer bs.mu.Unlock()
-	e := bs.lru.Get(key)
-	return e != nil && e.Value.local.FullAt().After(now) || bs.localOnly.CanHold(now, namespace, key)
+func (c *bucketCache) canHold(namespace string, key store.Key, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.lru.Get(key)
+	return e != nil && e.Value.local.FullAt().After(now) || c.localOnly.CanHold(now, namespace, key)
 }
 
 // hasTokens reports whether Redis counts the tokens of a bucket. It does not if the bucket has none, or if they never run out.
@@ -108,58 +108,58 @@ type tokenRequest struct {
 type tokenRequests []tokenRequest
 
 // getOrAdd finds or adds the request for a bucket, and sets its newest limit.
-func (us *tokenRequests) getOrAdd(key store.Key, limit string, one, most int64) *tokenRequest {
-	for i := range *us {
-		if u := &(*us)[i]; u.key == key {
-			u.cost, u.maxUsed = one, most
-			return u
+func (rs *tokenRequests) getOrAdd(key store.Key, limit string, one, most int64) *tokenRequest {
+	for i := range *rs {
+		if r := &(*rs)[i]; r.key == key {
+			r.cost, r.maxUsed = one, most
+			return r
 		}
 	}
-	*us = append(*us, tokenRequest{key: key, limitID: limit, cost: one, maxUsed: most})
-	return &(*us)[len(*us)-1]
+	*rs = append(*rs, tokenRequest{key: key, limitID: limit, cost: one, maxUsed: most})
+	return &(*rs)[len(*rs)-1]
 }
 
 // add adds a token of each quota.
-func (us *tokenRequests) add(quotas []store.Bucket) {
-	if len(*us) == 0 {
-		*us = slices.Grow(*us, len(quotas))
+func (rs *tokenRequests) add(quotas []store.Bucket) {
+	if len(*rs) == 0 {
+		*rs = slices.Grow(*rs, len(quotas))
 	}
 	for i := range quotas {
 		if b := &quotas[i]; hasTokens(b) {
 			one, capacity := engine.Cost(b.Limit)
-			us.getOrAdd(b.Key, b.LimitID, one, capacity-min(int64(b.Reserve)*one, capacity)).need++
+			rs.getOrAdd(b.Key, b.LimitID, one, capacity-min(int64(b.Reserve)*one, capacity)).need++
 		}
 	}
 }
 
 // addForced adds tokens that local decisions have already given.
-func (us *tokenRequests) addForced(given tokenRequests) {
-	for _, u := range given {
-		us.getOrAdd(u.key, u.limitID, u.cost, u.maxUsed).force += u.need + u.force
+func (rs *tokenRequests) addForced(given tokenRequests) {
+	for _, r := range given {
+		rs.getOrAdd(r.key, r.limitID, r.cost, r.maxUsed).force += r.need + r.force
 	}
 }
 
 // withOverflow returns the requests, with overflow buckets for the buckets that Redis refused to create.
-func (us tokenRequests) withOverflow(namespace string, over *overBounds, here time.Time) tokenRequests {
-	if len(us) == 0 {
+func (rs tokenRequests) withOverflow(namespace string, over *overBounds, here time.Time) tokenRequests {
+	if len(rs) == 0 {
 		return nil
 	}
-	us = slices.Clone(us)
-	for i := range us {
-		if u := &us[i]; u.limitID != "" && over.has(u.key, here) {
-			b := (&store.Bucket{LimitID: u.limitID}).Overflow(namespace)
-			u.key, u.limitID = b.Key, ""
+	rs = slices.Clone(rs)
+	for i := range rs {
+		if r := &rs[i]; r.limitID != "" && over.has(r.key, here) {
+			b := (&store.Bucket{LimitID: r.limitID}).Overflow(namespace)
+			r.key, r.limitID = b.Key, ""
 		}
 	}
-	return us
+	return rs
 }
 
-// args appends the arguments of the script: the maximum number of buckets, and the numbers of each request. They point into us.
-func (us tokenRequests) args(args []any, most *int64) []any {
+// args appends the arguments of the script: the maximum number of buckets, and the numbers of each request. They point into rs.
+func (rs tokenRequests) args(args []any, most *int64) []any {
 	args = append(args, most)
-	for i := range us {
-		u := &us[i]
-		args = append(args, &u.cost, &u.maxUsed, &u.need, &u.force, min(len(u.limitID), 1))
+	for i := range rs {
+		r := &rs[i]
+		args = append(args, &r.cost, &r.maxUsed, &r.need, &r.force, min(len(r.limitID), 1))
 	}
 	return args
 }
@@ -186,89 +186,89 @@ func (s *Store) newReservation(namespace string) reservation {
 }
 
 // bucketState returns the state of a bucket after the tokens that the same attempt takes.
-func (w *reservation) bucketState(key store.Key) engine.BucketState {
-	for i := range w.reserved {
-		if w.reserved[i].key == key {
-			return w.reserved[i].state
+func (r *reservation) bucketState(key store.Key) engine.BucketState {
+	for i := range r.reserved {
+		if r.reserved[i].key == key {
+			return r.reserved[i].state
 		}
 	}
-	return w.store.buckets.state(w.namespace, key, w.localTime, w.local)
+	return r.store.buckets.state(r.namespace, key, r.localTime, r.local)
 }
 
 // check returns which quotas have a token. The result is valid until the next check.
-func (w *reservation) check(quotas []store.Bucket) []engine.TakeResult {
-	w.results = slices.Grow(w.results[:0], len(quotas))
+func (r *reservation) check(quotas []store.Bucket) []engine.TakeResult {
+	r.results = slices.Grow(r.results[:0], len(quotas))
 	for i := range quotas {
-		_, grant := w.bucketState(quotas[i].Key).Take(quotas[i].Limit, w.redisTime)
-		w.results = append(w.results, grant)
+		_, result := r.bucketState(quotas[i].Key).Take(quotas[i].Limit, r.redisTime)
+		r.results = append(r.results, result)
 	}
-	return w.results
+	return r.results
 }
 
 // set sets the state of a bucket after the tokens that the same attempt takes.
-func (w *reservation) set(key store.Key, v engine.BucketState) {
-	for i := range w.reserved {
-		if w.reserved[i].key == key {
-			w.reserved[i].state = v
+func (r *reservation) set(key store.Key, v engine.BucketState) {
+	for i := range r.reserved {
+		if r.reserved[i].key == key {
+			r.reserved[i].state = v
 			return
 		}
 	}
-	w.reserved = append(w.reserved, reservedBucket{key, v})
+	r.reserved = append(r.reserved, reservedBucket{key, v})
 }
 
 // forceTake takes tokens that local decisions have already given, as the script does. Otherwise the script would refuse the attempt for ever.
-func (w *reservation) forceTake(given tokenRequests) {
-	for _, u := range given {
-		limit := store.Limit{Burst: int(u.maxUsed / u.cost), Every: time.Duration(u.cost) * time.Microsecond}
-		v := w.bucketState(u.key)
-		for range min(u.need+u.force, int64(limit.Burst)) {
-			v = v.ForceTake(limit, w.redisTime)
+func (r *reservation) forceTake(given tokenRequests) {
+	for _, t := range given {
+		limit := store.Limit{Burst: int(t.maxUsed / t.cost), Every: time.Duration(t.cost) * time.Microsecond}
+		v := r.bucketState(t.key)
+		for range min(t.need+t.force, int64(limit.Burst)) {
+			v = v.ForceTake(limit, r.redisTime)
 		}
-		w.set(u.key, v)
+		r.set(t.key, v)
 	}
 }
 
 // take takes a token of each quota.
-func (w *reservation) take(quotas []store.Bucket) {
+func (r *reservation) take(quotas []store.Bucket) {
 	for i := range quotas {
 		b := &quotas[i]
-		v, _ := w.bucketState(b.Key).Take(b.Limit, w.redisTime)
-		w.set(b.Key, v)
+		v, _ := r.bucketState(b.Key).Take(b.Limit, r.redisTime)
+		r.set(b.Key, v)
 	}
 }
 
 // updateBuckets caches the bucket states of an answer of the script.
-func (s *Store) updateBuckets(namespace string, of tokenRequests, levels []any) error {
-	all, err := scanBucketStates(levels, len(of))
+func (s *Store) updateBuckets(namespace string, requests tokenRequests, states []any) error {
+	all, err := scanBucketStates(states, len(requests))
 	if err != nil {
 		return err
 	}
 	here := s.opts.Now()
-	for i, u := range of {
+	for i, r := range requests {
 		if all[i].Used < 0 {
-			s.overBounds.add(namespace, u.key, here)
+			s.overBounds.add(namespace, r.key, here)
 			continue
 		}
-		s.buckets.set(namespace, u.key, all[i], here)
+		s.buckets.set(namespace, r.key, all[i], here)
 	}
 	return nil
 }
 
 // takeTokens takes a token of each quota, or none, for a write that changes no register. If the answer is lost, the tokens are spent.
 func (s *Store) takeTokens(ctx context.Context, namespace string, quotas []store.Bucket) (taken bool, err error) {
-	var of tokenRequests
-	of.add(quotas)
-	if len(of) == 0 {
+	var requests tokenRequests
+	requests.add(quotas)
+	if len(requests) == 0 {
 		return true, nil
 	}
-	keys := append(make([]string, 0, 1+len(of)), s.bucketsKey(namespace))
-	for _, u := range of {
-		keys = append(keys, s.quotaKey(u.key))
+	keys := append(make([]string, 0, 1+len(requests)), s.bucketsKey(namespace))
+	for _, r := range requests {
+		keys = append(keys, s.quotaKey(r.key))
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	most := int64(s.opts.Bounds.MaxBuckets(namespace))
-	answer, err := s.run(ctx, keys, of.args(append(make([]any, 0, 2+5*len(of)), "take"), &most)...)
+	answer, err := s.run(ctx, keys, requests.args(append(make([]any, 0, 2+5*len(requests)), "take"), &most)...)
 	if err != nil {
 		return false, err
 	}
@@ -276,8 +276,8 @@ func (s *Store) takeTokens(ctx context.Context, namespace string, quotas []store
 	if err := scan(answer, &now, &done); err != nil {
 		return false, err
 	}
-	if err := s.updateBuckets(namespace, of, answer[2:]); err != nil {
-		return false, fmt.Errorf("levels of quotas: %w", err)
+	if err := s.updateBuckets(namespace, requests, answer[2:]); err != nil {
+		return false, fmt.Errorf("bucket states of quotas: %w", err)
 	}
 	return done == 1, nil
 }

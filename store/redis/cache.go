@@ -49,87 +49,87 @@ func newRegisterCache(bytes int64) *registerCache {
 }
 
 // acquire finds or adds a cached register. The caller releases it.
-func (ls *registerCache) acquire(namespace string, key store.Key) *cachedRegister {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	place := ls.lru.Get(key)
-	if place == nil {
-		ln := &cachedRegister{key: key, namespace: namespace, confirmed: register{group: &ls.empty}}
-		place = ls.lru.Add(key, namespace, ln)
-		ln.entry = place
+func (c *registerCache) acquire(namespace string, key store.Key) *cachedRegister {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.lru.Get(key)
+	if e == nil {
+		cr := &cachedRegister{key: key, namespace: namespace, confirmed: register{group: &c.empty}}
+		e = c.lru.Add(key, namespace, cr)
+		cr.entry = e
 	}
-	place.Value.refs++
-	ls.lru.Pin(place)
-	return place.Value
+	e.Value.refs++
+	c.lru.Pin(e)
+	return e.Value
 }
 
 // release ends a use of a cached register, sets its size, and evicts others above the bound.
-func (ls *registerCache) release(ln *cachedRegister, size int64) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ln.refs--
-	ls.lru.Update(ln.entry, size, ln.refs > 0)
-	ls.lru.Shrink(0)
+func (c *registerCache) release(cr *cachedRegister, size int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cr.refs--
+	c.lru.Update(cr.entry, size, cr.refs > 0)
+	c.lru.Shrink(0)
 }
 
 // view calls f with the cached group, or nil. f must not change or keep it.
-func (ls *registerCache) view(key store.Key, f func(*engine.Group)) {
-	ls.mu.Lock()
-	place := ls.lru.Get(key)
-	ls.mu.Unlock()
-	if place == nil {
+func (c *registerCache) view(key store.Key, f func(*engine.Group)) {
+	c.mu.Lock()
+	e := c.lru.Get(key)
+	c.mu.Unlock()
+	if e == nil {
 		f(nil)
 		return
 	}
-	ln := place.Value
-	if g := ln.published.Load(); g != nil {
+	cr := e.Value
+	if g := cr.published.Load(); g != nil {
 		f(g)
 		return
 	}
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
+	cr.mu.Lock()
+	defer cr.mu.Unlock()
 	switch {
-	case ln.local != nil:
-		f(ln.local)
-	case !ln.confirmed.version.IsZero():
-		f(ln.confirmed.group)
+	case cr.local != nil:
+		f(cr.local)
+	case !cr.confirmed.version.IsZero():
+		f(cr.confirmed.group)
 	default:
 		f(nil)
 	}
 }
 
 // publish makes the copy visible to other goroutines, and returns the size of the cached register. The caller holds its lock.
-func (ln *cachedRegister) publish() int64 {
-	size := cachedRegisterBytes + ln.confirmed.group.Size()
+func (cr *cachedRegister) publish() int64 {
+	size := cachedRegisterBytes + cr.confirmed.group.Size()
 	switch {
-	case ln.local != nil:
-		size += ln.local.Size()
-		ln.published.Store(nil)
-	case !ln.confirmed.version.IsZero():
-		ln.published.Store(ln.confirmed.group)
+	case cr.local != nil:
+		size += cr.local.Size()
+		cr.published.Store(nil)
+	case !cr.confirmed.version.IsZero():
+		cr.published.Store(cr.confirmed.group)
 	}
 	return size
 }
 
 // withRegister calls f with a cached register, whose lock it holds.
-func (s *Store) withRegister(namespace string, key store.Key, f func(ln *cachedRegister)) {
-	ln := s.cache.acquire(namespace, key)
-	ln.mu.Lock()
+func (s *Store) withRegister(namespace string, key store.Key, f func(cr *cachedRegister)) {
+	cr := s.cache.acquire(namespace, key)
+	cr.mu.Lock()
 	size := int64(cachedRegisterBytes)
-	defer func() { s.cache.release(ln, size) }()
-	defer ln.mu.Unlock()
-	defer func() { size = ln.publish() }()
-	f(ln)
+	defer func() { s.cache.release(cr, size) }()
+	defer cr.mu.Unlock()
+	defer func() { size = cr.publish() }()
+	f(cr)
 }
 
 // updateLocal calls f with the local state of a register, to change it while Redis is unavailable. The local state is the copy
 // with the attempt under way and the backlog applied.
 func (s *Store) updateLocal(namespace string, key store.Key, now time.Time, fresh store.Key, f func(*engine.Group)) {
-	s.withRegister(namespace, key, func(ln *cachedRegister) {
-		g := ln.local
+	s.withRegister(namespace, key, func(cr *cachedRegister) {
+		g := cr.local
 		if g == nil {
-			if g = ln.confirmed.group; ln.attempt != nil && ln.attempt.next.group != nil {
-				g = ln.attempt.next.group
+			if g = cr.confirmed.group; cr.attempt != nil && cr.attempt.next.group != nil {
+				g = cr.attempt.next.group
 			}
 			if g = g.Clone(); g.Expired(now) {
 				g = &engine.Group{}
@@ -139,52 +139,52 @@ func (s *Store) updateLocal(namespace string, key store.Key, now time.Time, fres
 			}
 		}
 		f(g)
-		ln.local = g
+		cr.local = g
 	})
 }
 
 // startServing starts a goroutine that serves a cached register, unless one does or the store has stopped. It prepares the first
 // attempt itself, as a new goroutine would have to grow its stack for that. The caller holds the lock of the cached register.
-func (s *Store) startServing(ln *cachedRegister) {
-	if ln.busy || !s.tryServe(ln) {
+func (s *Store) startServing(cr *cachedRegister) {
+	if cr.busy || !s.tryServe(cr) {
 		return
 	}
-	var t *attempt
+	var a *attempt
 	defer func() {
 		if v := recover(); v != nil {
 			s.reportPanic(v)
-			s.failCalls(ln, fmt.Errorf("%w: %v", errPanic, v))
+			s.failCalls(cr, fmt.Errorf("%w: %v", errPanic, v))
 		}
-		if t == nil {
-			s.cache.dropRef(ln)
+		if a == nil {
+			s.cache.dropRef(cr)
 			s.serving.Done()
 			return
 		}
-		go s.runAttempts(ln, t)
+		go s.runAttempts(cr, a)
 	}()
-	t = s.prepareAttempt(ln)
+	a = s.prepareAttempt(cr)
 }
 
 // tryServe counts one more goroutine that serves a cached register, unless the store has stopped.
-func (s *Store) tryServe(ln *cachedRegister) bool {
+func (s *Store) tryServe(cr *cachedRegister) bool {
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
 	if s.stopped.Load() {
-		finishCalls(ln.calls, errStopped)
-		ln.calls = nil
+		finishCalls(cr.calls, errStopped)
+		cr.calls = nil
 		return false
 	}
-	ln.busy = true
-	ln.refs++
+	cr.busy = true
+	cr.refs++
 	s.serving.Add(1)
 	return true
 }
 
 // dropRef ends one of several uses by the caller.
-func (ls *registerCache) dropRef(ln *cachedRegister) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ln.refs--
+func (c *registerCache) dropRef(cr *cachedRegister) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cr.refs--
 }
 
 // stop prevents further serving, and waits until the goroutines that serve cached registers end.
@@ -196,12 +196,12 @@ func (s *Store) stop() {
 }
 
 // inUse returns how many cached registers are in use.
-func (ls *registerCache) inUse() int {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
+func (c *registerCache) inUse() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	n := 0
-	for _, place := range ls.lru.All() {
-		n += min(place.Value.refs, 1)
+	for _, e := range c.lru.All() {
+		n += min(e.Value.refs, 1)
 	}
 	return n
 }

@@ -28,20 +28,20 @@ type call struct {
 }
 
 // apply applies c to a copy of its register, and reports whether the copy changed.
-func (c *call) apply(g *engine.Group, t *attempt, with *reservation) (changed bool) {
+func (c *call) apply(g *engine.Group, a *attempt, res *reservation) (changed bool) {
 	switch {
 	case c.change != nil:
-		c.change(g, t.at, t.next.version)
+		c.change(g, a.at, a.next.version)
 		return true
 	case c.Limits == nil:
 		return false
 	}
-	c.DecidedAt = t.at
-	with.store.useOverflow(c.namespace, c.Limits, with.localTime)
-	c.Decision, changed = g.Decide(t.at, t.next.version, c.Write, c.Limits, with.check(c.Limits.Quotas))
+	c.DecidedAt = a.at
+	res.store.useOverflow(c.namespace, c.Limits, res.localTime)
+	c.Decision, changed = g.Decide(a.at, a.next.version, c.Write, c.Limits, res.check(c.Limits.Quotas))
 	if takesTokens(c.Decision) {
-		with.take(c.Limits.Quotas)
-		t.tokens.add(c.Limits.Quotas)
+		res.take(c.Limits.Quotas)
+		a.tokens.add(c.Limits.Quotas)
 	}
 	return changed
 }
@@ -62,12 +62,12 @@ func (s *Store) submit(ctx context.Context, key store.Key, c *call) (store.Decis
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	c.since = s.opts.Now()
-	s.withRegister(c.namespace, key, func(ln *cachedRegister) {
-		if ln.calls == nil {
-			ln.calls = c.buffer[:0]
+	s.withRegister(c.namespace, key, func(cr *cachedRegister) {
+		if cr.calls == nil {
+			cr.calls = c.buffer[:0]
 		}
-		ln.calls = append(ln.calls, c)
-		s.startServing(ln)
+		cr.calls = append(cr.calls, c)
+		s.startServing(cr)
 	})
 	select {
 	case <-c.done:
@@ -76,23 +76,23 @@ func (s *Store) submit(ctx context.Context, key store.Key, c *call) (store.Decis
 	}
 	var d store.Decision
 	var err error
-	s.withRegister(c.namespace, key, func(ln *cachedRegister) { d, err = s.abandon(ctx, ln, c) })
+	s.withRegister(c.namespace, key, func(cr *cachedRegister) { d, err = s.abandon(ctx, cr, c) })
 	return d, err
 }
 
 // abandon returns the result for a caller whose time is up.
-func (s *Store) abandon(ctx context.Context, ln *cachedRegister, c *call) (store.Decision, error) {
+func (s *Store) abandon(ctx context.Context, cr *cachedRegister, c *call) (store.Decision, error) {
 	select {
 	case <-c.done:
 		return c.Decision, c.err
 	default:
 	}
-	waits := slices.Contains(ln.calls, c)
-	ln.calls = slices.DeleteFunc(ln.calls, func(other *call) bool { return other == c })
+	waits := slices.Contains(cr.calls, c)
+	cr.calls = slices.DeleteFunc(cr.calls, func(other *call) bool { return other == c })
 	c.returned = c.attempts > 0 && (c.Limits != nil || !waits)
 	if c.returned && waits { // so that it is not decided again
-		s.backlog.add(c.since, ln.namespace, ln.key, c.toItem())
-		ln.local = nil
+		s.backlog.add(c.since, cr.namespace, cr.key, c.toItem())
+		cr.local = nil
 	}
 	switch {
 	case c.returned && c.attempts > 1 && c.Limits != nil:
@@ -100,7 +100,7 @@ func (s *Store) abandon(ctx context.Context, ln *cachedRegister, c *call) (store
 	case c.returned:
 		return c.Decision, fmt.Errorf("%w: %w", store.ErrUnconfirmed, ctx.Err())
 	}
-	if ln.attempt != nil && !ln.attempt.sent.After(c.since) {
+	if cr.attempt != nil && !cr.attempt.sent.After(c.since) {
 		return store.Decision{}, fmt.Errorf("no answer to the attempt before: %w", ctx.Err())
 	}
 	return store.Decision{}, fmt.Errorf("%w: %w", store.ErrBusy, ctx.Err())

@@ -20,7 +20,7 @@ func (s *Store) Decide(ctx context.Context, _ time.Time, w store.Write, l store.
 	d, err := s.decide(ctx, &w, &l)
 	d.Overflowed = firstOverflowed(quotas, l.Quotas)
 	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
-		return store.Decision{}, fmt.Errorf("step of a group: %w", err)
+		return store.Decision{}, fmt.Errorf("decide in Redis: %w", err)
 	}
 	s.deferQuotaDrop(&w, &l, d)
 	return d, err
@@ -63,8 +63,9 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (st
 	}
 }
 
-// firstPrediction is predict, and reads the register first if that matters: a quota would refuse a repeat whose register is not cached,
-// but another replica may have counted its earlier occurrences, or know a stored Event to merge it into. asked reports whether it did.
+// firstPrediction returns predict. It reads the register first if a quota would refuse a repeat whose register is not
+// cached: another replica may have counted its earlier occurrences, or know a stored Event to merge it into. asked reports
+// whether it read the register.
 func (s *Store) firstPrediction(ctx context.Context, w *store.Write, l *store.Limits) (g prediction, asked bool, err error) {
 	given := *l
 	g = s.predict(w, l)
@@ -74,7 +75,7 @@ func (s *Store) firstPrediction(ctx context.Context, w *store.Write, l *store.Li
 	if err := s.readRegister(ctx, w); err != nil {
 		return g, true, err
 	}
-	*l = given // the register may be possible by now
+	*l = given // the register may exist by now
 	return s.predict(w, l), true, nil
 }
 
@@ -92,11 +93,11 @@ func (s *Store) readRegister(ctx context.Context, w *store.Write) error {
 		s.overBounds.forget(w.GroupKey)
 	}
 	underWay := false
-	s.withRegister(w.Namespace, w.GroupKey, func(ln *cachedRegister) {
-		s.noteUnreadable(ln, err)
-		underWay = ln.busy
-		if err == nil && ln.confirmed.version.IsZero() && !underWay {
-			ln.confirmed = r
+	s.withRegister(w.Namespace, w.GroupKey, func(cr *cachedRegister) {
+		s.noteUnreadable(cr, err)
+		underWay = cr.busy
+		if err == nil && cr.confirmed.version.IsZero() && !underWay {
+			cr.confirmed = r
 		}
 	})
 	if err != nil || !underWay {
@@ -120,24 +121,24 @@ type prediction struct {
 // that have no bucket left by their overflow buckets. If every bucket seems to have a token, Redis has to decide: then the
 // prediction is only that the group changes.
 func (s *Store) predict(w *store.Write, l *store.Limits) prediction {
-	with := s.newReservation(w.Namespace)
-	r, unrecorded := prediction{at: with.redisTime}, s.overBounds.has(w.GroupKey, with.localTime)
-	if unrecorded {
+	res := s.newReservation(w.Namespace)
+	r, untracked := prediction{at: res.redisTime}, s.overBounds.has(w.GroupKey, res.localTime)
+	if untracked {
 		l.SetUntracked(w)
 	}
-	s.useOverflow(w.Namespace, l, with.localTime)
-	grants := with.check(l.Quotas)
-	if unrecorded {
-		r.Decision = engine.DecideUntracked(w, l, grants)
+	s.useOverflow(w.Namespace, l, res.localTime)
+	results := res.check(l.Quotas)
+	if untracked {
+		r.Decision = engine.DecideUntracked(w, l, results)
 		return r
 	}
-	tokens := !slices.ContainsFunc(grants, func(g engine.TakeResult) bool { return !g.OK })
+	tokens := !slices.ContainsFunc(results, func(g engine.TakeResult) bool { return !g.OK })
 	s.cache.view(w.GroupKey, func(g *engine.Group) {
 		if r.cached = g != nil && !g.Expired(r.at); !r.cached {
 			g = &engine.Group{}
 		}
 		if r.changed = tokens && (l.Merge || w.Update != nil) && hasToken(g, l, r.at); !r.changed {
-			r.Decision, r.changed = g.Clone().Decide(r.at, store.Key{}, *w, l, grants)
+			r.Decision, r.changed = g.Clone().Decide(r.at, store.Key{}, *w, l, results)
 		}
 	})
 	return r
@@ -148,8 +149,8 @@ func hasToken(g *engine.Group, l *store.Limits, now time.Time) bool {
 	if l.SpamFilter.Key.IsZero() {
 		return true
 	}
-	_, grant := g.SpamState(l.SpamFilter.Key).Take(l.SpamFilter.Limit, now)
-	return grant.OK
+	_, result := g.SpamState(l.SpamFilter.Key).Take(l.SpamFilter.Limit, now)
+	return result.OK
 }
 
 // deferQuotaDrop puts a drop by a quota into the backlog of the quota's notice.
@@ -166,30 +167,30 @@ func (s *Store) deferQuotaDrop(w *store.Write, l *store.Limits, d store.Decision
 // DecideLocally decides a write while Redis is unavailable, by this replica's state of its group and
 // quotas. The decision goes to the backlog.
 func (s *Store) DecideLocally(w store.Write, l store.Limits) store.Decision {
-	with := s.newReservation(w.Namespace)
-	with.local = true
+	res := s.newReservation(w.Namespace)
+	res.local = true
 	fresh, quotas := s.steps.Next(), l.Quotas
 	var d store.Decision
-	s.updateLocal(w.Namespace, w.GroupKey, with.redisTime, fresh, func(g *engine.Group) {
-		unrecorded := g.Namespace == "" && s.backlog.isFull(w.Namespace, w.GroupKey, s.opts.Bounds.MaxRegisters(w.Namespace))
-		if unrecorded {
+	s.updateLocal(w.Namespace, w.GroupKey, res.redisTime, fresh, func(g *engine.Group) {
+		untracked := g.Namespace == "" && s.backlog.isFull(w.Namespace, w.GroupKey, s.opts.Bounds.MaxRegisters(w.Namespace))
+		if untracked {
 			l.SetUntracked(&w)
 		}
-		l.UseOverflow(w.Namespace, func(b *store.Bucket) bool { return s.buckets.canHold(w.Namespace, b.Key, with.redisTime) })
-		grants := with.check(l.Quotas)
-		if unrecorded {
-			d = engine.DecideUntracked(&w, &l, grants)
+		l.UseOverflow(w.Namespace, func(b *store.Bucket) bool { return s.buckets.canHold(w.Namespace, b.Key, res.redisTime) })
+		results := res.check(l.Quotas)
+		if untracked {
+			d = engine.DecideUntracked(&w, &l, results)
 			return
 		}
 		var changed bool
-		if d, changed = g.Decide(with.redisTime, fresh, w, &l, grants); changed {
-			s.deferDecision(&w, &l, d, with.redisTime)
+		if d, changed = g.Decide(res.redisTime, fresh, w, &l, results); changed {
+			s.deferDecision(&w, &l, d, res.redisTime)
 		}
 	})
 	d.Overflowed = firstOverflowed(quotas, l.Quotas)
 	if takesTokens(d) {
 		for i := range l.Quotas {
-			s.buckets.forceTake(w.Namespace, &l.Quotas[i], with.redisTime)
+			s.buckets.forceTake(w.Namespace, &l.Quotas[i], res.redisTime)
 		}
 	}
 	s.deferQuotaDrop(&w, &l, d)

@@ -89,25 +89,25 @@ func (s *Store) spillExcess() {
 // spillSince spills the backlog of registers whose oldest item is from since or earlier.
 func (s *Store) spillSince(since time.Time) {
 	for _, r := range s.backlog.waitingSince(since) {
-		if wt := s.backlog.take(r.key); wt != nil {
-			s.spill(r.key, wt)
+		if rb := s.backlog.take(r.key); rb != nil {
+			s.spill(r.key, rb)
 		}
 	}
 }
 
 // spill hands the backlog of a register to Options.OnUnreported, as drops: the notices of replicas add up, and conflict
 // with nothing. Admitted writes need no report.
-func (s *Store) spill(register store.Key, wt *registerBacklog) {
+func (s *Store) spill(register store.Key, rb *registerBacklog) {
 	defer s.recoverPanic()
 	now := s.opts.Now()
-	for _, it := range wt.all() {
+	for _, it := range rb.all() {
 		drops := it.drops
-		if o := it.decision; o != nil && o.Refused() {
-			d := engine.NewDrops(now, o.Write, o.Limits, &store.Bucket{NoticeObject: o.Write.InvolvedObject}, o.Decision.Occurrences)
-			drops.Merge(&d)
+		if d := it.decision; d != nil && d.Refused() {
+			refused := engine.NewDrops(now, d.Write, d.Limits, &store.Bucket{NoticeObject: d.Write.InvolvedObject}, d.Decision.Occurrences)
+			drops.Merge(&refused)
 		}
 		for i := range drops {
-			s.opts.OnUnreported(now, wt.namespace, register, &drops[i])
+			s.opts.OnUnreported(now, rb.namespace, register, &drops[i])
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// indexPage is how many entries of the index one script reads, and indexPages how many such pages a claim reads, so that both
-	// stay short however much is due. The next claim continues where the last one ended, so no namespace hides another.
+	// indexPage is how many entries of the index one script reads, and indexPages how many pages a claim reads. Both stay
+	// short, however many writes are due. The next claim continues where the last one ended, so no namespace hides another.
 	indexPage, indexPages = 1024, 16
 	// registersPerRead is how many registers one script reads.
 	registersPerRead = 64
@@ -42,7 +42,7 @@ func (s *Store) Claim(
 		err = s.correct(ctx)
 	}
 	if err != nil {
-		err = fmt.Errorf("read what is due: %w", err)
+		err = fmt.Errorf("read due writes: %w", err)
 	}
 	return writes, err
 }
@@ -144,7 +144,7 @@ func (s *Store) change(ctx context.Context, namespace string, register store.Key
 func (s *Store) Pending(ctx context.Context) (int64, error) {
 	n, err := s.count(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("count what is pending: %w", err)
+		return 0, fmt.Errorf("count pending writes: %w", err)
 	}
 	return n, nil
 }
@@ -169,21 +169,21 @@ func (s *Store) Probe(ctx context.Context) error {
 	return err
 }
 
-// Peek returns copies of groups and of the bucket states of quotas. Those that do not exist are missing.
-func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (engine.Snapshot, error) {
+// Peek returns copies of groups and of the bucket states of quotas. The Snapshot omits those that do not exist.
+func (s *Store) Peek(ctx context.Context, groups, buckets []store.Key) (engine.Snapshot, error) {
 	state := engine.Snapshot{At: s.opts.Now(), Groups: map[store.Key]*engine.Group{}, Buckets: map[store.Key]engine.BucketState{}}
-	keys := make([]string, 0, len(groups)+len(levels))
+	keys := make([]string, 0, len(groups)+len(buckets))
 	for _, group := range groups {
 		keys = append(keys, s.groupKey(group))
 	}
-	for _, quota := range levels {
+	for _, quota := range buckets {
 		keys = append(keys, s.quotaKey(quota))
 	}
 	var values []string
 	for some := range slices.Chunk(keys, registersPerRead) {
 		at, texts, err := s.peek(ctx, some)
 		if err != nil {
-			return state, fmt.Errorf("look into redis: %w", err)
+			return state, fmt.Errorf("read from Redis: %w", err)
 		}
 		state.At, values = at, append(values, texts...)
 	}
@@ -197,7 +197,7 @@ func (s *Store) Peek(ctx context.Context, groups, levels []store.Key) (engine.Sn
 		}
 		state.Groups[group] = r.group
 	}
-	for i, quota := range levels {
+	for i, quota := range buckets {
 		if v, known := parseBucketState(values[len(groups)+i]); known {
 			state.Buckets[quota] = v
 		}

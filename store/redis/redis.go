@@ -13,8 +13,8 @@
 //
 // Calls for a register that arrive while an attempt is under way share the next attempt. Decisions that Redis may not have
 // wait in the backlog of their register, in order: those made while Redis was unavailable, and those of an attempt whose
-// answer was lost. They go first in the next attempt. A register remembers the number of the last attempt of each process,
-// so its answer shows whether the lost attempt was carried out; if it was, its items leave the backlog. Registers live
+// answer was lost. They go first in the next attempt. A register remembers the number of the last attempt of each process.
+// So its answer shows whether Redis carried the lost attempt out; if it did, the items leave the backlog. Registers live
 // longer than attempts are repeated.
 //
 // A settler reads the index page by page, picks registers, and reads them by a script that corrects the index.
@@ -57,8 +57,8 @@ type Options struct {
 	// OnDeferred is called for each decision that goes to the backlog. It must not block, and may be nil.
 	OnDeferred func()
 	OnBacklog  func(n int)
-	// OnError is called with errors that do not come from Redis: once for a register that cannot be read, which is decided
-	// without Redis, and for a panic, with its stack. It must not block, and may be nil.
+	// OnError is called for a panic, with its stack, and once for each register that cannot be read, which is decided without
+	// Redis. It must not block, and may be nil.
 	OnError func(err error)
 	// StepTimeout bounds an answer of Redis, and a call whose caller sets no deadline. 0 or less means 200 ms.
 	StepTimeout time.Duration

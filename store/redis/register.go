@@ -96,8 +96,8 @@ func (r *register) ttl(at time.Time) int64 {
 // countedSlack is how much longer than it exists a register is counted, so that few writes have to extend that.
 const countedSlack = 5 * time.Minute
 
-// extendCounted sets until when the register is counted for its namespace. It returns that in seconds if Redis must be told, and
-// otherwise 0.
+// extendCounted sets until when the register counts for its namespace. It returns that time in seconds if Redis needs it,
+// and 0 otherwise.
 func (r *register) extendCounted(at time.Time) int64 {
 	ends := at.Unix() + r.ttl(at)/1000 + 1
 	const spare = int64(countedSlack / time.Second)
@@ -169,13 +169,13 @@ func scanBucketStates(answer []any, n int) ([]engine.BucketState, error) {
 	if len(answer) != 2*n {
 		return nil, errAnswer
 	}
-	levels := make([]engine.BucketState, n)
-	for i := range levels {
-		if err := scan(answer[2*i:], &levels[i].Used, &levels[i].At); err != nil {
+	states := make([]engine.BucketState, n)
+	for i := range states {
+		if err := scan(answer[2*i:], &states[i].Used, &states[i].At); err != nil {
 			return nil, err
 		}
 	}
-	return levels, nil
+	return states, nil
 }
 
 // parseBucketState parses the value of a bucket.

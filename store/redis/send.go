@@ -29,30 +29,30 @@ type parts struct {
 func (p *parts) end(b []byte) { p.b, p.ends = b, append(p.ends, len(b)) }
 
 // encodeAttempt makes the message of an attempt. Its texts share one string.
-func (s *Store) encodeAttempt(t *attempt) {
-	ln, m := t.cached, &t.message
-	counted := t.next.group.CountedNamespace()
-	if t.counted {
+func (s *Store) encodeAttempt(a *attempt) {
+	cr, m := a.cached, &a.message
+	counted := a.next.group.CountedNamespace()
+	if a.counted {
 		m.maxRegisters = int64(s.opts.Bounds.MaxRegisters(counted))
 	}
-	m.maxBuckets = int64(s.opts.Bounds.MaxBuckets(ln.namespace))
-	m.at, m.expiry = t.at.UnixMicro(), t.next.ttl(t.at)
+	m.maxBuckets = int64(s.opts.Bounds.MaxBuckets(cr.namespace))
+	m.at, m.expiry = a.at.UnixMicro(), a.next.ttl(a.at)
 
 	buffer, _ := s.buffers.Get().(*[]byte)
 	var room [len(m.buffer)]int
 	made := parts{(*buffer)[:0], room[:0]}
-	made.end(t.next.encode(made.b))
-	made.end(appendMember(made.b, &ln.key, t.next.group.Turn()))
-	if v := &ln.confirmed.version; !v.IsZero() {
+	made.end(a.next.encode(made.b))
+	made.end(appendMember(made.b, &cr.key, a.next.group.Turn()))
+	if v := &cr.confirmed.version; !v.IsZero() {
 		made.b = append(made.b, v[:]...)
 	}
 	made.end(made.b)
 	made.end(append(made.b, s.index...))
-	made.end(s.appendKey(made.b, groupPrefix, &ln.key))
+	made.end(s.appendKey(made.b, groupPrefix, &cr.key))
 	made.end(s.appendName(made.b, registersPrefix, counted))
-	made.end(s.appendName(made.b, bucketsPrefix, ln.namespace))
-	for i := range t.tokens {
-		made.end(s.appendKey(made.b, quotaPrefix, &t.tokens[i].key))
+	made.end(s.appendName(made.b, bucketsPrefix, cr.namespace))
+	for i := range a.tokens {
+		made.end(s.appendKey(made.b, quotaPrefix, &a.tokens[i].key))
 	}
 	text, from := string(made.b), 0
 	*buffer = made.b
@@ -65,9 +65,9 @@ func (s *Store) encodeAttempt(t *attempt) {
 }
 
 // sendAttempt sends an attempt. It can be sent again, as it is carried out only once.
-func (s *Store) sendAttempt(ctx context.Context, t *attempt) ([]any, error) {
-	m := &t.message
-	args := append(make([]any, 0, 12+5*len(t.tokens)), "step", &m.texts[textExpected], &s.process, &m.texts[textValue], &m.at, maxAttemptAge,
-		&m.expiry, &m.texts[textMember], &t.reserveFor, &m.maxRegisters, &t.countedUntil)
-	return s.run(ctx, m.texts[textKeys:], t.tokens.args(args, &m.maxBuckets)...)
+func (s *Store) sendAttempt(ctx context.Context, a *attempt) ([]any, error) {
+	m := &a.message
+	args := append(make([]any, 0, 12+5*len(a.tokens)), "step", &m.texts[textExpected], &s.process, &m.texts[textValue], &m.at, maxAttemptAge,
+		&m.expiry, &m.texts[textMember], &a.reserveFor, &m.maxRegisters, &a.countedUntil)
+	return s.run(ctx, m.texts[textKeys:], a.tokens.args(args, &m.maxBuckets)...)
 }

@@ -15,14 +15,14 @@ local function get(key)
   return redis.call('GET', key)
 end
 
--- Each namespace has a sorted set of its registers and one of its counted buckets, by expiry. A set expires with its last
--- member or later. places returns how many more members a set may have.
-local function places(set, most)
+-- Each namespace has a sorted set of its registers and one of its counted buckets, by expiry. A set expires no earlier than its last
+-- member. spare returns how many more members a set may have.
+local function spare(set, max)
   redis.call('ZREMRANGEBYSCORE', set, '-inf', string.format('%.0f', now))
-  return most - redis.call('ZCARD', set)
+  return max - redis.call('ZCARD', set)
 end
 
--- keep counts a member in a set until a time, and makes the set live longer than that.
+-- keep counts a member in a set until a time, and keeps the set for longer.
 local function keep(set, till, member)
   redis.call('ZADD', set, string.format('%.0f', till), member)
   local life = math.ceil((till - now) / 1000)
@@ -35,10 +35,10 @@ end
 -- maximum number of buckets. Five numbers follow for each bucket: the time in which one token refills, the maximum that may be
 -- used, the tokens to take (all or none), the tokens to take in any case, and 1 if the bucket is counted. tokens returns whether all
 -- can be taken, and appends to an answer the used amount of each bucket and its time, or -1 and 0 if the namespace may have no
--- further bucket. See engine.BucketState. Times are in microseconds. A value has these two numbers; of a counted bucket also until
--- when it is counted, and the set.
+-- further bucket. See engine.BucketState. Times are in microseconds. A value has these two numbers. For a counted
+-- bucket it also has the time until which it is counted, and the set.
 local function tokens(k, a, answer)
-  local levels, ok, set, bound, left = {}, true, KEYS[k - 1], tonumber(ARGV[a])
+  local states, ok, set, max, left = {}, true, KEYS[k - 1], tonumber(ARGV[a])
   a = a + 1
   for i = k, #KEYS do
     local used, at, till, by = string.match(get(KEYS[i]), '^(%d+) (%d+) ?(%d*) ?(.*)$')
@@ -48,12 +48,12 @@ local function tokens(k, a, answer)
     end
     local one, most, need, force = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
     ok = ok and (need == 0 or used + (force + need) * one <= most)
-    levels[i] = {math.max(used + need * one, math.min(used + (force + need) * one, most)), at}
+    states[i] = {math.max(used + need * one, math.min(used + (force + need) * one, most)), at}
     if ARGV[a + 4] == '1' then
       till = by == set and tonumber(till) or tonumber(redis.call('ZSCORE', set, string.sub(KEYS[i], -22)) or 0)
-      levels[i][3] = till
+      states[i][3] = till
       if till <= now then
-        left = (left or places(set, bound)) - 1
+        left = (left or spare(set, max)) - 1
         if left < 0 then
           ok, used, at = false, -1, 0
         end
@@ -63,15 +63,15 @@ local function tokens(k, a, answer)
     answer[#answer + 1] = at
     a = a + 5
   end
-  return ok, levels
+  return ok, states
 end
 
 -- take writes the bucket states that tokens has returned, and puts them into an answer, whose last numbers they are. A bucket is
 -- counted for a quarter longer than it exists, so that few writes have to extend that.
-local function take(k, levels, answer)
+local function take(k, states, answer)
   local n, set = #answer - 2 * (#KEYS - k + 1), KEYS[k - 1]
   for i = k, #KEYS do
-    local used, at, till = levels[i][1], levels[i][2], levels[i][3]
+    local used, at, till = states[i][1], states[i][2], states[i][3]
     local life = math.ceil((at - now + used) / 1000) + 1
     local value = string.format('%.0f %.0f', used, at)
     if till then
@@ -88,33 +88,33 @@ local function take(k, levels, answer)
 end
 
 -- step KEYS index register set-of-registers set-of-buckets bucket...
--- ARGV expected-version writer value time age expiry(ms) member reserve most-registers place(s) most-buckets bucket-numbers...
+-- ARGV expected-version writer value time age expiry(ms) member reserve max-registers counted-until(s) max-buckets bucket-numbers...
 --
--- A value is a version of 16 bytes, when something in it is due in 16 digits, 0 for never, '-', and the rest. A reserved
--- one has 'R' for '-', and the writer for which it is reserved in 8 bytes and until when in 16 digits before the rest.
+-- A value is a version of 16 bytes, the time of the first due write in 16 digits (0 for none), '-', and the rest. A reserved
+-- one has 'R' instead of '-'. Before the rest it has the writer that it is reserved for, in 8 bytes, and until when, in 16 digits.
 --
 -- The step is carried out if
 --   the register has the expected version, '' for a new one;
 --   every bucket has its tokens;
 --   the time of the step is neither after now nor older than age;
 --   the register is not reserved for another writer;
---   a new register fits into the namespace, as it always does if most-registers is 0.
--- Then the register becomes value, the index follows, the register is counted until place (0: as before), the tokens are taken, and
--- the answer is {now, 1, 0, '', levels}. Otherwise nothing changes, except that on a version conflict the register is reserved for
--- the writer if reserve is above 0. The answer is {now, 2, held, current, levels} on a version conflict, and else {now, 0, held, '',
--- levels}. held is 1 if the register is reserved for another writer, and 2 if the namespace may have no further register. An attempt
--- that is sent again finds its own version, or that later attempts have recorded it.
+--   a new register fits into the namespace, as it always does if max-registers is 0.
+-- Then the register becomes value, the index follows, the register is counted until counted-until (0: as before), the tokens are taken, and
+-- the answer is {now, 1, 0, '', states}. Otherwise nothing changes, except that on a version conflict the register is reserved for
+-- the writer if reserve is above 0. The answer is {now, 2, held, current, states} on a version conflict, and else {now, 0, held, '',
+-- states}. held is 1 if the register is reserved for another writer, and 2 if the namespace may have no further register. An attempt
+-- that is sent again finds its own version, or finds that later attempts have recorded it.
 if ARGV[1] == 'step' then
   local expected, writer, value, step, age = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
   local expiry, member, reserve = ARGV[7], ARGV[8], tonumber(ARGV[9])
   local current = get(KEYS[2])
   local version = string.sub(current, 1, 16)
   local answer = {now, 0, 0, ''}
-  local ok, levels = tokens(5, 12, answer)
+  local ok, states = tokens(5, 12, answer)
   local reserved = string.sub(current, 33, 33) == 'R'
   local held = reserved and string.sub(current, 34, 41) ~= writer and now < (tonumber(string.sub(current, 42, 57)) or 0)
-  local most, place = tonumber(ARGV[10]), tonumber(ARGV[11]) * 1000000
-  if version == '' and expected == '' and most > 0 and places(KEYS[3], most) <= 0 then
+  local max, counted_until = tonumber(ARGV[10]), tonumber(ARGV[11]) * 1000000
+  if version == '' and expected == '' and max > 0 and spare(KEYS[3], max) <= 0 then
     answer[3] = 2
   elseif version == expected and ok and not held and step <= now and now - step <= age then
     local due = tonumber(string.sub(value, 17, 32))
@@ -123,11 +123,11 @@ if ARGV[1] == 'step' then
     else
       redis.call('ZREM', KEYS[1], member)
     end
-    if place > 0 then
-      keep(KEYS[3], place, string.sub(KEYS[2], -22))
+    if counted_until > 0 then
+      keep(KEYS[3], counted_until, string.sub(KEYS[2], -22))
     end
-    take(5, levels, answer)
-    redis.call('SET', KEYS[2], value, 'PX', expiry) -- last: what fails before has changed no count
+    take(5, states, answer)
+    redis.call('SET', KEYS[2], value, 'PX', expiry) -- last: if a command before it fails, no count has changed
     answer[2] = 1
     return answer
   end
@@ -145,12 +145,12 @@ if ARGV[1] == 'step' then
   return answer
 end
 
--- take KEYS set-of-buckets bucket... ARGV most-buckets bucket-numbers... takes all tokens or none: {now, taken, levels}.
+-- take KEYS set-of-buckets bucket... ARGV max-buckets bucket-numbers... takes all tokens or none: {now, taken, states}.
 if ARGV[1] == 'take' then
   local answer = {now, 0}
-  local ok, levels = tokens(2, 2, answer)
+  local ok, states = tokens(2, 2, answer)
   if ok then
-    take(2, levels, answer)
+    take(2, states, answer)
     answer[2] = 1
   end
   return answer
