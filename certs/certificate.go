@@ -16,17 +16,17 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// backdated is the part of a lifetime that is past when a certificate is issued, so that a client whose clock is
-// behind accepts it too.
+// backdated is how long before its issue a certificate becomes valid, so that a client whose clock is behind accepts
+// it too.
 const backdated = time.Hour
 
-// issued is a certificate with its private key, in PEM, and its CA where that is needed; nil for what is missing.
+// issued is a certificate with its private key and, if needed, its CA, all in PEM. A missing part is nil.
 type issued struct{ ca, cert, key []byte }
 
-// pair is what a server takes.
+// pair returns c in the form that a TLS server needs.
 func (c issued) pair() (tls.Certificate, error) { return tls.X509KeyPair(c.cert, c.key) }
 
-// at is when a certificate was issued; zero for one that cannot be served.
+// at returns when the certificate was issued, or zero if it cannot be served.
 func (c issued) at() time.Time {
 	pair, err := c.pair()
 	if err != nil {
@@ -35,11 +35,12 @@ func (c issued) at() time.Time {
 	return pair.Leaf.NotBefore.Add(backdated)
 }
 
-// issue makes a CA and a certificate for host signed by it. The lifetime of both begins backdated ago. Their keys are ECDSA P-256: a
-// handshake then costs the replica half of what one with RSA-2048 does, which anyone who reaches the port can ask for.
+// issue makes a CA, and a certificate for host signed by it. The lifetime of both begins backdated ago. Their keys are
+// ECDSA P-256: a handshake then costs the replica half as much as with RSA-2048, and anyone who reaches the port can
+// start handshakes.
 func issue(host string, lifetime time.Duration) (issued, error) {
 	now := time.Now()
-	of := func(name string) *x509.Certificate {
+	template := func(name string) *x509.Certificate {
 		return &x509.Certificate{
 			Subject:               pkix.Name{CommonName: fmt.Sprintf("%s@%d", name, now.Unix())},
 			NotBefore:             now.Add(-backdated),
@@ -48,7 +49,7 @@ func issue(host string, lifetime time.Duration) (issued, error) {
 			BasicConstraintsValid: true,
 		}
 	}
-	ca, leaf := of(host+"-ca"), of(host)
+	ca, leaf := template(host+"-ca"), template(host)
 	ca.IsCA, ca.KeyUsage = true, x509.KeyUsageDigitalSignature|x509.KeyUsageCertSign
 	leaf.DNSNames, leaf.ExtKeyUsage = []string{host}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	ca, caKey, err := sign(ca, nil, nil)
@@ -69,7 +70,7 @@ func issue(host string, lifetime time.Duration) (issued, error) {
 	}, nil
 }
 
-// sign makes a certificate, with a new key, signed by a CA; by itself if that is nil.
+// sign makes a certificate with a new key, signed by ca, or self-signed if ca is nil.
 func sign(template, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -78,12 +79,12 @@ func sign(template, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*x509.Certif
 	if ca == nil {
 		ca, caKey = template, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca, &key.PublicKey, caKey) // without a serial number it gets a random one
+	der, err := x509.CreateCertificate(rand.Reader, template, ca, &key.PublicKey, caKey) // the template has no serial number: Go picks a random one
 	if err != nil {
 		return nil, nil, err
 	}
-	made, err := x509.ParseCertificate(der)
-	return made, key, err
+	certificate, err := x509.ParseCertificate(der)
+	return certificate, key, err
 }
 
 func encode(kind string, der []byte) []byte {

@@ -22,11 +22,11 @@ import (
 
 const (
 	secretName = "eventquota-serving-cert"
-	// ours is the webhook of each configuration that the Service answers.
+	// ours is the webhook that calls the Service, in each configuration.
 	ours = "ours.eventquota.io"
 )
 
-// world is a real API server with the namespace of the webhook.
+// world is a real API server, and a test that uses it.
 type world struct {
 	*testing.T
 	cluster *cluster.Cluster
@@ -34,7 +34,7 @@ type world struct {
 	service Service
 }
 
-// user is a client with some rights.
+// user is a client with the rights of one user.
 type user struct {
 	kubernetes.Interface
 	configurations dynamic.Interface
@@ -67,7 +67,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// user is a client with these rights, and no other. All are by name.
+// user creates a user that has only these verbs, on the named Secret and the two webhook configurations.
 func (w *world) user(name string, secrets, configurations []string) user {
 	w.Helper()
 	meta := metav1.ObjectMeta{Name: name}
@@ -91,11 +91,11 @@ func (w *world) user(name string, secrets, configurations []string) user {
 	return w.client(config)
 }
 
-// cleanedUp is the world for a test, without Secret and webhook configurations when that has ended.
+// cleanedUp returns w for one test, and deletes the Secret and the webhook configurations when the test ends.
 func (w *world) cleanedUp(t *testing.T) *world {
 	t.Helper()
-	one := *w
-	one.T = t
+	scoped := *w
+	scoped.T = t
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		secrets := w.admin.CoreV1().Secrets(w.service.Namespace)
@@ -104,25 +104,25 @@ func (w *world) cleanedUp(t *testing.T) *world {
 			w.must(client.IgnoreNotFound(w.trust().kind(name).Delete(ctx, name, metav1.DeleteOptions{})))
 		}
 	})
-	return &one
+	return &scoped
 }
 
-// install creates both webhook configurations, to call the Service for each ConfigMap. Each has another webhook that
-// somebody else answers.
+// install creates both webhook configurations, which call the Service for each ConfigMap. Each also has a webhook of
+// another Service.
 func (w *world) install() {
 	w.Helper()
-	to := func(name string) admissionregistrationv1.WebhookClientConfig {
+	clientConfig := func(name string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{
 			Service: &admissionregistrationv1.ServiceReference{Namespace: w.service.Namespace, Name: name},
 		}
 	}
 	either := admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-		Name: ours, ClientConfig: to(w.service.Name), Rules: []admissionregistrationv1.RuleWithOperations{{
+		Name: ours, ClientConfig: clientConfig(w.service.Name), Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 		}},
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.service.Namespace}},
-	}, {Name: "theirs.eventquota.io", ClientConfig: to("other")}}}
+	}, {Name: "theirs.eventquota.io", ClientConfig: clientConfig("other")}}}
 	for i := range either.Webhooks {
 		either.Webhooks[i].SideEffects = new(admissionregistrationv1.SideEffectClassNone)
 		either.Webhooks[i].AdmissionReviewVersions = []string{"v1"}
@@ -139,25 +139,25 @@ func (w *world) install() {
 	}
 }
 
-// trust reads and writes the configurations as an admin.
+// trust returns a webhookTrust with an admin's rights.
 func (w *world) trust() *webhookTrust {
 	return &webhookTrust{client: w.admin.configurations, service: w.service}
 }
 
-// webhooks are those of a Service, of the validating configuration first.
+// webhooks returns the webhooks that call a Service, those of the validating configuration first.
 func (w *world) webhooks(service string) (all []webhook) {
 	w.Helper()
-	c := w.trust()
-	c.service.Name = service
+	trust := w.trust()
+	trust.service.Name = service
 	for _, name := range []string{validatingConfiguration, mutatingConfiguration} {
-		found, err := c.get(w.Context(), name)
+		found, err := trust.get(w.Context(), name)
 		w.must(client.IgnoreNotFound(err))
 		all = append(all, found...)
 	}
 	return all
 }
 
-// segments are those of the paths of the webhooks that are ours, of the validating configuration first.
+// segments returns the path segments of the webhooks that call the Service, that of the validating configuration first.
 func (w *world) segments() (segments []string) {
 	w.Helper()
 	for _, h := range w.webhooks(w.service.Name) {
@@ -166,7 +166,7 @@ func (w *world) segments() (segments []string) {
 	return segments
 }
 
-// drift changes the webhook of the validating configuration that is ours.
+// drift changes the webhook that calls the Service in the validating configuration.
 func (w *world) drift(change func(*webhook)) {
 	w.Helper()
 	found, err := w.trust().get(w.Context(), validatingConfiguration)
@@ -177,10 +177,10 @@ func (w *world) drift(change func(*webhook)) {
 	w.must(err)
 }
 
-// trusting gives a caBundle to a webhook.
+// trusting returns a change that sets the caBundle of a webhook.
 func trusting(bundle []byte) func(*webhook) { return func(h *webhook) { h.bundle = bundle } }
 
-// secret is what is stored.
+// secret reads the Secret.
 func (w *world) secret() *corev1.Secret {
 	w.Helper()
 	stored, err := w.admin.CoreV1().Secrets(w.service.Namespace).Get(w.Context(), secretName, metav1.GetOptions{})
@@ -188,7 +188,7 @@ func (w *world) secret() *corev1.Secret {
 	return stored
 }
 
-// shipEmpty creates the Secret as manifests do.
+// shipEmpty creates the Secret empty, as the manifests do.
 func (w *world) shipEmpty() {
 	w.Helper()
 	_, err := w.admin.CoreV1().Secrets(w.service.Namespace).Create(w.Context(),
@@ -196,7 +196,7 @@ func (w *world) shipEmpty() {
 	w.must(err)
 }
 
-// replicas are n that have not looked at anything yet, and look often from then on.
+// replicas returns n replicas that have not read anything yet. Once started, they check the cluster every 50 ms.
 func (w *world) replicas(n int, by user) []*Managed {
 	all := make([]*Managed, n)
 	for i := range all {
@@ -206,7 +206,7 @@ func (w *world) replicas(n int, by user) []*Managed {
 	return all
 }
 
-// start runs replicas until the test or stop ends them.
+// start runs replicas until the test ends or stop is called.
 func (w *world) start(replicas []*Managed) (stop func()) {
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup

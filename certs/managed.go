@@ -17,13 +17,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Managed is a serving certificate that the webhook issues and renews for itself, with a path of the webhook that is
-// not to be guessed. All replicas serve that in a Secret: the first to write it, by resourceVersion, decides, and the
-// others read it.
+// Managed is a serving certificate that the webhook issues and renews by itself, together with a webhook path that
+// nobody can guess. All replicas serve the certificate of one Secret. The first replica to write it wins, by
+// resourceVersion, and the others read it.
 //
-// A certificate is renewed after a day, and after ReportFailedCall. For ten minutes the next one is only made known: its CA
-// is trusted, and its path accepted. For ten more the API server calls that path, so that no API server meets what it
-// does not know yet. Then it is served, and only its path is accepted.
+// A certificate is renewed after a day, and after ReportFailedCall. For the first ten minutes, the CA of the next one is
+// trusted and its path is accepted. For the next ten, the API server calls that path. Then the certificate is served,
+// and only its path is accepted. So no API server gets a certificate or a path that is too new for it.
 type Managed struct {
 	Serving
 
@@ -33,11 +33,11 @@ type Managed struct {
 	repairs atomic.Int64
 }
 
-// NewManaged serves a certificate for the Service, kept in the Secret of that name in the namespace of the Service. The
-// Secret is the webhook's own: anything else in it is replaced.
+// NewManaged serves a certificate for s, stored in the named Secret in the namespace of s. The Secret belongs to the
+// webhook: a write replaces all its data.
 //
-// The Secret must exist, as the manifests make it, empty at first. It needs the rights to get and update that, and to get
-// and patch the two webhook configurations.
+// The Secret must exist; the manifests create it empty. The webhook needs the rights to get and update the Secret, and
+// to get and patch the two webhook configurations.
 func NewManaged(secrets corev1client.SecretsGetter, configurations dynamic.Interface, s Service, secret string) *Managed {
 	m := &Managed{secrets: secrets.Secrets(s.Namespace), secret: secret}
 	m.trust = webhookTrust{client: configurations, service: s}
@@ -48,24 +48,25 @@ func NewManaged(secrets corev1client.SecretsGetter, configurations dynamic.Inter
 	return m
 }
 
-// Accepts reports whether a segment ends the path of a call of the API server. It takes as long for any.
+// Accepts reports whether calls are accepted at a path with this segment. It takes the same time for all segments of one
+// length.
 func (m *Managed) Accepts(segment string) bool {
 	h := m.serving.Load()
 	return h != nil && accepts(h.segments, segment)
 }
 
-// ReportFailedCall says that the API server took a call for failed, and so has written the path into its log.
+// ReportFailedCall reports a call that failed for the API server, which has then written the path to its log.
 func (m *Managed) ReportFailedCall() {
 	if h := m.serving.Load(); h != nil {
 		m.exposed.Store(new(h.rotation.wantedSegment("", time.Now(), m.timing)))
 	}
 }
 
-// Repairs is how often this replica found a webhook configuration with a path that is not accepted, and wrote its own.
+// Repairs returns how often this replica replaced a path in a webhook configuration that was not accepted.
 func (m *Managed) Repairs() int64 { return m.repairs.Load() }
 
-// reconcile does all that is due. The order matters: the configurations are read before the Secret and written only if they
-// are still as read, so no replica overwrites a caBundle with an older one.
+// reconcile does everything that is due. The configurations are read before the Secret, and written only if they have not
+// changed since. So no replica overwrites a caBundle with an older one.
 func (m *Managed) reconcile(ctx context.Context) error {
 	found, unread := m.trust.read(ctx)
 	agreed, err := m.advanceRotation(ctx, found, unread == nil)
@@ -80,7 +81,7 @@ func (m *Managed) reconcile(ctx context.Context) error {
 	for i := range found {
 		h := &found[i]
 		has := h.segment()
-		// One that was never written to has no caBundle either.
+		// A configuration with neither a path nor a caBundle was never written, so writing it repairs nothing.
 		repair := !accepts(agreed.segments(), has) && (h.path != "" || len(h.bundle) > 0)
 		path := phaseOf(h.configuration) + "/" + agreed.wantedSegment(has, time.Now(), m.timing)
 		injected, err := m.trust.inject(ctx, h, agreed.bundle, path)
@@ -99,7 +100,7 @@ func (m *Managed) reconcile(ctx context.Context) error {
 	return errors.Join(append(errs, err, m.Ready())...)
 }
 
-// serve serves what has been agreed on.
+// serve starts to serve the certificate of a rotation that is in the Secret.
 func (m *Managed) serve(ctx context.Context, r *rotation) error {
 	pair, err := r.serving.pair()
 	if err != nil {
@@ -107,13 +108,13 @@ func (m *Managed) serve(ctx context.Context, r *rotation) error {
 	}
 	before := m.serving.Swap(&serving{pair: pair, rotation: *r, segments: r.segments()})
 	if before == nil || !bytes.Equal(before.rotation.serving.cert, r.serving.cert) {
-		logr.FromContextOrDiscard(ctx).Info("Serves another certificate", "serial", pair.Leaf.SerialNumber.String(), "expires", pair.Leaf.NotAfter)
+		logr.FromContextOrDiscard(ctx).Info("Serving a new certificate", "serial", pair.Leaf.SerialNumber.String(), "expires", pair.Leaf.NotAfter)
 	}
 	return nil
 }
 
-// advanceRotation returns the rotation of the Secret after the step that is due. complete says whether all webhook configurations
-// are known. It fails with a conflict when another replica has taken a step meanwhile.
+// advanceRotation takes the step that is due, and returns the rotation that is in the Secret then. complete says whether
+// all webhook configurations were read. It fails with a conflict if another replica has taken a step meanwhile.
 func (m *Managed) advanceRotation(ctx context.Context, found []webhook, complete bool) (*rotation, error) {
 	stored, err := m.secrets.Get(ctx, m.secret, metav1.GetOptions{})
 	if err != nil {
@@ -126,12 +127,12 @@ func (m *Managed) advanceRotation(ctx context.Context, found []webhook, complete
 	h := m.serving.Load()
 	lost := due == stepIssue && h != nil && h.rotation.valid(h.rotation.serving, host, now)
 	if lost {
-		// The Secret was emptied. Nothing is wrong with the certificate.
+		// The Secret has lost its data, but the certificate that this replica serves is still valid.
 		r = h.rotation
 		due = m.due(&r, now, found, complete)
 	}
 	if due == stepIssue || lost {
-		// Replicas may serve what is trusted now until they read this.
+		// Until replicas read the new data, they may serve certificates of the CAs that are trusted now.
 		for i := range found {
 			r.bundle = newest(now, found[i].bundle, r.bundle)
 		}
@@ -154,7 +155,8 @@ func (m *Managed) advanceRotation(ctx context.Context, found []webhook, complete
 	return &r, nil
 }
 
-// due is the step to take. The next certificate is ready if every webhook configuration is known, trusts it and has its path.
+// due returns the step to take. The next certificate is ready if all webhook configurations were read, trust it and have
+// its path.
 func (m *Managed) due(r *rotation, now time.Time, found []webhook, complete bool) rotationStep {
 	host := m.trust.service.host()
 	pair, err := r.next.pair()

@@ -14,25 +14,25 @@ import (
 	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // replicas agree through a real API server
 )
 
-// TestAPIServer has tests that share one, as it takes some seconds to start.
+// TestAPIServer runs the tests that share one API server, as it takes some seconds to start.
 //
-//nolint:tparallel // each has the webhook configurations for itself
+//nolint:tparallel // they change the same webhook configurations, so they run one after the other
 func TestAPIServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cluster.Options{})
-	for says, test := range map[string]func(*testing.T, *world){
-		"replicas agree": replicasAgree,
-		"a path that somebody changes is repaired": changedPathIsRepaired,
-		"readiness never waits for rights":         readinessDoesNotNeedPermissions,
-		"the first of two writes counts":           concurrentWritesConflict,
+	for name, test := range map[string]func(*testing.T, *world){
+		"replicas agree on a certificate":      replicasAgree,
+		"a changed path is repaired":           changedPathIsRepaired,
+		"readiness does not need permissions":  readinessDoesNotNeedPermissions,
+		"the second of two writes is rejected": concurrentWritesConflict,
 	} {
-		t.Run(says, func(t *testing.T) { test(t, w.cleanedUp(t)) })
+		t.Run(name, func(t *testing.T) { test(t, w.cleanedUp(t)) })
 	}
 }
 
-// replicasAgree holds on a real API server, with the rights that the webhook has, that
-// replicas that start at once agree on one certificate, and keep it and what trusts it
-// whatever is done to the Secret and to the webhook configurations.
+// replicasAgree checks that replicas that start together agree on one certificate. They have the webhook's rights and no
+// others. They keep the certificate, and the caBundles that trust it, through any change to the Secret or the webhook
+// configurations.
 func replicasAgree(t *testing.T, w *world) {
 	t.Helper()
 	ctx := t.Context()
@@ -41,30 +41,30 @@ func replicasAgree(t *testing.T, w *world) {
 	w.install()
 	replicas := w.replicas(5, by)
 	if err := replicas[0].check(ctx); !apierrors.IsNotFound(err) {
-		t.Errorf("without a Secret: %v, want that it is not found", err)
+		t.Errorf("without a Secret: %v, want NotFound", err)
 	}
 	w.shipEmpty()
 	stop := w.start(replicas)
 	agreed := w.agreed(replicas)
 	for _, h := range w.webhooks("other") {
 		if len(h.bundle) > 0 {
-			t.Errorf("a webhook that others answer has the caBundle %q, want none", h.bundle)
+			t.Errorf("a webhook of another Service has the caBundle %q, want none", h.bundle)
 		}
 	}
 
-	// Perhaps a newer version has put something there.
+	// A newer version may store more in the Secret.
 	more, err := secrets.Patch(ctx, secretName, types.MergePatchType, []byte(`{"data": {"more": "AA=="}}`), metav1.PatchOptions{})
 	w.must(err)
 	w.must(replicas[0].check(ctx))
 	if w.secret().ResourceVersion != more.ResourceVersion {
-		t.Error("the Secret was written where nothing was due")
+		t.Error("the Secret was written although no step was due")
 	}
 
 	other := fresh(t, 90*day)
-	for what, bundle := range map[string][]byte{"another CA": other.ca, "no CA": nil} {
+	for name, bundle := range map[string][]byte{"another CA": other.ca, "no CA": nil} {
 		w.drift(trusting(bundle))
 		if got := w.agreed(replicas); !bytes.Equal(got, agreed) {
-			t.Errorf("%s in a caBundle: another certificate is served", what)
+			t.Errorf("%s in a caBundle: a new certificate is served, want the same one", name)
 		}
 	}
 
@@ -76,7 +76,7 @@ func replicasAgree(t *testing.T, w *world) {
 	}
 	empty()
 	if got := w.agreed(replicas); !bytes.Equal(got, agreed) {
-		t.Error("the Secret was emptied: another certificate is served, want the Secret restored")
+		t.Error("an emptied Secret: a new certificate is served, want the same one, restored in the Secret")
 	}
 
 	stop()
@@ -85,26 +85,26 @@ func replicasAgree(t *testing.T, w *world) {
 	t.Cleanup(w.start(later))
 	again := w.agreed(later)
 	if bytes.Equal(again, agreed) {
-		t.Fatal("replicas that never saw a certificate serve it")
+		t.Fatal("new replicas serve a certificate that they cannot have read")
 	}
 	if !bytes.Contains(w.secret().Data[CAFile], lastPEM(agreed)) {
-		t.Error("what was trusted before, as replicas may serve it still, is not trusted any more")
+		t.Error("the earlier CA is not trusted any more, although replicas may still serve its certificate")
 	}
-	// The others were away, and hold what they held.
+	// The first replicas start again, and still have the earlier certificate in memory.
 	t.Cleanup(w.start(replicas))
 	if got := w.agreed(slices.Concat(replicas, later)); !bytes.Equal(got, again) {
-		t.Error("replicas that come back replace the certificate that was agreed on meanwhile")
+		t.Error("restarted replicas replace the certificate that the others have agreed on")
 	}
 }
 
-// changedPathIsRepaired holds that replicas write their own path over another one, and count that once, and
-// that one which others may know is to be replaced.
+// changedPathIsRepaired checks that replicas repair a changed path and count that once, and that they replace a path
+// that others may know.
 func changedPathIsRepaired(t *testing.T, w *world) {
 	t.Helper()
 	w.install()
 	w.shipEmpty()
 	replicas := w.replicas(2, w.user("repairer", []string{"get", "update"}, []string{"get", "patch"}))
-	blind := w.replicas(1, w.user("observer", []string{"get"}, []string{"get"}))[0]
+	observer := w.replicas(1, w.user("observer", []string{"get"}, []string{"get"}))[0]
 	stop := w.start(replicas)
 	w.agreed(replicas)
 	written := w.segments()
@@ -119,30 +119,30 @@ func changedPathIsRepaired(t *testing.T, w *world) {
 		return n
 	}
 	if n := repairs(); n != 0 {
-		t.Errorf("%d repairs of configurations that had no path yet", n)
+		t.Errorf("%d repairs of configurations that had no path, want none", n)
 	}
 	for i, path := range []string{"/validate", "/mutate/" + segment, "/validate/" + Segment(nil), ""} {
 		stop()
 		w.drift(func(h *webhook) { h.path = path })
-		_ = blind.check(t.Context()) // it may write nothing
-		expect(t, blind.Ready(), "a path that is not accepted")
+		_ = observer.check(t.Context()) // it has no right to write
+		expectError(t, observer.Ready(), "a path that is not accepted")
 		stop = w.start(replicas)
-		cli.Eventually(t, "the path is written again", func() bool { return slices.Equal(w.segments(), written) && repairs() > int64(i) })
+		cli.Eventually(t, "the path is repaired", func() bool { return slices.Equal(w.segments(), written) && repairs() > int64(i) })
 		stop()
 		if n := repairs(); n != int64(i+1) {
-			t.Errorf("path %v: %d repairs in all, want %d", path, n, i+1)
+			t.Errorf("path %q: %d repairs so far, want %d", path, n, i+1)
 		}
 	}
 	t.Cleanup(w.start(replicas))
 	replicas[1].ReportFailedCall()
-	cli.Eventually(t, "another certificate is prepared after a call that failed, and its path accepted", func() bool {
+	cli.Eventually(t, "the next certificate is prepared after a failed call, and its path accepted", func() bool {
 		key := w.secret().Data[nextKeyFile]
 		return key != nil && replicas[0].Accepts(Segment(key)) && replicas[1].Accepts(Segment(key))
 	})
 }
 
-// readinessDoesNotNeedPermissions holds that a replica is not ready while it is not
-// trusted, and ready where it cannot know.
+// readinessDoesNotNeedPermissions checks that a replica is not ready while its certificate is not trusted, and that it is
+// ready if it may not read whether it is.
 func readinessDoesNotNeedPermissions(t *testing.T, w *world) {
 	t.Helper()
 	ctx := t.Context()
@@ -156,16 +156,16 @@ func readinessDoesNotNeedPermissions(t *testing.T, w *world) {
 		return m
 	}
 	reader, blind := mounted("get"), mounted("list")
-	look := func() (errReader, errBlind error) {
+	readiness := func() (errReader, errBlind error) {
 		_, err := reader.trust.read(ctx)
 		w.must(err)
 		if _, err := blind.trust.read(ctx); !apierrors.IsForbidden(err) {
-			t.Errorf("read configurations without the right: %v", err)
+			t.Errorf("read configurations without the right to get them: %v, want Forbidden", err)
 		}
 		return reader.Ready(), blind.Ready()
 	}
 	for _, tt := range []struct {
-		what   string
+		name   string
 		change func()
 		want   string
 	}{
@@ -174,40 +174,40 @@ func readinessDoesNotNeedPermissions(t *testing.T, w *world) {
 		{"another CA", func() { w.drift(trusting(other.ca)) }, "does not trust"},
 		{"its CA", func() { w.drift(trusting(served.ca)) }, ""},
 		{"its CA and the next", func() { w.drift(trusting(join(other, served))) }, ""},
-		{"the certificate replaced, not the CA", func() {
+		{"the certificate replaced, but not the CA", func() {
 			put(t, dir, fresh(t, 90*day))
-			_ = reader.check(ctx) // it says that it is not trusted
+			_ = reader.check(ctx) // fails, as the new certificate is not trusted
 		}, "does not trust"},
 	} {
 		tt.change()
-		errReader, errBlind := look()
+		errReader, errBlind := readiness()
 		if errBlind != nil {
-			t.Errorf("%s: without rights it is not ready: %v", tt.what, errBlind)
+			t.Errorf("%s: not ready without the right to read configurations: %v", tt.name, errBlind)
 		}
-		t.Log(tt.what, errReader)
-		expect(t, errReader, tt.want)
+		t.Log(tt.name, errReader)
+		expectError(t, errReader, tt.want)
 	}
 
-	// Rights that are taken away leave nothing behind that it knows.
+	// A replica that loses its rights forgets what it has read.
 	w.must(w.admin.RbacV1().ClusterRoleBindings().Delete(ctx, "mounted-get", metav1.DeleteOptions{}))
-	cli.Eventually(t, "ready without the rights it had", func() bool {
+	cli.Eventually(t, "ready after it has lost its rights", func() bool {
 		return apierrors.IsForbidden(reader.check(ctx)) && reader.Ready() == nil
 	})
 
-	// One that may inject nothing and is not trusted is not ready either, and serves.
+	// A managed certificate that is not trusted, and may not be injected, is served but not ready.
 	w.shipEmpty()
 	managed := w.replicas(1, w.user("reader", []string{"get", "update"}, []string{"get"}))[0]
-	expect(t, managed.Ready(), errNoCertificate.Error())
+	expectError(t, managed.Ready(), errNoCertificate.Error())
 	if err := managed.check(ctx); !apierrors.IsForbidden(err) {
-		t.Errorf("look without the right to patch: %v", err)
+		t.Errorf("check without the right to patch: %v, want Forbidden", err)
 	}
-	expect(t, managed.Ready(), "does not trust")
+	expectError(t, managed.Ready(), "does not trust")
 	w.drift(trusting(w.secret().Data[CAFile]))
-	_ = managed.check(ctx) // the mutating configuration is still not written
-	expect(t, managed.Ready(), mutatingConfiguration)
+	_ = managed.check(ctx) // the mutating configuration still has no caBundle
+	expectError(t, managed.Ready(), mutatingConfiguration)
 }
 
-// concurrentWritesConflict holds that a replica never undoes what it has not seen.
+// concurrentWritesConflict checks that a replica never overwrites a caBundle that it has not read.
 func concurrentWritesConflict(t *testing.T, w *world) {
 	t.Helper()
 	ctx := t.Context()
@@ -223,8 +223,8 @@ func concurrentWritesConflict(t *testing.T, w *world) {
 	}
 }
 
-// agreed waits until all replicas are ready, serve the certificate of the Secret and are
-// trusted by both configurations, and returns it.
+// agreed waits until all replicas are ready and serve the certificate of the Secret, and both configurations trust it. It
+// returns the certificate.
 func (w *world) agreed(replicas []*Managed) (cert []byte) {
 	w.Helper()
 	cli.Eventually(w.T, "replicas agree", func() bool {
@@ -249,5 +249,5 @@ func (w *world) agreed(replicas []*Managed) (cert []byte) {
 	return cert
 }
 
-// lastPEM is the CA at the end of a chain.
+// lastPEM returns the CA at the end of a chain.
 func lastPEM(chain []byte) []byte { return chain[bytes.LastIndex(chain, []byte("-----BEGIN")):] }

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// NewMounted serves CertFile with KeyFile of dir, which cert-manager or the user keeps, and reads them again at each
-// look. They must exist and belong together; later, those that do not, as one of them is still to be written, change
-// nothing. Without the right to get the two webhook configurations, Ready does not know what they trust.
+// NewMounted serves CertFile with KeyFile from dir, which cert-manager or the user maintains, and rereads them at each
+// check. It fails unless both exist and match. Later, files that do not match change nothing, as an update may be half
+// written. Without the right to get the two webhook configurations, Ready does not check them.
 func NewMounted(dir string, configurations dynamic.Interface, s Service) (*Serving, error) {
 	m := &Serving{trust: webhookTrust{client: configurations, service: s}, timing: defaultTiming()}
 	read := func() error {
@@ -24,7 +24,7 @@ func NewMounted(dir string, configurations dynamic.Interface, s Service) (*Servi
 		return nil
 	}
 	m.check = func(ctx context.Context) error {
-		_, unread := m.trust.read(ctx) // first: what trusts another certificate comes with it, or before
+		_, unread := m.trust.read(ctx) // first, as a new CA reaches the configurations no later than its certificate reaches the files
 		return errors.Join(read(), unread, m.Ready())
 	}
 	return m, read()

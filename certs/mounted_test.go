@@ -10,38 +10,39 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestChangedFilesAreServed holds that they are, though the API server is away, and that half an update is waited for.
+// TestChangedFilesAreServed checks that changed files are served even without an API server, and that a half-written
+// update is not.
 func TestChangedFilesAreServed(t *testing.T) {
 	t.Parallel()
-	away, err := dynamic.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
+	unreachable, err := dynamic.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if _, err := NewMounted(dir, away, service()); err == nil {
-		t.Error("an empty directory was taken for a certificate")
+	if _, err := NewMounted(dir, unreachable, service()); err == nil {
+		t.Error("no error for an empty directory")
 	}
 	first, second := fresh(t, 90*day), fresh(t, 90*day)
 	put(t, dir, first)
-	m, err := NewMounted(dir, away, service())
+	m, err := NewMounted(dir, unreachable, service())
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, m.Ready(), errNotChecked.Error())
+	expectError(t, m.Ready(), errNotChecked.Error())
 	for _, step := range []struct {
 		files  issued
 		served issued
-		says   string
+		errHas string
 	}{
 		{first, first, "connection refused"},
 		{issued{cert: second.cert, key: first.key}, first, "private key does not match"},
 		{second, second, "connection refused"},
 	} {
 		put(t, dir, step.files)
-		expect(t, m.check(t.Context()), step.says)
-		expect(t, m.Ready(), "")
+		expectError(t, m.check(t.Context()), step.errHas)
+		expectError(t, m.Ready(), "")
 		if !serves(m, step.served) {
-			t.Errorf("after files that say %q another certificate is served", step.says)
+			t.Errorf("files for which the check says %q: the wrong certificate is served", step.errHas)
 		}
 	}
 }
@@ -56,7 +57,7 @@ func put(t *testing.T, dir string, c issued) {
 	}
 }
 
-// serves reports whether a certificate is what clients are shown.
+// serves reports whether s serves the certificate c.
 func serves(s *Serving, c issued) bool {
 	served, err := s.GetCertificate(nil)
 	if err != nil {

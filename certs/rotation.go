@@ -22,30 +22,30 @@ const (
 	// CAFile holds the CA alone, in PEM.
 	CAFile = "ca.crt"
 
-	// What is not served yet.
+	// The next certificate and its key, which are not served yet.
 	nextCertFile = "next.crt"
 	nextKeyFile  = "next.key"
 )
 
 const (
-	// maxTrusted bounds the CAs in a bundle. A replica that is cut off serves its certificate on, so those of earlier
-	// ones are trusted too.
+	// maxTrusted bounds the CAs in a bundle. Earlier CAs stay in it, as a replica that cannot read the Secret continues
+	// to serve its certificate.
 	maxTrusted = 6
-	// segmentLength is that of 130 bits in base32.
+	// segmentLength is the length of 130 bits in base32.
 	segmentLength = 26
 )
 
 // timing says when certificates are replaced.
 type timing struct {
-	// lifetime is that of a certificate and its CA, the part that is backdated included.
+	// lifetime is how long a certificate and its CA are valid, including the time by which they are backdated.
 	lifetime time.Duration
-	// renewAfter is how long after a certificate was issued the next one is.
+	// renewAfter is the time between issuing a certificate and issuing the next one.
 	renewAfter time.Duration
-	// overlap is how long the next CA is trusted before what it has signed is served. In the second half of it, the
-	// webhook configurations have the path of the next certificate. Each replica must have read the Secret within the
-	// first half, and each API server the configurations within the second.
+	// overlap is how long the next CA is trusted before its certificate is served. In the second half, the webhook
+	// configurations have the path of the next certificate. Each replica must read the Secret within the first half, and
+	// each API server the configurations within the second.
 	overlap time.Duration
-	// checkInterval is the time between two looks at the cluster. A fifth may be added.
+	// checkInterval is the time between two checks of the cluster. Up to a fifth is added.
 	checkInterval time.Duration
 }
 
@@ -54,40 +54,40 @@ func defaultTiming() timing {
 	return timing{lifetime: 90 * 24 * time.Hour, renewAfter: 24 * time.Hour, overlap: 20 * time.Minute, checkInterval: 10 * time.Second}
 }
 
-// Segment ends the path at which calls are accepted with a certificate that has this private key, in PEM. Only whoever has the key
-// can compute it: it has 130 bits of a hash, in lower case, as the API server takes no other path.
+// Segment returns the last segment of the path that goes with a private key, in PEM. It is 130 bits of a hash, so it can
+// only be computed from the key. It is in lower case, as the API server accepts no other path.
 func Segment(key []byte) string {
 	sum := sha256.Sum256(append([]byte("path\n"), key...))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:segmentLength])
 }
 
-// rotation is what all replicas agree on. Each certificate has a CA of its own, whose key is thrown away, so a CA that
-// is trusted longer than it is needed can sign nothing.
+// rotation is the state of the Secret, which all replicas share. Each certificate has its own CA, whose key is discarded.
+// So a CA that is trusted longer than necessary cannot sign anything.
 type rotation struct {
-	// bundle is every CA that is to be trusted, in PEM: those of both certificates, and of some earlier ones.
+	// bundle has the trusted CAs, in PEM: those of both certificates, and of some earlier ones.
 	bundle []byte
-	// serving is served by all replicas, and next will be. Their ca is not used.
+	// serving is the certificate that all replicas serve, and next the one after it. Their ca is not used.
 	serving, next issued
 }
 
-// rotationStep is what a rotation has to do next.
+// rotationStep is a step of a rotation.
 type rotationStep string
 
 const (
-	stepNone     rotationStep = "keep"    // nothing
-	stepIssue    rotationStep = "begin"   // issue a certificate and serve it at once: there is none
-	stepPrepare  rotationStep = "prepare" // issue the next one, which must be known before it is served
-	stepActivate rotationStep = "change"  // serve the next one
+	stepNone     rotationStep = "keep"    // nothing is due
+	stepIssue    rotationStep = "begin"   // no certificate is valid: issue one and serve it at once
+	stepPrepare  rotationStep = "prepare" // issue the next certificate, which is served after the overlap
+	stepActivate rotationStep = "change"  // serve the next certificate
 )
 
-// nextStep is the step to take. leaked is a segment that others may know. ready reports whether every webhook configuration
-// trusts next and has its path.
+// nextStep returns the step to take. leaked is a segment that others may know. ready says whether all webhook
+// configurations trust the next certificate and have its path.
 func (r *rotation) nextStep(host string, now time.Time, t timing, leaked string, ready bool) rotationStep {
 	serving, next := r.valid(r.serving, host, now), r.valid(r.next, host, now)
 	switch {
 	case !serving && !next:
 		return stepIssue
-	case !serving: // there is nothing to lose
+	case !serving: // waiting would help nobody: calls fail already
 		return stepActivate
 	case next && ready && !now.Before(r.next.at().Add(t.overlap)):
 		return stepActivate
@@ -97,8 +97,7 @@ func (r *rotation) nextStep(host string, now time.Time, t timing, leaked string,
 	return stepNone
 }
 
-// apply is the rotation after a step, which no longer trusts CAs that have expired. fresh is a certificate just issued,
-// where the step needs one.
+// apply returns the rotation after a step, without expired CAs. fresh is a new certificate if the step needs one.
 func (r *rotation) apply(s rotationStep, fresh issued, now time.Time) rotation {
 	after := *r
 	switch s {
@@ -114,13 +113,13 @@ func (r *rotation) apply(s rotationStep, fresh issued, now time.Time) rotation {
 	return after
 }
 
-// valid reports whether a certificate of the rotation can be served at a time.
+// valid reports whether a certificate of the rotation can be served at the given time.
 func (r *rotation) valid(c issued, host string, at time.Time) bool {
 	pair, err := c.pair()
 	return err == nil && verify(&pair, r.bundle, host, at) == nil
 }
 
-// segments are those of the paths that are accepted.
+// segments returns the segments of the accepted paths, that of the next certificate last.
 func (r *rotation) segments() []string {
 	if r.next.at().IsZero() {
 		return []string{Segment(r.serving.key)}
@@ -128,18 +127,18 @@ func (r *rotation) segments() []string {
 	return []string{Segment(r.serving.key), Segment(r.next.key)}
 }
 
-// wantedSegment is the segment that a webhook configuration with this one is to have. It is never an older one: another
-// replica's clock may be ahead.
-func (r *rotation) wantedSegment(has string, now time.Time, t timing) string {
+// wantedSegment returns the segment that a webhook configuration should have. current is the one that it has. A newer
+// segment is never replaced by an older one, as the clock of the replica that wrote it may be ahead.
+func (r *rotation) wantedSegment(current string, now time.Time, t timing) string {
 	all := r.segments()
 	last := all[len(all)-1]
-	if has == last || !now.Before(r.next.at().Add(t.overlap/2)) {
+	if current == last || !now.Before(r.next.at().Add(t.overlap/2)) {
 		return last
 	}
 	return all[0]
 }
 
-// rotationOf reads a rotation from the data of a Secret. What is missing there is nil.
+// rotationOf reads a rotation from the data of a Secret. Missing parts are nil.
 func rotationOf(data map[string][]byte) rotation {
 	return rotation{
 		bundle:  data[CAFile],
@@ -148,7 +147,7 @@ func rotationOf(data map[string][]byte) rotation {
 	}
 }
 
-// data is what a Secret holds of the rotation.
+// data returns the rotation as data of a Secret.
 func (r *rotation) data() map[string][]byte {
 	data := map[string][]byte{CAFile: r.bundle, CertFile: r.serving.cert, KeyFile: r.serving.key}
 	if r.next.cert != nil && r.next.key != nil {
@@ -157,7 +156,8 @@ func (r *rotation) data() map[string][]byte {
 	return data
 }
 
-// newest are the last certificates of bundles that have not expired, each once. What is no certificate is left out.
+// newest returns the last maxTrusted certificates of bundles that have not expired, each once. It skips data that is not
+// a certificate.
 func newest(now time.Time, bundles ...[]byte) []byte {
 	var kept [][]byte
 	for rest := bytes.Join(bundles, []byte("\n")); ; {

@@ -21,14 +21,14 @@ import (
 	"github.com/eventquota/eventquota/test/cluster" //nolint:depguard // a real API server verifies the certificates
 )
 
-// TestRotationFailsNoCall holds it for an API server that makes a new connection for each call, to
-// any of three replicas, for three rotations.
+// TestRotationFailsNoCall checks that no call fails during three rotations. The API server makes a new connection for
+// each call, to any of three replicas.
 func TestRotationFailsNoCall(t *testing.T) {
 	t.Parallel()
 	if !cluster.RunIsolated(t) {
 		return
 	}
-	w, replicas, shown := called(t, 3)
+	w, replicas, servers := newServedReplicas(t, 3)
 	first := w.segments()[0]
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -42,8 +42,8 @@ func TestRotationFailsNoCall(t *testing.T) {
 			}
 		})
 	}
-	cli.Eventually(t, "three rotations, and the first path replaced and not accepted any more", func() bool {
-		for i, s := range shown { // each certificate is shown to the API server by each replica
+	cli.Eventually(t, "three rotations, and the first path is not accepted any more", func() bool {
+		for i, s := range servers { // each replica serves each certificate to the API server
 			if s.certificates() < 4 || replicas[i].Accepts(first) {
 				return t.Failed()
 			}
@@ -52,22 +52,22 @@ func TestRotationFailsNoCall(t *testing.T) {
 	})
 	stop()
 	writers.Wait()
-	// One that serves, one that will, and those that replicas may still serve.
+	// The CAs of the served certificate, of the next one, and of those that replicas may still serve.
 	if n := bytes.Count(w.secret().Data[CAFile], []byte("BEGIN")); n < 2 || n > maxTrusted {
-		t.Errorf("%d CAs are trusted in the end", n)
+		t.Errorf("%d CAs are trusted in the end, want 2 to %d", n, maxTrusted)
 	}
 	if got := w.segments()[0]; got == first || got == "" {
-		t.Errorf("the API server calls a path that ends in %q, before in %q", got, first)
+		t.Errorf("the path of the webhook ends in %q, want another segment than the first, %q", got, first)
 	}
 	for _, m := range replicas {
 		if n := m.Repairs(); n > 0 {
-			t.Errorf("a replica counts %d repairs", n)
+			t.Errorf("a replica counts %d repairs, want none", n)
 		}
 	}
 }
 
-// called are n replicas that a real API server calls.
-func called(t *testing.T, n int) (*world, []*Managed, []*servedCertificates) {
+// newServedReplicas starts n replicas that a real API server calls.
+func newServedReplicas(t *testing.T, n int) (*world, []*Managed, []*servedCertificates) {
 	t.Helper()
 	w := newWorld(t, cluster.Options{Services: true})
 	w.shipEmpty()
@@ -76,15 +76,15 @@ func called(t *testing.T, n int) (*world, []*Managed, []*servedCertificates) {
 	servers := make([]*servedCertificates, n)
 	var addresses []string
 	for i, m := range replicas {
-		// A certificate is issued after a second, by its whole seconds, and served 8 later.
+		// The next certificate is issued after a second (validity times have whole seconds), and served 8 seconds later.
 		m.timing.lifetime, m.timing.renewAfter, m.timing.overlap = backdated+time.Minute, time.Second, 8*time.Second
 		addresses = append(addresses, net.IPv4(10, 77, 0, byte(11+i)).String())
-		servers[i] = answer(t, m, addresses[i])
+		servers[i] = serveAt(t, m, addresses[i])
 	}
 	w.route(addresses)
 	t.Cleanup(w.start(replicas))
 	w.agreed(replicas)
-	cli.Eventually(t, "a call", func() bool { return w.write() == nil })
+	cli.Eventually(t, "a call succeeds", func() bool { return w.write() == nil })
 	return w, replicas, servers
 }
 
@@ -117,7 +117,7 @@ func (w *world) write() error {
 	return err
 }
 
-// servedCertificates is which certificates a server has shown to clients.
+// servedCertificates records the certificates that a server has sent to clients.
 type servedCertificates struct {
 	mu      sync.Mutex
 	serials map[string]bool
@@ -129,8 +129,8 @@ func (s *servedCertificates) certificates() int {
 	return len(s.serials)
 }
 
-// answer allows all that is asked at an address, at a path that is accepted, one call a connection.
-func answer(t *testing.T, m *Managed, address string) *servedCertificates {
+// serveAt serves reviews at an address, one for each connection. It allows all that come at an accepted path.
+func serveAt(t *testing.T, m *Managed, address string) *servedCertificates {
 	t.Helper()
 	s := &servedCertificates{serials: map[string]bool{}}
 	server := &http.Server{

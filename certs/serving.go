@@ -1,5 +1,5 @@
-// Package certs provides the serving certificate: one from files, or one that the webhook manages itself. Both know
-// whether the webhook configurations of the cluster trust it.
+// Package certs provides the serving certificate, either from files or managed by the webhook itself. In both cases it
+// knows whether the webhook configurations of the cluster trust the certificate.
 package certs
 
 import (
@@ -14,30 +14,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// checkTimeout bounds one look at the cluster, so that a request that hangs does not keep a certificate from being
-// renewed.
+// checkTimeout bounds one check of the cluster, so that a hanging request does not delay a renewal for longer.
 const checkTimeout = time.Minute
 
-// errNoCertificate is why nothing can be served yet.
-var errNoCertificate = errors.New("there is no serving certificate yet")
+// errNoCertificate means that the replica has not read a serving certificate yet.
+var errNoCertificate = errors.New("no serving certificate yet")
 
-// Serving is the serving certificate, made by NewMounted or NewManaged. Its methods may be called concurrently, Run once.
+// Serving is the serving certificate, made by NewMounted or NewManaged. Its methods may be called concurrently, but Run
+// only once.
 type Serving struct {
 	trust   webhookTrust
 	timing  timing
 	serving atomic.Pointer[serving]
-	// check does all that is due, and says what is not in order.
+	// check does everything that is due, and returns what is wrong.
 	check func(context.Context) error
 }
 
-// serving is what a replica serves.
+// serving is the certificate that a replica serves, and the paths that it accepts.
 type serving struct {
 	pair     tls.Certificate
-	rotation rotation // of a managed one
-	segments []string // of the paths that are accepted; nil for any path
+	rotation rotation // of a managed certificate
+	segments []string // of the accepted paths; nil accepts any path
 }
 
-// GetCertificate is the certificate as read last, for tls.Config. It fails as long as none has been read.
+// GetCertificate returns the certificate that was read last, for tls.Config. It fails until one has been read.
 func (s *Serving) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if h := s.serving.Load(); h != nil {
 		return &h.pair, nil
@@ -45,8 +45,8 @@ func (s *Serving) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	return nil, errNoCertificate
 }
 
-// Ready fails while there is no certificate, and while a webhook configuration has a caBundle for the Service that does
-// not verify it, or a path that is not accepted. It makes no call.
+// Ready fails while there is no certificate. It also fails while a webhook configuration calls the Service with a
+// caBundle that does not verify the certificate, or at a path that is not accepted. It makes no API call.
 func (s *Serving) Ready() error {
 	h := s.serving.Load()
 	if h == nil {
@@ -55,31 +55,31 @@ func (s *Serving) Ready() error {
 	return s.trust.check(&h.pair, h.segments, time.Now())
 }
 
-// Run keeps certificate and webhook configurations in order until ctx ends. It looks at them every 10 seconds or so.
-// What is not in order is logged once, until it changes, and the certificate that it holds is served meanwhile.
+// Run maintains the certificate and the webhook configurations until ctx ends. It checks them about every 10 seconds. An
+// error is logged once, until it changes, and the last certificate is served meanwhile.
 func (s *Serving) Run(ctx context.Context) error {
 	log, last := logr.FromContextOrDiscard(ctx), ""
 	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
-		within, cancel := context.WithTimeout(ctx, checkTimeout)
+		checkCtx, cancel := context.WithTimeout(ctx, checkTimeout)
 		defer cancel()
-		switch err := s.check(within); {
+		switch err := s.check(checkCtx); {
 		case ctx.Err() != nil:
 		case err != nil && err.Error() != last:
-			log.Error(err, "Serving certificate is not in order")
+			log.Error(err, "Serving certificate failed its check")
 			last = err.Error()
 		case err == nil && last != "":
-			log.Info("Serving certificate is in order")
+			log.Info("Serving certificate passes its check again")
 			last = ""
 		}
 	}, s.timing.checkInterval, 0.2, true)
 	return nil
 }
 
-// accepts takes as long for any segment of the same length.
+// accepts reports whether segment is one of segments. It takes the same time for all segments of one length.
 func accepts(segments []string, segment string) bool {
 	equal := 0
-	for _, one := range segments {
-		equal |= subtle.ConstantTimeCompare([]byte(one), []byte(segment))
+	for _, accepted := range segments {
+		equal |= subtle.ConstantTimeCompare([]byte(accepted), []byte(segment))
 	}
 	return equal == 1
 }

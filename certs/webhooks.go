@@ -22,33 +22,33 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The webhook configurations that are looked at. One or both may be absent.
+// The webhook configurations that are checked. One or both may be absent.
 const (
 	mutatingConfiguration   = "mutate.events.eventquota.io"
 	validatingConfiguration = "validate.events.eventquota.io"
 )
 
-// fieldManager is who the API server says has set a caBundle or a path.
+// fieldManager is the name under which managedFields lists the caBundles and paths that eventquota wrote.
 const fieldManager = "eventquota"
 
-// errNotChecked is why a replica is not ready in its first moments.
-var errNotChecked = errors.New("the webhook configurations have not been looked at yet")
+// errNotChecked means that a replica has just started.
+var errNotChecked = errors.New("the webhook configurations have not been read yet")
 
 // Service is the Service that the API server calls.
 type Service struct{ Namespace, Name string }
 
-// host is the name that the API server verifies a certificate for.
+// host returns the name for which the API server verifies a certificate.
 func (s Service) host() string { return s.Name + "." + s.Namespace + ".svc" }
 
-// webhook is a webhook that is called by the Service, as it was read. Others are left out: somebody else answers them.
+// webhook is a webhook as it was read. Only webhooks that call the Service are read; eventquota does not answer others.
 type webhook struct {
 	configuration, version string // of the webhook configuration that it is in
 	name                   string
-	bundle                 []byte // as in caBundle
+	bundle                 []byte // its caBundle
 	path                   string // empty for none
 }
 
-// segment is that of its path; empty if that is of another form.
+// segment returns the last segment of the path, or "" if the path has another form.
 func (h *webhook) segment() string {
 	if segment, ok := strings.CutPrefix(h.path, phaseOf(h.configuration)+"/"); ok {
 		return segment
@@ -56,23 +56,23 @@ func (h *webhook) segment() string {
 	return ""
 }
 
-// webhookTrust reads and writes the webhook configurations. It remembers what they trust, so that no probe costs a call. What
-// it does not know keeps no replica from being ready: a configuration that is absent or may not be read is taken to be
-// in order, and one that cannot be read at the moment to be as it was.
+// webhookTrust reads and writes the webhook configurations. It remembers what they trust, so that probes make no API
+// calls. Missing knowledge does not make a replica unready: a configuration that is absent or forbidden counts as
+// correct, and one that cannot be read at the moment counts as unchanged.
 type webhookTrust struct {
 	client  dynamic.Interface
 	service Service
 
 	mu       sync.Mutex
-	webhooks map[string][]webhook // by the name of their configuration; nil before the first look
+	webhooks map[string][]webhook // by the name of their configuration; nil before the first read
 }
 
-// names are those of the configurations, in the order in which they are read.
+// names returns the names of the configurations, in the order in which they are read.
 func (*webhookTrust) names() []string {
 	return []string{mutatingConfiguration, validatingConfiguration}
 }
 
-// kind is the resource of one of the configurations.
+// kind returns the client for the kind of the named configuration.
 func (t *webhookTrust) kind(name string) dynamic.ResourceInterface {
 	resource := "validatingwebhookconfigurations"
 	if name == mutatingConfiguration {
@@ -87,7 +87,7 @@ func (t *webhookTrust) get(ctx context.Context, name string) (hooks []webhook, e
 	if err != nil {
 		return nil, fmt.Errorf("read webhook configuration %s: %w", name, err)
 	}
-	var either admissionregistrationv1.ValidatingWebhookConfiguration // a mutating one has the same names for what matters here
+	var either admissionregistrationv1.ValidatingWebhookConfiguration // a mutating one has the same names for the fields that are read here
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, &either); err != nil {
 		return nil, fmt.Errorf("read webhook configuration %s: %w", name, err)
 	}
@@ -100,7 +100,7 @@ func (t *webhookTrust) get(ctx context.Context, name string) (hooks []webhook, e
 	return hooks, nil
 }
 
-// read returns the webhooks of the configurations that are there and can be read. The error says why not all could be.
+// read returns the webhooks of the configurations that exist and can be read. The error says why others could not be.
 func (t *webhookTrust) read(ctx context.Context) (found []webhook, err error) {
 	var errs []error
 	known := map[string][]webhook{}
@@ -123,8 +123,8 @@ func (t *webhookTrust) read(ctx context.Context) (found []webhook, err error) {
 	return found, errors.Join(errs...)
 }
 
-// inject gives a webhook a caBundle and a path, if it has not both, and if its configuration is still as it was read: a
-// conflict says that it is not.
+// inject writes the caBundle and the path of a webhook unless both are there already. It fails with a conflict if the
+// configuration has changed since h was read.
 func (t *webhookTrust) inject(ctx context.Context, h *webhook, bundle []byte, path string) (injected bool, err error) {
 	if bytes.Equal(h.bundle, bundle) && h.path == path {
 		return false, nil
@@ -142,9 +142,9 @@ func (t *webhookTrust) inject(ctx context.Context, h *webhook, bundle []byte, pa
 	return true, nil
 }
 
-// check says why a call of the API server would fail, nil if none would: it refuses the certificate, or it calls a
-// path whose segment is not accepted, unless all are. What it says names no path. A webhook without caBundle is to get
-// one where there are segments; else the API server takes the system's CAs, which are not known here.
+// check returns why a call from the API server would fail, or nil. A call fails if the caBundle does not verify the
+// certificate, or if segments is not nil and lacks the path's segment. The error names no path. With segments, a missing
+// caBundle is an error, as one will be written. Without, the API server uses the system's CAs, which are unknown here.
 func (t *webhookTrust) check(served *tls.Certificate, segments []string, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,7 +167,7 @@ func (t *webhookTrust) check(served *tls.Certificate, segments []string, now tim
 	return nil
 }
 
-// verify says why a client that trusts a bundle of CAs refuses a certificate for a host, nil if it takes it.
+// verify returns why a client that trusts the CAs of bundle rejects a certificate for host, or nil if it accepts it.
 func verify(served *tls.Certificate, bundle []byte, host string, at time.Time) error {
 	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
@@ -182,7 +182,7 @@ func verify(served *tls.Certificate, bundle []byte, host string, at time.Time) e
 	return err
 }
 
-// phaseOf is the path of the calls that a webhook configuration is for, without a segment.
+// phaseOf returns the path that a webhook configuration calls, without the segment.
 func phaseOf(configuration string) string {
 	if configuration == mutatingConfiguration {
 		return "/mutate"

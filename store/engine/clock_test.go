@@ -9,7 +9,7 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// groupsBeforeCorrection are things that happen to a register while a clock is ahead. Each returns its limits.
+// groupsBeforeCorrection returns functions that fill a register while a clock is ahead. Each returns the limits that it used.
 func groupsBeforeCorrection() map[string]func(g *engine.Group, now time.Time) store.Limits {
 	decide := func(g *engine.Group, l *store.Limits, now time.Time, name string, change func(*store.Write)) {
 		w := someWrite(name, now)
@@ -37,12 +37,12 @@ func groupsBeforeCorrection() map[string]func(g *engine.Group, now time.Time) st
 		return l
 	}
 	written := store.Outcome{UID: "uid", ResourceVersion: "1"}
-	then := func(first func(*engine.Group, time.Time) store.Limits, o ...store.Outcome) func(*engine.Group, time.Time) store.Limits {
+	withOutcomes := func(setup func(*engine.Group, time.Time) store.Limits, o ...store.Outcome) func(*engine.Group, time.Time) store.Limits {
 		return func(g *engine.Group, now time.Time) store.Limits {
-			l := first(g, now)
-			for i, one := range o {
-				complete(g, now, one)
-				if one.Result == store.Written {
+			l := setup(g, now)
+			for i, outcome := range o {
+				complete(g, now, outcome)
+				if outcome.Result == store.Written {
 					decide(g, &l, now, fmt.Sprint("again", i), same)
 				}
 			}
@@ -50,16 +50,16 @@ func groupsBeforeCorrection() map[string]func(g *engine.Group, now time.Time) st
 		}
 	}
 	return map[string]func(*engine.Group, time.Time) store.Limits{
-		"a repeat was merged":                      merged,
-		"its count was written, and one more came": then(merged, written),
-		"it was written often":                     then(merged, written, written, written, written, written, written),
-		"its write failed":                         then(merged, store.Outcome{Result: store.Failed}),
-		"it was not found":                         then(merged, store.Outcome{Result: store.NotFound}),
-		"its name was taken":                       then(merged, store.Outcome{Result: store.NameTaken}),
-		"Events were dropped":                      dropped,
-		"the notice of drops was written":          then(dropped, written),
-		"the notice of drops failed":               then(dropped, store.Outcome{Result: store.Failed}),
-		"messages were similar": func(g *engine.Group, now time.Time) store.Limits {
+		"a repeat is merged":                         merged,
+		"the count is written, and a repeat follows": withOutcomes(merged, written),
+		"the count is written many times":            withOutcomes(merged, written, written, written, written, written, written),
+		"a write fails":                              withOutcomes(merged, store.Outcome{Result: store.Failed}),
+		"the stored Event is not found":              withOutcomes(merged, store.Outcome{Result: store.NotFound}),
+		"the name of the stored Event is taken":      withOutcomes(merged, store.Outcome{Result: store.NameTaken}),
+		"Events are dropped":                         dropped,
+		"the notice of drops is written":             withOutcomes(dropped, written),
+		"the write of the notice fails":              withOutcomes(dropped, store.Outcome{Result: store.Failed}),
+		"Events are similar": func(g *engine.Group, now time.Time) store.Limits {
 			l := someLimits()
 			l.SimilarThreshold = 3
 			for i := range 3 {
@@ -72,13 +72,14 @@ func groupsBeforeCorrection() map[string]func(g *engine.Group, now time.Time) st
 	}
 }
 
-// runSteps has an Event come each time, and settles what falls due. It returns what becomes of all that.
-func runSteps(g *engine.Group, l *store.Limits, start time.Time, steps []time.Duration) (said []string) {
+// runSteps sends Events at each of steps, and writes pending counts when they are due. It returns one line for each
+// decision and write.
+func runSteps(g *engine.Group, l *store.Limits, start time.Time, steps []time.Duration) (lines []string) {
 	for i, after := range steps {
 		now := start.Add(after)
 		for due := g.Due(); !due.IsZero() && !due.After(now); due = g.Due() {
 			for _, p := range g.Claim(store.Key{}, due) {
-				said = append(said, fmt.Sprintf("%v: %q has %d, newest %v", due.Sub(start), p.Text, p.Total, p.LastSeen.Sub(start)))
+				lines = append(lines, fmt.Sprintf("%v: %q has %d, newest %v", due.Sub(start), p.Text, p.Total, p.LastSeen.Sub(start)))
 				g.Complete(due, store.KeyOf("f", due.String()), &p, store.Outcome{UID: "uid", ResourceVersion: "1"})
 			}
 		}
@@ -93,31 +94,31 @@ func runSteps(g *engine.Group, l *store.Limits, start time.Time, steps []time.Du
 			w := someWrite(fmt.Sprint("f", i, kind), now)
 			change(&w)
 			d, _ := g.Decide(now, store.KeyOf("d", w.Name, now.String()), w, l, nil)
-			said = append(said, fmt.Sprintf("%v: %v into %q, %d, next %v", after, d.Verdict, d.MergedInto, d.Occurrences, d.NextToken))
+			lines = append(lines, fmt.Sprintf("%v: %v into %q, %d, next %v", after, d.Verdict, d.MergedInto, d.Occurrences, d.NextToken))
 		}
 	}
-	return append(said, fmt.Sprint("until ", g.KeepUntil-start.UnixMicro(), ", due ", g.Due()))
+	return append(lines, fmt.Sprint("until ", g.KeepUntil-start.UnixMicro(), ", due ", g.Due()))
 }
 
-// TestCorrectTimesAfterClockStepsBack has a register be used by a clock that is ahead, and then by the right one. What
-// comes of it is what would have come if all that had happened at the moment of the correction.
+// TestCorrectTimesAfterClockStepsBack uses a register first with a clock that is ahead, and then with the correct clock. The
+// later decisions and writes are the same as if everything before had happened at the time of the correction.
 func TestCorrectTimesAfterClockStepsBack(t *testing.T) {
 	patterns := map[string][]time.Duration{
-		"at once":               {0, time.Second, 11 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute},
-		"after a write":         {12 * time.Second, 20 * time.Second, time.Minute},
-		"after a minute":        {time.Minute, 2 * time.Minute},
-		"after a window":        {11 * time.Minute, 12 * time.Minute, 30 * time.Minute},
-		"after a repeat window": {61 * time.Minute, 62 * time.Minute, 3 * time.Hour},
+		"at once":                    {0, time.Second, 11 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute},
+		"after a write":              {12 * time.Second, 20 * time.Second, time.Minute},
+		"after a minute":             {time.Minute, 2 * time.Minute},
+		"after a window":             {11 * time.Minute, 12 * time.Minute, 30 * time.Minute},
+		"after the identical window": {61 * time.Minute, 62 * time.Minute, 3 * time.Hour},
 	}
-	for says, first := range groupsBeforeCorrection() {
+	for name, setup := range groupsBeforeCorrection() {
 		for when, steps := range patterns {
 			for _, ahead := range []time.Duration{20 * time.Minute, 24 * time.Hour, 300 * 24 * time.Hour} {
-				t.Run(fmt.Sprint(says, ", ", when, ", ahead by ", ahead), func(t *testing.T) {
-					var right, wrong engine.Group
-					l := first(&right, epoch())
-					first(&wrong, epoch().Add(ahead))
-					wrong.CorrectTimes(epoch())
-					want, got := runSteps(&right, &l, epoch(), steps), runSteps(&wrong, &l, epoch(), steps)
+				t.Run(fmt.Sprint(name, ", ", when, ", ahead by ", ahead), func(t *testing.T) {
+					var correctClock, clockAhead engine.Group
+					l := setup(&correctClock, epoch())
+					setup(&clockAhead, epoch().Add(ahead))
+					clockAhead.CorrectTimes(epoch())
+					want, got := runSteps(&correctClock, &l, epoch(), steps), runSteps(&clockAhead, &l, epoch(), steps)
 					for i := range want {
 						if got[min(i, len(got)-1)] != want[i] {
 							t.Fatalf("line %d:\n got %s\nwant %s", i, got[min(i, len(got)-1)], want[i])
@@ -129,30 +130,30 @@ func TestCorrectTimesAfterClockStepsBack(t *testing.T) {
 	}
 }
 
-// TestCorrectTimesKeepsRightTimes holds it for clocks of replicas that differ by seconds too.
+// TestCorrectTimesKeepsRightTimes checks that correct times stay, also if the clocks of replicas differ by seconds.
 func TestCorrectTimesKeepsRightTimes(t *testing.T) {
-	for says, first := range groupsBeforeCorrection() {
+	for name, setup := range groupsBeforeCorrection() {
 		for _, back := range []time.Duration{0, 10 * time.Second} {
 			var g engine.Group
-			first(&g, epoch())
+			setup(&g, epoch())
 			before := g.Append(nil)
 			g.CorrectTimes(epoch().Add(-back))
 			if after := g.Append(nil); string(after) != string(before) {
-				t.Errorf("%s, %v back: the register has changed", says, back)
+				t.Errorf("%s, clock set back by %v: the register changes, want it unchanged", name, back)
 			}
 		}
 	}
 }
 
-// TestEveryStepCorrectsTimes has one follow what a clock has left that was a day ahead.
+// TestEveryStepCorrectsTimes fills a register with a clock that is a day ahead, and then makes one step with the correct clock.
 func TestEveryStepCorrectsTimes(t *testing.T) {
 	l, b := someLimits(), quotaBucket()
 	drops := engine.NewDrops(epoch(), someWrite("a", epoch()), &l, &b, 1)
 	op := engine.DeferredDecision{Write: someWrite("c", epoch()), Limits: &l, Decision: store.Decision{Verdict: store.Merge, MergedInto: "a", Occurrences: 1}, DecidedAt: epoch()}
-	for says, step := range map[string]func(*engine.Group){
-		"a decision": func(g *engine.Group) { g.Decide(epoch(), store.KeyOf("d"), someWrite("c", epoch()), &l, nil) },
-		"a report":   func(g *engine.Group) { g.Apply(epoch(), store.KeyOf("r"), &op) },
-		"drops":      func(g *engine.Group) { g.AddDrops(epoch(), store.KeyOf("n"), &drops) },
+	for name, step := range map[string]func(*engine.Group){
+		"a decision":          func(g *engine.Group) { g.Decide(epoch(), store.KeyOf("d"), someWrite("c", epoch()), &l, nil) },
+		"a deferred decision": func(g *engine.Group) { g.Apply(epoch(), store.KeyOf("r"), &op) },
+		"drops":               func(g *engine.Group) { g.AddDrops(epoch(), store.KeyOf("n"), &drops) },
 		"an outcome of a notice": func(g *engine.Group) {
 			g.Complete(epoch(), store.KeyOf("c"), &store.PendingWrite{Notice: &store.Notice{}}, store.Outcome{})
 		},
@@ -163,8 +164,8 @@ func TestEveryStepCorrectsTimes(t *testing.T) {
 		}
 		step(&g)
 		if until := time.UnixMicro(g.KeepUntil); g.Due().After(epoch().Add(l.WriteInterval)) || until.After(epoch().Add(3*time.Hour)) {
-			t.Errorf("%s: what is pending is due in %v, and the register kept for %v; want a write interval and 3 hours at most",
-				says, g.Due().Sub(epoch()), until.Sub(epoch()))
+			t.Errorf("%s: the write is due in %v, and the register kept for %v; want at most a write interval and 3 hours",
+				name, g.Due().Sub(epoch()), until.Sub(epoch()))
 		}
 	}
 }

@@ -16,33 +16,33 @@ func TestUnmarshalRejectsUnknownFormat(t *testing.T) {
 		c.step()
 	}
 	b := c.encoded(t)
-	newer := slices.Clone(b)
-	newer[0]++
+	newerFormat := slices.Clone(b)
+	newerFormat[0]++
 	tests := []struct {
-		says    string
-		b       []byte
-		newer   bool
-		refused bool
+		name        string
+		b           []byte
+		newerFormat bool
+		wantErr     bool
 	}{
-		{"what was encoded", b, false, false},
-		{"a newer format", newer, true, true},
-		{"nothing", nil, true, true},
-		{"a part", b[:len(b)/2], false, true},
-		{"more than there should be", append(slices.Clone(b), 0), false, true},
-		{"an array that is longer than there is", []byte{1, 0x81, 0xa1, '4', 0xdd, 0x7f, 0xff, 0xff, 0xff}, false, true},
-		{"too much", append([]byte{b[0]}, make([]byte, 1<<20)...), false, true},
+		{"an encoded register", b, false, false},
+		{"a newer format", newerFormat, true, true},
+		{"no bytes", nil, true, true},
+		{"a truncated register", b[:len(b)/2], false, true},
+		{"a trailing byte", append(slices.Clone(b), 0), false, true},
+		{"an array that claims more entries than follow", []byte{1, 0x81, 0xa1, '4', 0xdd, 0x7f, 0xff, 0xff, 0xff}, false, true},
+		{"a megabyte", append([]byte{b[0]}, make([]byte, 1<<20)...), false, true},
 	}
 	for _, test := range tests {
-		t.Run(test.says, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			g, err := engine.Unmarshal(test.b)
-			if (err != nil) != test.refused || (g == nil) != test.refused || errors.Is(err, engine.ErrUnknownFormat) != test.newer {
-				t.Errorf("%v, %v, want an error: %t, for a newer format: %t", g, err, test.refused, test.newer)
+			if (err != nil) != test.wantErr || (g == nil) != test.wantErr || errors.Is(err, engine.ErrUnknownFormat) != test.newerFormat {
+				t.Errorf("got %v, error %v; want an error: %t, ErrUnknownFormat: %t", g, err, test.wantErr, test.newerFormat)
 			}
 		})
 	}
 }
 
-// FuzzUnmarshal reads anything as a register, and goes on with what could be read.
+// FuzzUnmarshal decodes arbitrary bytes as a register, and makes random steps on each register that decodes.
 func FuzzUnmarshal(f *testing.F) {
 	for seed := range uint64(8) {
 		c := newRandomSteps(seed, false)
@@ -57,8 +57,8 @@ func FuzzUnmarshal(f *testing.F) {
 			return
 		}
 		if again, err := engine.Unmarshal(g.Append(nil)); err == nil {
-			if diff := differs(g, again); diff != "" {
-				t.Fatalf("another register once it is encoded and decoded (-was +decoded):\n%s", diff)
+			if diff := diffGroups(g, again); diff != "" {
+				t.Fatalf("encoding and decoding changes the register (-before +after):\n%s", diff)
 			}
 		}
 		c := newRandomSteps(seed, false)

@@ -10,9 +10,9 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// TestCombinedNoticesCountEveryDrop drops Events of many reasons, types and windows, of which settlers write some, come in
-// between or are away for long. Every occurrence is in one notice, a combined one has no other's, and a register has no more of them than
-// its bound.
+// TestCombinedNoticesCountEveryDrop drops Events of many reasons and types, in several windows, while the settler writes often,
+// seldom or never. Each occurrence is counted in one notice, a combined notice counts only its own reason and type, and the
+// number of notices in a register is bounded.
 func TestCombinedNoticesCountEveryDrop(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
@@ -24,17 +24,17 @@ func TestCombinedNoticesCountEveryDrop(t *testing.T) {
 		}
 		l.Window = time.Minute
 		var g engine.Group
-		type label struct {
+		type reasonAndType struct {
 			reason  string
 			warning bool
 		}
-		asked, told, last := map[label]int64{}, map[label]int64{}, map[string]int64{}
+		dropped, reported, lastTotals := map[reasonAndType]int64{}, map[reasonAndType]int64{}, map[string]int64{}
 		total := int64(0)
-		settles, reasons := rng.IntN(3), 1+rng.IntN(40)
-		take := func(now time.Time) {
+		settleEvery, reasons := rng.IntN(3), 1+rng.IntN(40)
+		settleAll := func(now time.Time) {
 			for _, p := range g.Claim(store.Key{}, now.Add(time.Hour)) {
-				told[label{p.Notice.Reason, p.Notice.Warnings && p.Notice.Reason != ""}] += p.Total - last[p.Name]
-				last[p.Name] = p.Total
+				reported[reasonAndType{p.Notice.Reason, p.Notice.Warnings && p.Notice.Reason != ""}] += p.Total - lastTotals[p.Name]
+				lastTotals[p.Name] = p.Total
 				g.Complete(now, store.KeyOf(now.String()), &p, store.Outcome{Result: store.Written, UID: "u", ResourceVersion: "1"})
 			}
 		}
@@ -47,7 +47,7 @@ func TestCombinedNoticesCountEveryDrop(t *testing.T) {
 			var list engine.DropList
 			for range 1 + rng.IntN(3) {
 				d := engine.NewDrops(now, w, &l, &b, 1+rng.Int64N(5))
-				asked[label{w.Reason, w.Warning}] += d.Total
+				dropped[reasonAndType{w.Reason, w.Warning}] += d.Total
 				total += d.Total
 				list.Merge(&d)
 			}
@@ -57,25 +57,25 @@ func TestCombinedNoticesCountEveryDrop(t *testing.T) {
 			if combined := countCombined(&g); combined > 24 || len(g.Notices) > 24+8 {
 				t.Fatalf("seed %d: the register has %d notices, %d of them combined", seed, len(g.Notices), combined)
 			}
-			if settles > 0 && rng.IntN(10*settles) == 0 {
-				take(now)
+			if settleEvery > 0 && rng.IntN(10*settleEvery) == 0 {
+				settleAll(now)
 			}
 		}
-		take(now)
-		for of, n := range told {
+		settleAll(now)
+		for key, n := range reported {
 			total -= n
-			if of.reason != "" && n > asked[of] {
-				t.Errorf("seed %d: %d of %d of %v are told", seed, n, asked[of], of)
+			if key.reason != "" && n > dropped[key] {
+				t.Errorf("seed %d: notices count %d drops of %v, want at most %d", seed, n, key, dropped[key])
 			}
-			if of.reason != "" && reasons < 7 && settles > 0 && b.NoticeObject.Namespace != "" && n != asked[of] && told[label{}] == 0 {
-				t.Errorf("seed %d: %d of %d of %v are told, with none elsewhere", seed, n, asked[of], of)
+			if key.reason != "" && reasons < 7 && settleEvery > 0 && b.NoticeObject.Namespace != "" && n != dropped[key] && reported[reasonAndType{}] == 0 {
+				t.Errorf("seed %d: notices count %d drops of %v, want %d, as no notice counts several reasons", seed, n, key, dropped[key])
 			}
 		}
 		if total != 0 {
-			t.Errorf("seed %d: %d occurrences are missing", seed, total)
+			t.Errorf("seed %d: %d occurrences are in no notice", seed, total)
 		}
-		if reasons < 7 && settles > 0 && b.NoticeObject.Namespace != "" && told[label{}] != 0 {
-			t.Errorf("seed %d: %d of few reasons are told without their reason", seed, told[label{}])
+		if reasons < 7 && settleEvery > 0 && b.NoticeObject.Namespace != "" && reported[reasonAndType{}] != 0 {
+			t.Errorf("seed %d: %d drops of few reasons are in a notice without a reason, want none", seed, reported[reasonAndType{}])
 		}
 	}
 }
@@ -89,7 +89,7 @@ func countCombined(g *engine.Group) (n int) {
 	return n
 }
 
-// TestCombinedNoticesPerReasonAreBounded has a replica that could not report drops of more reasons than a bucket has places for.
+// TestCombinedNoticesPerReasonAreBounded collects drops in a backlog, of more reasons than a bucket has combined notices.
 func TestCombinedNoticesPerReasonAreBounded(t *testing.T) {
 	t.Parallel()
 	var list engine.DropList
@@ -106,11 +106,12 @@ func TestCombinedNoticesPerReasonAreBounded(t *testing.T) {
 		total += list[i].Total
 	}
 	if len(list) != 17 || total != 1000 || list[16].Reason != "" || list[16].Total != 984 {
-		t.Errorf("%d drops of %d occurrences, the last %d of %q, want 17 of 1000, the last 984 of any reason", len(list), total, list[len(list)-1].Total, list[len(list)-1].Reason)
+		t.Errorf("%d entries of %d occurrences, the last of %d with reason %q; want 17 of 1000, the last of 984 without a reason", len(list), total, list[len(list)-1].Total, list[len(list)-1].Reason)
 	}
 }
 
-// TestCombinedNoticesHaveShorterLists holds that those of a bucket fit with all that they list, of usual names.
+// TestCombinedNoticesHaveShorterLists checks that all combined notices of a bucket fit into a register if names have a usual
+// length.
 func TestCombinedNoticesHaveShorterLists(t *testing.T) {
 	t.Parallel()
 	var g engine.Group
@@ -126,15 +127,15 @@ func TestCombinedNoticesHaveShorterLists(t *testing.T) {
 	}
 	for i := range g.Notices {
 		if n := &g.Notices[i]; len(n.Sources) != 4 || len(n.Workloads) != 4 || len(n.Objects) != 3 {
-			t.Errorf("%s lists %d sources, %d workloads and %d objects, want 4, 4 and 3", n.Reason, len(n.Sources), len(n.Workloads), len(n.Objects))
+			t.Errorf("the notice of %s lists %d sources, %d workloads and %d objects, want 4, 4 and 3", n.Reason, len(n.Sources), len(n.Workloads), len(n.Objects))
 		}
 	}
 	if size := g.Size(); len(g.Notices) != 16 || size > engine.MaxGroupBytes*2/3 {
-		t.Errorf("%d notices take %d bytes, want 16 in two thirds of what a register may have", len(g.Notices), size)
+		t.Errorf("%d notices take %d bytes, want 16 in at most two thirds of MaxGroupBytes", len(g.Notices), size)
 	}
 }
 
-// TestLargestCombinedNoticesFitMaxBytes has texts as long as they may be in all of a register's notices.
+// TestLargestCombinedNoticesFitMaxBytes fills all notices of a register with texts of the maximal length.
 func TestLargestCombinedNoticesFitMaxBytes(t *testing.T) {
 	t.Parallel()
 	var g engine.Group
@@ -151,9 +152,9 @@ func TestLargestCombinedNoticesFitMaxBytes(t *testing.T) {
 		g.AddDrops(epoch(), store.KeyOf(fmt.Sprint(i)), &d)
 	}
 	if n := occurrences(&g); g.Size() > engine.MaxGroupBytes || n != 3000 || countCombined(&g) != 16 {
-		t.Errorf("%d bytes, %d occurrences in %d notices", g.Size(), n, countCombined(&g))
+		t.Errorf("%d bytes, %d occurrences in %d combined notices; want at most %d bytes, 3000 in 16", g.Size(), n, countCombined(&g), engine.MaxGroupBytes)
 	}
 	if encoded := len(g.Append(nil)); int64(encoded) > g.Size() {
-		t.Errorf("%d bytes encoded, and %d by estimate", encoded, g.Size())
+		t.Errorf("%d bytes encoded, want at most the %d of Size", encoded, g.Size())
 	}
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// writeWithCount is a write of a count under the name n, whose recorder began just now.
+// writeWithCount returns a write of a count under the name n, whose recorder has just started to count.
 func writeWithCount(count int64) store.Write {
 	w := someWrite("n", epoch())
 	w.Count, w.FirstSeen = count, epoch()
 	return w
 }
 
-// inOrder reports what is decided in each order of two reports, and says what is pending then.
+// inOrder applies two decisions in both orders, to a new register and to a known one, and checks each result.
 func inOrder(t *testing.T, a, b engine.DeferredDecision, check func(t *testing.T, g *engine.Group)) {
 	t.Helper()
 	for i, order := range [][]engine.DeferredDecision{{a, b}, {b, a}} {
-		for says, since := range map[string]int64{"known": epoch().UnixMicro(), "new": 0} {
-			t.Run(fmt.Sprint(says, " register, order ", i), func(t *testing.T) {
+		for name, since := range map[string]int64{"known": epoch().UnixMicro(), "new": 0} {
+			t.Run(fmt.Sprint(name, " register, order ", i), func(t *testing.T) {
 				g := engine.Group{FirstWrite: since}
 				for j := range order {
 					g.Apply(epoch(), store.KeyOf(fmt.Sprint(j)), &order[j])
@@ -33,7 +33,7 @@ func inOrder(t *testing.T, a, b engine.DeferredDecision, check func(t *testing.T
 	}
 }
 
-// One replica drops the first occurrence, and another the fourth, for which it takes the first to be reported by a quota.
+// One replica drops the first occurrence, and another the fourth. The other assumes that a quota's notice reports the first.
 func TestAssumedReportedOccurrencesCountOnce(t *testing.T) {
 	l := someLimits()
 	l.Quotas = []store.Bucket{{Key: store.KeyOf("quota")}}
@@ -47,56 +47,56 @@ func TestAssumedReportedOccurrencesCountOnce(t *testing.T) {
 	first := drop(1, 1)
 	joined.Join(&first)
 	joined.Decision.Occurrences++
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		a, b engine.DeferredDecision
 		want string
 	}{
-		"dropped both":         {drop(1, 1), drop(4, 3), "0 of Events, 4 of notices"},
+		"both dropped":         {drop(1, 1), drop(4, 3), "0 of Events, 4 of notices"},
 		"dropped with another": {joined, drop(4, 3), "0 of Events, 5 of notices"},
-		"dropped thrice":       {drop(3, 3), drop(4, 1), "0 of Events, 4 of notices"},
-		"stored in the end":    {drop(1, 1), stored, "3 of Events, 1 of notices"},
+		"three dropped first":  {drop(3, 3), drop(4, 1), "0 of Events, 4 of notices"},
+		"the fourth stored":    {drop(1, 1), stored, "3 of Events, 1 of notices"},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			inOrder(t, test.a, test.b, func(t *testing.T, g *engine.Group) {
 				t.Helper()
-				if got := inTotals(g); got != test.want {
+				if got := formatTotals(g); got != test.want {
 					t.Errorf("%s, want %s", got, test.want)
 				}
 			})
 		})
 	}
-	t.Run("in the middle", func(t *testing.T) {
+	t.Run("a gap in the counts", func(t *testing.T) {
 		g := engine.Group{FirstWrite: epoch().UnixMicro()}
 		for i, o := range []engine.DeferredDecision{drop(1, 1), drop(3, 1), drop(2, 1), drop(2, 1)} {
 			g.Apply(epoch(), store.KeyOf(fmt.Sprint(i)), &o)
 		}
-		if got, want := inTotals(&g), "0 of Events, 3 of notices"; got != want {
+		if got, want := formatTotals(&g), "0 of Events, 3 of notices"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
-	t.Run("in the middle of a stored Event", func(t *testing.T) {
+	t.Run("a gap in the counts of a stored Event", func(t *testing.T) {
 		g := engine.Group{FirstWrite: epoch().UnixMicro()}
 		first := engine.DeferredDecision{Write: writeWithCount(1), Limits: &l, DecidedAt: epoch(), Decision: store.Decision{Occurrences: 1}}
 		for i, o := range []engine.DeferredDecision{first, drop(3, 1), drop(2, 1), drop(2, 1)} {
 			g.Apply(epoch(), store.KeyOf(fmt.Sprint(i)), &o)
 		}
-		if got, want := inTotals(&g), "0 of Events, 2 of notices"; got != want {
+		if got, want := formatTotals(&g), "0 of Events, 2 of notices"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
-	t.Run("once only", func(t *testing.T) {
+	t.Run("applied twice", func(t *testing.T) {
 		var g engine.Group
 		for i, o := range []engine.DeferredDecision{drop(4, 3), drop(1, 1), drop(1, 1)} {
 			g.Apply(epoch(), store.KeyOf(fmt.Sprint(i)), &o)
 		}
-		if got, want := inTotals(&g), "0 of Events, 4 of notices"; got != want {
+		if got, want := formatTotals(&g), "0 of Events, 4 of notices"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
 }
 
-// In an outage one replica admits a CREATE, and another its UPDATE. Whichever is reported first, the higher count is what the
-// API server has.
+// During an outage, one replica admits a CREATE and another its UPDATE. In both orders of applying them, the API server is
+// known to have the higher count.
 func TestCreateAppliedAfterItsUpdate(t *testing.T) {
 	l := someLimits()
 	l.Quotas = []store.Bucket{{Key: store.KeyOf("quota")}}
@@ -111,28 +111,28 @@ func TestCreateAppliedAfterItsUpdate(t *testing.T) {
 		g.Apply(epoch(), store.KeyOf("drop"), &drop)
 		for _, p := range g.Claim(store.Key{}, epoch().Add(time.Hour)) {
 			if p.Notice == nil && p.Written != 5 {
-				t.Errorf("%+v, want it to know that the API server has 5", p)
+				t.Errorf("%+v, want Written 5, as the API server has that", p)
 			}
 		}
-		said := store.Stored{Count: 5}
+		stored := store.Stored{Count: 5}
 		for _, p := range g.Claim(store.Key{}, epoch().Add(time.Hour)) {
 			if p.Notice == nil {
-				p.Adopt(said)
-				g.Complete(epoch(), store.KeyOf("written"), &p, store.Outcome{UID: "uid", ResourceVersion: "2", Stored: said})
-				said.Count = p.Total
+				p.Adopt(stored)
+				g.Complete(epoch(), store.KeyOf("written"), &p, store.Outcome{UID: "uid", ResourceVersion: "2", Stored: stored})
+				stored.Count = p.Total
 			}
 		}
 		d, _ := g.Decide(epoch(), store.KeyOf("next"), someWrite("next", epoch()), &l, []engine.TakeResult{{OK: true}})
-		if d.Verdict != store.Merge || d.Total != said.Count+1 {
-			t.Errorf("%v into %d, want one more than the API server's %d", d.Verdict, d.Total, said.Count)
+		if d.Verdict != store.Merge || d.Total != stored.Count+1 {
+			t.Errorf("%v with total %d, want a merge with one more than the API server's %d", d.Verdict, d.Total, stored.Count)
 		}
 	})
 }
 
-// A merge into an Event whose CREATE is under way is reported before that CREATE.
+// A merge into an Event is applied before the CREATE of that Event.
 func TestMergeAppliedBeforeCreate(t *testing.T) {
 	l := someLimits()
-	l.Quotas = []store.Bucket{{Key: store.KeyOf("quota")}} // which may have refused the first
+	l.Quotas = []store.Bucket{{Key: store.KeyOf("quota")}} // it may have refused the first occurrence
 	create := engine.DeferredDecision{Write: writeWithCount(4), Limits: &l, DecidedAt: epoch(), Decision: store.Decision{Occurrences: 3}}
 	merge := engine.DeferredDecision{
 		Write: someWrite("m", epoch()), Limits: &l, DecidedAt: epoch(), Decision: store.Decision{Verdict: store.Merge, MergedInto: "n", Occurrences: 1},
@@ -141,13 +141,13 @@ func TestMergeAppliedBeforeCreate(t *testing.T) {
 		t.Helper()
 		d, _ := g.Decide(epoch(), store.KeyOf("next"), someWrite("next", epoch()), &l, []engine.TakeResult{{OK: true}})
 		if d.Verdict != store.Merge || d.Total != 5 {
-			t.Errorf("%v into %d, want one more than the three of the CREATE and the one that was merged", d.Verdict, d.Total)
+			t.Errorf("%v with total %d, want a merge with 5: three of the CREATE, one merged, and this one", d.Verdict, d.Total)
 		}
 	})
 }
 
-// One replica merges into an Event whose CREATE then fails and is refused, and refuses more under its name. Another refuses the
-// latest, for all that it knows of.
+// One replica merges into an Event whose CREATE then fails and is refused, and refuses more under that name. Another replica
+// knows nothing of that, and refuses the last write with all of its count.
 func TestMergeIntoRefusedEvent(t *testing.T) {
 	l := someLimits()
 	merge := engine.DeferredDecision{
@@ -163,25 +163,26 @@ func TestMergeIntoRefusedEvent(t *testing.T) {
 		for i, o := range slices.Insert(slices.Clone(one), at, other) {
 			g.Apply(epoch(), store.KeyOf(fmt.Sprint(i)), &o)
 		}
-		if got, want := inTotals(&g), "1 of Events, 4 of notices"; got != want {
-			t.Errorf("%s where the other reports after %d, want %s", got, at, want)
+		if got, want := formatTotals(&g), "1 of Events, 4 of notices"; got != want {
+			t.Errorf("the other's decision applied at position %d: %s, want %s", at, got, want)
 		}
 	}
-	// The first of them was stored after all, and says what was merged. A third replica knows of nothing either.
+	// The CREATE was stored after all, so the Event reports the merge. A third replica knows nothing of that either.
 	var g engine.Group
 	create := engine.DeferredDecision{Write: writeWithCount(1), Limits: &l, DecidedAt: epoch(), Decision: store.Decision{Occurrences: 1}}
 	for i, o := range []engine.DeferredDecision{merge, drop(3, 3), create, drop(3, 3)} {
 		g.Apply(epoch(), store.KeyOf(fmt.Sprint(i)), &o)
 	}
-	if got, want := inTotals(&g), "0 of Events, 3 of notices"; got != want {
+	if got, want := formatTotals(&g), "0 of Events, 3 of notices"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// A CREATE is reported after the settler has written the Event for an UPDATE of it. What was written says what the API server has.
+// A CREATE is applied after the settler has written the count of an UPDATE of the same Event. The API server is known to have
+// the written count.
 func TestCreateAppliedAfterSettlerWrite(t *testing.T) {
 	l := someLimits()
-	merge := engine.DeferredDecision{ // of the first four, before another replica let the Event through
+	merge := engine.DeferredDecision{ // of the first four, before another replica admits the Event
 		Write: writeWithCount(4), Limits: &l, DecidedAt: epoch(), Decision: store.Decision{Verdict: store.Merge, MergedInto: "m", Occurrences: 4},
 	}
 	update := func(count int64) *engine.DeferredDecision {
@@ -201,12 +202,12 @@ func TestCreateAppliedAfterSettlerWrite(t *testing.T) {
 	g.Apply(later, store.KeyOf("again"), update(11))
 	writes := g.Claim(store.Key{}, later.Add(time.Hour))
 	if len(writes) != 1 || writes[0].Name != "n" || writes[0].Total != writes[0].Written+1 {
-		t.Errorf("%+v, want one more than was written", writes)
+		t.Errorf("%+v, want one write of one more than was written", writes)
 	}
 }
 
-// An Event is stored by one replica after another has merged its first two occurrences elsewhere, its fourth is let through by a third
-// whose clock is behind, and its fifth is merged. In whatever order the others are reported, its count is corrected.
+// Several replicas decide five occurrences of one Event. Two are merged elsewhere, the third is stored, and a replica whose
+// clock is behind admits the fourth. The fifth is merged. The count is correct in each order of applying these decisions.
 func TestSlowClockHidesNoLaterWrite(t *testing.T) {
 	l := someLimits()
 	merge := engine.DeferredDecision{Write: writeWithCount(2), Limits: &l, DecidedAt: epoch(), Decision: store.Decision{Verdict: store.Merge, MergedInto: "m", Occurrences: 2}}
@@ -217,7 +218,7 @@ func TestSlowClockHidesNoLaterWrite(t *testing.T) {
 		return o
 	}
 	fourth, fifth := update(4, time.Millisecond, store.Admit), update(5, 110*time.Millisecond, store.Merge)
-	for says, order := range map[string][]*engine.DeferredDecision{
+	for name, order := range map[string][]*engine.DeferredDecision{
 		"the CREATE first": {fifth, &create, fourth}, "the UPDATE first": {fifth, fourth, &create}, "as it happened": {&create, fourth, fifth},
 	} {
 		var g engine.Group
@@ -227,12 +228,12 @@ func TestSlowClockHidesNoLaterWrite(t *testing.T) {
 		}
 		writes := g.Claim(store.Key{}, later.Add(time.Hour))
 		if i := slices.IndexFunc(writes, func(p store.PendingWrite) bool { return p.Name == "n" }); i < 0 || writes[i].Total != 3 {
-			t.Errorf("%s: %+v is written, want 3 of n", says, writes)
+			t.Errorf("%s: pending %+v, want a total of 3 for n", name, writes)
 		}
 	}
 }
 
-// An UPDATE that was admitted again without a token takes none when it is reported, whatever the settler has written between.
+// An UPDATE that was admitted again as a retry takes no token when it is applied, even if the settler has written meanwhile.
 func TestDeferredRetryTakesNoToken(t *testing.T) {
 	l := someLimits()
 	create := engine.DeferredDecision{Write: writeWithCount(1), Limits: &l, DecidedAt: epoch(), Decision: store.Decision{Occurrences: 1}}
@@ -247,15 +248,16 @@ func TestDeferredRetryTakesNoToken(t *testing.T) {
 	before := g.SpamState(l.SpamFilter.Key)
 	g.Apply(epoch(), store.KeyOf("again"), &again)
 	if after := g.SpamState(l.SpamFilter.Key); after != before {
-		t.Errorf("the spam filter is at %+v, and was at %+v", after, before)
+		t.Errorf("the bucket of the spam filter is %+v, want it unchanged at %+v", after, before)
 	}
 }
 
-// Two settlers read an Event for a register that was lost. What it said comes to the register once, whoever has written since.
+// Two settlers read a stored Event because its register was lost. The register adopts the stored count once, even if one
+// settler has written meanwhile.
 func TestStoredCountIsAdoptedOnce(t *testing.T) {
 	l, d := someLimits(), store.Decision{Verdict: store.Merge, MergedInto: "lost", Occurrences: 1}
-	for says, said := range map[string]store.Stored{"not noted": {Count: 5}, "noted": {Count: 5, Merged: 2}} {
-		t.Run(says, func(t *testing.T) {
+	for name, stored := range map[string]store.Stored{"without annotation": {Count: 5}, "with annotation": {Count: 5, Merged: 2}} {
+		t.Run(name, func(t *testing.T) {
 			var g engine.Group
 			for i := range 2 {
 				g.Apply(epoch(), store.Key{}, &engine.DeferredDecision{Write: someWrite(fmt.Sprint(i), epoch()), Limits: &l, Decision: d, DecidedAt: epoch()})
@@ -263,11 +265,11 @@ func TestStoredCountIsAdoptedOnce(t *testing.T) {
 			due := epoch().Add(time.Hour)
 			writes := g.Claim(store.Key{}, due)
 			one, other := writes[0], writes[0]
-			read := store.Outcome{Result: store.Read, UID: "uid", ResourceVersion: "1", Stored: said}
+			read := store.Outcome{Result: store.Read, UID: "uid", ResourceVersion: "1", Stored: stored}
 			g.Complete(epoch(), store.Key{}, &one, read)
 			writes = g.Claim(store.Key{}, due)
 			if len(writes) != 1 || writes[0].Partial || writes[0].Total != 7 || writes[0].UID != "uid" || writes[0].ResourceVersion != "1" {
-				t.Fatalf("%+v, want 7 to be written into the version that was read", writes)
+				t.Fatalf("%+v, want one write of 7 to the version that was read", writes)
 			}
 			one = writes[0]
 			g.Complete(epoch(), store.Key{}, &one, store.Outcome{UID: "uid", ResourceVersion: "2"})
@@ -275,18 +277,19 @@ func TestStoredCountIsAdoptedOnce(t *testing.T) {
 			g.Complete(epoch(), store.Key{}, &other, read)
 			for _, p := range g.Claim(store.Key{}, due) {
 				if p.Total != 7 {
-					t.Errorf("%+v, want no more than 7", p)
+					t.Errorf("%+v, want a total of 7", p)
 				}
 			}
 			again, _ := g.Decide(epoch(), store.Key{}, someWrite("again", epoch()), &l, nil)
 			if again.Verdict != store.Merge || again.Total != 8 {
-				t.Errorf("%+v, want the 8th", again)
+				t.Errorf("%+v, want a merge with total 8", again)
 			}
 		})
 	}
 }
 
-// A failover puts the register of a notice back. What the settler has read of the notice is not lowered by the next drop.
+// A failover loses the latest state of a notice's register. The next drop does not lower the count that the settler has read
+// from the stored notice.
 func TestNoticeContinuesFromStoredCount(t *testing.T) {
 	l := someLimits()
 	drop := engine.DeferredDecision{Write: writeWithCount(1), Limits: &l, DecidedAt: epoch(), Decision: store.Decision{Verdict: store.Drop, RefusedBy: &l.SpamFilter, Occurrences: 1}}
@@ -298,11 +301,11 @@ func TestNoticeContinuesFromStoredCount(t *testing.T) {
 	g.Apply(epoch(), store.KeyOf("b"), &drop)
 	p = g.Claim(store.Key{}, epoch().Add(time.Hour))[0]
 	if p.Total != 9 || p.Written != 8 {
-		t.Errorf("%d of which %d written, want 9 and 8", p.Total, p.Written)
+		t.Errorf("total %d, written %d; want 9 and 8", p.Total, p.Written)
 	}
 }
 
-// Notices have names of their own, however many a register has had.
+// Notices have unique names even with a high NextID.
 func TestNoticeNamesAreUnique(t *testing.T) {
 	l, names := someLimits(), map[string]bool{}
 	g := engine.Group{NextID: 1 << 40}
@@ -314,6 +317,6 @@ func TestNoticeNamesAreUnique(t *testing.T) {
 		names[p.Name] = true
 	}
 	if len(names) != 4 {
-		t.Errorf("%d names of 4 notices", len(names))
+		t.Errorf("4 notices have %d names, want 4", len(names))
 	}
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// decidedAndApplied is a group in which every write is decided, and one to which the decisions are reported.
+// decidedAndApplied has two groups: one that decides each write, and one to which the decisions are applied.
 type decidedAndApplied struct {
 	*randomSteps
-	decided, reported engine.Group
-	limits            store.Limits
-	n                 int
+	decided, applied engine.Group
+	limits           store.Limits
+	n                int
 }
 
-// TestApplyMatchesDecide: what was decided elsewhere, once reported, leaves the same to write to
-// the API server, and the same decisions to make, as if it had been decided here.
+// TestApplyMatchesDecide checks that decisions from elsewhere, once applied, lead to the same pending writes and the same later
+// decisions as if they had been made here.
 func TestApplyMatchesDecide(t *testing.T) {
 	for seed := range uint64(40) {
 		p := &decidedAndApplied{randomSteps: newRandomSteps(seed, false), limits: someLimits()}
@@ -30,15 +30,15 @@ func TestApplyMatchesDecide(t *testing.T) {
 		for range 100 {
 			p.step(t)
 		}
-		if got, want := inWrites(&p.reported), inWrites(&p.decided); got != want {
-			t.Fatalf("seed %d: reported:\n%s\nwant what was decided:\n%s", seed, got, want)
+		if got, want := formatWrites(&p.applied), formatWrites(&p.decided); got != want {
+			t.Fatalf("seed %d: pending after Apply:\n%s\nwant as after Decide:\n%s", seed, got, want)
 		}
 		for i := range 20 {
 			w := p.next()
 			d, _ := p.decided.Decide(p.now, store.KeyOf("a", fmt.Sprint(i)), w, &p.limits, p.grants())
-			r, _ := p.reported.Decide(p.now, store.KeyOf("a", fmt.Sprint(i)), w, &p.limits, p.grants())
+			r, _ := p.applied.Decide(p.now, store.KeyOf("a", fmt.Sprint(i)), w, &p.limits, p.grants())
 			if d != r {
-				t.Fatalf("seed %d, write %d afterwards: %+v, want %+v", seed, i, r, d)
+				t.Fatalf("seed %d, later write %d: %+v after Apply, want %+v as after Decide", seed, i, r, d)
 			}
 		}
 	}
@@ -67,29 +67,29 @@ func (p *decidedAndApplied) step(t *testing.T) {
 	if !changed || d.Retry {
 		return
 	}
-	p.reported.Apply(p.now, fresh, &engine.DeferredDecision{Write: w, Limits: &p.limits, Decision: d, DecidedAt: p.now})
+	p.applied.Apply(p.now, fresh, &engine.DeferredDecision{Write: w, Limits: &p.limits, Decision: d, DecidedAt: p.now})
 }
 
-// inWrites says what is pending of a group.
-func inWrites(g *engine.Group) string {
-	var said []string
+// formatWrites returns the pending writes of a group, sorted.
+func formatWrites(g *engine.Group) string {
+	var lines []string
 	for _, p := range g.Claim(store.Key{}, time.UnixMicro(1<<60)) {
-		what := p.Name
+		target := p.Name
 		if p.Notice != nil {
-			what = "notice " + inTallies(p.Notice.Reasons)
+			target = "notice " + formatTallies(p.Notice.Reasons)
 		}
-		said = append(said, fmt.Sprintf("%s: %d, own %d, written %d, %s, due %v\n", what, p.Total, p.Own, p.Written, inTallies(p.Messages), p.Due.Sub(epoch())))
+		lines = append(lines, fmt.Sprintf("%s: %d, own %d, written %d, %s, due %v\n", target, p.Total, p.Own, p.Written, formatTallies(p.Messages), p.Due.Sub(epoch())))
 	}
-	slices.Sort(said)
-	return fmt.Sprint(said)
+	slices.Sort(lines)
+	return fmt.Sprint(lines)
 }
 
-func inTallies(all []store.Tally) string {
-	said := make([]string, len(all))
-	for i, t := range all {
-		said[i] = fmt.Sprintf("%s %d", t.Name, t.Count)
+func formatTallies(joinedDecision []store.Tally) string {
+	lines := make([]string, len(joinedDecision))
+	for i, t := range joinedDecision {
+		lines[i] = fmt.Sprintf("%s %d", t.Name, t.Count)
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(lines, ", ")
 }
 
 func TestApply(t *testing.T) {
@@ -97,45 +97,45 @@ func TestApply(t *testing.T) {
 	merge, drop := store.Decision{Verdict: store.Merge, MergedInto: "a"}, store.Decision{Verdict: store.Drop, RefusedBy: &l.SpamFilter}
 	late := l.IdenticalWindow + time.Minute
 	for _, test := range []struct {
-		says        string
-		known       string // names of the Events that the group knows, of which those after the first have merged
+		name        string
+		known       string // names of the Events that the group knows, a letter each; those after the first were merged
 		d           store.Decision
 		count       int64
 		occurrences int64
-		more        int64
-		reported    time.Duration // a minute after it was decided, or at once
+		others      int64
+		applied     time.Duration // a minute after the decision, or at the same time
 		want        string
 	}{
-		{"a merge counts others that were merged with it", "a", merge, 1, 7, 6, 0, "[a: 8, own 1, written 1, , due 10s\n]"},
-		{"so does a drop", "a", drop, 1, 7, 6, 0, "[notice Failed 7: 7, own 7, written 0, , due 10s\n]"},
-		{"a merge that is reported late knows the names of then", "ab", merge, 4, 3, 0, late, "[a: 5, own 1, written 1, , due 10s\n]"},
+		{"a merge counts the merges that were joined with it", "a", merge, 1, 7, 6, 0, "[a: 8, own 1, written 1, , due 10s\n]"},
+		{"a drop counts the drops that were joined with it", "a", drop, 1, 7, 6, 0, "[notice Failed 7: 7, own 7, written 0, , due 10s\n]"},
+		{"a late merge uses the refused names of its time", "ab", merge, 4, 3, 0, late, "[a: 5, own 1, written 1, , due 10s\n]"},
 		{
-			"so does a drop", "ab", drop, 4, 3, 0, late,
+			"a late drop uses the refused names of its time", "ab", drop, 4, 3, 0, late,
 			"[a: 2, own 1, written 1, , due 10s\n notice Failed 3: 3, own 3, written 0, , due 1h1m10s\n]",
 		},
 		{
-			"and an Event that is stored", "ab", store.Decision{}, 4, 0, 0, late,
+			"a late stored Event uses the refused names of its time", "ab", store.Decision{}, 4, 0, 0, late,
 			"[a: 2, own 1, written 1, , due 10s\n b: 3, own 4, written 4, , due 1h0m10s\n]",
 		},
-		{"a register that knows no names any more counts no more than was decided", "", merge, 4, 3, 0, 0, "[a: 3, own 0, written 0, , due 10s\n]"},
-		{"nor does it of a drop", "", drop, 4, 3, 0, 0, "[notice Failed 3: 3, own 3, written 0, , due 10s\n]"},
+		{"a register without names counts only the occurrences of a merge", "", merge, 4, 3, 0, 0, "[a: 3, own 0, written 0, , due 10s\n]"},
+		{"a register without names counts only the occurrences of a drop", "", drop, 4, 3, 0, 0, "[notice Failed 3: 3, own 3, written 0, , due 10s\n]"},
 	} {
-		t.Run(test.says, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			var g engine.Group
 			for _, name := range test.known {
 				g.Decide(epoch(), store.KeyOf(string(name)), someWrite(string(name), epoch()), &l, nil)
 			}
-			o := engine.DeferredDecision{Write: someWrite("b", epoch()), Limits: &l, Decision: test.d, DecidedAt: epoch().Add(max(0, test.reported-time.Minute)), Others: test.more}
+			o := engine.DeferredDecision{Write: someWrite("b", epoch()), Limits: &l, Decision: test.d, DecidedAt: epoch().Add(max(0, test.applied-time.Minute)), Others: test.others}
 			o.Write.Count, o.Decision.Occurrences = test.count, test.occurrences
-			if g.Apply(epoch().Add(test.reported), store.KeyOf("report"), &o); inWrites(&g) != test.want {
-				t.Errorf("%q, want %q", inWrites(&g), test.want)
+			if g.Apply(epoch().Add(test.applied), store.KeyOf("report"), &o); formatWrites(&g) != test.want {
+				t.Errorf("pending %q, want %q", formatWrites(&g), test.want)
 			}
 		})
 	}
 }
 
-// A merge into an Event that is not known here, as the register was lost, has its own count to itself:
-// what the Event says comes to it when it is read.
+// A merge into an Event that the register does not know, because the register was lost, counts from zero. The stored count is
+// added when the settler reads the Event.
 func TestApplyMergeIntoUnknownEvent(t *testing.T) {
 	l, d := someLimits(), store.Decision{Verdict: store.Merge, MergedInto: "lost", Occurrences: 1}
 	var g engine.Group
@@ -144,65 +144,65 @@ func TestApplyMergeIntoUnknownEvent(t *testing.T) {
 	}
 	writes := g.Claim(store.Key{}, epoch().Add(time.Hour))
 	if len(writes) != 1 || writes[0].Total != 3 || !writes[0].Partial || writes[0].Name != "lost" {
-		t.Fatalf("%+v, want three more for the Event", writes)
+		t.Fatalf("%+v, want one partial write of 3 to the Event lost", writes)
 	}
-	p, said := writes[0], store.Stored{Count: 10, Merged: 4}
-	p.Adopt(said)
+	p, lines := writes[0], store.Stored{Count: 10, Merged: 4}
+	p.Adopt(lines)
 	if p.Total != 13 || p.Own != 6 {
-		t.Errorf("%d, %d its own, want 13 and 6", p.Total, p.Own)
+		t.Errorf("total %d, own %d; want 13 and 6", p.Total, p.Own)
 	}
-	g.Complete(epoch(), store.Key{}, &p, store.Outcome{UID: "uid", ResourceVersion: "1", Stored: said})
+	g.Complete(epoch(), store.Key{}, &p, store.Outcome{UID: "uid", ResourceVersion: "1", Stored: lines})
 	again, _ := g.Decide(epoch(), store.Key{}, someWrite("again", epoch()), &l, nil)
 	if again.Verdict != store.Merge || again.Total != 14 {
-		t.Errorf("%+v, want the 14th", again)
+		t.Errorf("%+v, want a merge with total 14", again)
 	}
 }
 
-// Decisions that are alike go as one report, and say the same as one by one.
+// Joined decisions have the same effect as the separate ones.
 func TestJoinDeferredDecisions(t *testing.T) {
 	l := someLimits()
-	for says, d := range map[string]store.Decision{
+	for name, d := range map[string]store.Decision{
 		"merges": {Verdict: store.Merge, MergedInto: "a", Occurrences: 1},
 		"drops":  {Verdict: store.Drop, RefusedBy: &l.SpamFilter, Occurrences: 1},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(20) {
 				c := newRandomSteps(seed, false)
-				var one, joined engine.Group
-				for _, g := range []*engine.Group{&one, &joined} {
+				var separate, joined engine.Group
+				for _, g := range []*engine.Group{&separate, &joined} {
 					g.Decide(c.now, store.KeyOf("first"), someWrite("a", c.now), &l, nil)
 				}
 				for c.n = range 30 {
 					c.now = c.now.Add(20 * time.Minute)
-					// Another replica, which does not know what was refused, stores an Event of that name.
+					// Another replica, which does not know the refusals, stores an Event of the same name.
 					stored := engine.DeferredDecision{Write: someWrite(fmt.Sprint("n", c.rng.IntN(40)), c.now), Limits: &l, DecidedAt: c.now}
 					stored.Write.Count, stored.Write.ExactKey = 2, store.KeyOf(stored.Write.Name)
-					for _, g := range []*engine.Group{&one, &joined} {
+					for _, g := range []*engine.Group{&separate, &joined} {
 						g.Apply(c.now, store.KeyOf(fmt.Sprint(c.n)), &stored)
 					}
-					var all engine.DeferredDecision
+					var joinedDecision engine.DeferredDecision
 					for i := range 1 + c.rng.IntN(9) {
 						o := engine.DeferredDecision{Write: someWrite(fmt.Sprint("n", c.rng.IntN(40)), c.now), Limits: &l, Decision: d, DecidedAt: c.now}
-						one.Apply(c.now, store.KeyOf(fmt.Sprint(c.n)), &o)
+						separate.Apply(c.now, store.KeyOf(fmt.Sprint(c.n)), &o)
 						if i == 0 {
-							all = o
+							joinedDecision = o
 						} else {
-							all.Join(&o)
-							all.Decision.Occurrences++
+							joinedDecision.Join(&o)
+							joinedDecision.Decision.Occurrences++
 						}
 					}
-					joined.Apply(c.now, store.KeyOf(fmt.Sprint(c.n)), &all)
+					joined.Apply(c.now, store.KeyOf(fmt.Sprint(c.n)), &joinedDecision)
 				}
-				if got, want := inTotals(&joined), inTotals(&one); got != want {
-					t.Fatalf("seed %d: joined: %s, want %s", seed, got, want)
+				if got, want := formatTotals(&joined), formatTotals(&separate); got != want {
+					t.Fatalf("seed %d: joined: %s, want %s as separately", seed, got, want)
 				}
 			}
 		})
 	}
 }
 
-// inTotals says how many occurrences are pending of a group.
-func inTotals(g *engine.Group) string {
+// formatTotals returns the totals of a group's pending writes.
+func formatTotals(g *engine.Group) string {
 	notices, events := int64(0), int64(0)
 	for _, p := range g.Claim(store.Key{}, time.UnixMicro(1<<60)) {
 		if p.Notice != nil {
@@ -214,7 +214,7 @@ func inTotals(g *engine.Group) string {
 	return fmt.Sprint(events, " of Events, ", notices, " of notices")
 }
 
-// TestDeferredDecisionsKeepIdentity holds it for an admission, and for a merge whose register was lost since.
+// TestDeferredDecisionsKeepIdentity checks an admission, and a merge whose register was lost afterwards.
 func TestDeferredDecisionsKeepIdentity(t *testing.T) {
 	l := someLimits()
 	created := store.Identity{CreateID: 7}
@@ -224,21 +224,21 @@ func TestDeferredDecisionsKeepIdentity(t *testing.T) {
 	decided.Decide(epoch(), store.KeyOf("1"), first, &l, nil)
 	d, _ := decided.Decide(epoch(), store.KeyOf("2"), someWrite("b", epoch()), &l, nil)
 	if d.MergedIntoID != created {
-		t.Errorf("the merge is into %+v, want %+v", d.MergedIntoID, created)
+		t.Errorf("merged into %+v, want %+v", d.MergedIntoID, created)
 	}
 	second := engine.DeferredDecision{Write: someWrite("b", epoch()), Limits: &l, Decision: d, DecidedAt: epoch()}
 	admitted.Apply(epoch(), store.KeyOf("1"), &engine.DeferredDecision{Write: first, Limits: &l, DecidedAt: epoch()})
 	admitted.Apply(epoch(), store.KeyOf("2"), &second)
 	merged.Apply(epoch(), store.KeyOf("2"), &second)
-	for says, g := range map[string]*engine.Group{"decided": &decided, "reported": &admitted, "lost": &merged} {
+	for name, g := range map[string]*engine.Group{"decided": &decided, "applied": &admitted, "applied to a lost register": &merged} {
 		if writes := g.Claim(store.Key{}, epoch().Add(time.Hour)); len(writes) != 1 || writes[0].CreateID != 7 || writes[0].UID != "" {
-			t.Errorf("%s: %+v, want a write to the Event of CREATE 7", says, writes)
+			t.Errorf("%s: %+v, want one write to the Event with create ID 7", name, writes)
 		}
 	}
 	again := first
 	again.Identity = store.Identity{UID: "uid"}
 	decided.Decide(epoch(), store.KeyOf("3"), again, &l, nil)
 	if p := decided.Claim(store.Key{}, epoch().Add(time.Hour))[0]; p.CreateID != 0 || p.UID != "uid" {
-		t.Errorf("%+v, want a write to the Event of the last CREATE", p)
+		t.Errorf("%+v, want a write to the Event of the last CREATE, by UID", p)
 	}
 }

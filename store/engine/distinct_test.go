@@ -12,7 +12,7 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// distinctOf is a notice of one Event about each object from i to j.
+// distinctOf counts the objects of one drop each about objects from up to, but not including, to.
 func distinctOf(from, to int) engine.Distinct {
 	var d engine.Distinct
 	b, l := quotaBucket(), someLimits()
@@ -30,18 +30,19 @@ func TestDistinctIsExactUpTo63(t *testing.T) {
 	var d engine.Distinct
 	for n := range 64 {
 		if got, exact := d.Count(); got != int64(n) || !exact {
-			t.Errorf("%d objects are counted as %d, exact %t", n, got, exact)
+			t.Errorf("%d objects are counted as %d, exact %t; want exact", n, got, exact)
 		}
 		one := distinctOf(n, n+1)
 		d.Merge(one)
 		d.Merge(one)
 	}
 	if _, exact := d.Count(); exact || len(d) != 512 {
-		t.Errorf("the 64th leaves %d bytes, exact %t", len(d), exact)
+		t.Errorf("64 objects: %d bytes, exact %t; want an estimate in 512 bytes", len(d), exact)
 	}
 }
 
-// TestDistinctEstimateError holds the error to what a HyperLogLog of 512 registers has: 4.6 % as a rule, so hardly ever four times that.
+// TestDistinctEstimateError checks the error against that of a HyperLogLog of 512 registers. Its standard error is 4.6 %, and
+// it is rarely four times that.
 func TestDistinctEstimateError(t *testing.T) {
 	t.Parallel()
 	squares, runs := 0.0, 0
@@ -52,25 +53,25 @@ func TestDistinctEstimateError(t *testing.T) {
 			off := float64(got)/float64(n) - 1
 			squares, runs = squares+off*off, runs+1
 			if math.Abs(off) > 4*0.046 || len(d) != 512 {
-				t.Errorf("%d objects are counted as %d, in %d bytes", n, got, len(d))
+				t.Errorf("%d objects are counted as %d, in %d bytes; want an error below 18.4 %%, in 512 bytes", n, got, len(d))
 			}
 		}
 	}
 	if rms := math.Sqrt(squares / float64(runs)); rms > 0.06 {
-		t.Errorf("the error is %.3f, want about 0.046", rms)
+		t.Errorf("the mean error is %.3f, want at most 0.06 and about 0.046", rms)
 	}
 }
 
-// TestDistinctMergesReplicas counts objects at several replicas, which have some in common, and merges them in any order.
+// TestDistinctMergesReplicas counts overlapping sets of objects at several replicas, and merges them in random order.
 func TestDistinctMergesReplicas(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		most := []int{10, 70, 200, 2000}[rng.IntN(4)]
-		all := distinctOf(0, most)
+		objects := []int{10, 70, 200, 2000}[rng.IntN(4)]
+		all := distinctOf(0, objects)
 		var parts []engine.Distinct
-		for at := 0; at < most; {
-			to := min(most, at+1+rng.IntN(most))
+		for at := 0; at < objects; {
+			to := min(objects, at+1+rng.IntN(objects))
 			parts = append(parts, distinctOf(max(0, at-rng.IntN(20)), to))
 			at = to
 		}
@@ -80,17 +81,17 @@ func TestDistinctMergesReplicas(t *testing.T) {
 			before := slices.Clone(part)
 			merged.Merge(part)
 			if !slices.Equal(before, part) {
-				t.Fatalf("seed %d: a part is changed", seed)
+				t.Fatalf("seed %d: Merge changes its argument", seed)
 			}
 		}
 		if !slices.Equal(merged, all) {
-			t.Errorf("seed %d: %d parts of %d objects differ from all", seed, len(parts), most)
+			t.Errorf("seed %d: %d merged parts differ from one count of all %d objects", seed, len(parts), objects)
 		}
 	}
 }
 
-// TestCardinalityIsAtMostOccurrences has an Event about an object whose hash a client has searched for: alone in a
-// HyperLogLog it may stand for any number.
+// TestCardinalityIsAtMostOccurrences has Events about objects whose hashes a client has searched for, so that a HyperLogLog
+// estimates far too many.
 func TestCardinalityIsAtMostOccurrences(t *testing.T) {
 	t.Parallel()
 	var g engine.Group
@@ -103,6 +104,6 @@ func TestCardinalityIsAtMostOccurrences(t *testing.T) {
 	}
 	g.AddDrops(epoch(), store.KeyOf("fresh"), &d)
 	if p := g.Claim(store.Key{}, epoch().Add(1000*time.Hour)); len(p) != 1 || p[0].Notice.ObjectCount != (store.Cardinality{N: 9, Estimated: true}) {
-		t.Errorf("pending %+v, want 9 objects at most", p)
+		t.Errorf("pending %+v, want an estimate of 9 objects", p)
 	}
 }

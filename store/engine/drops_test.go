@@ -17,8 +17,8 @@ func quotaBucket() store.Bucket {
 	return store.Bucket{Key: store.KeyOf("quota"), Name: "per namespace", Policy: "quota tenants", NoticeObject: store.Object{Kind: "Namespace", Name: "default"}}
 }
 
-// Any number of drops is one notice: whether they are reported one by one, in groups or all at once.
-// Only the choice of reasons that are counted by name, of more than fifteen, depends on that.
+// Drops make the same notice whether they are added one by one, in groups or all at once. The only exception: of more than
+// fifteen reasons, the order decides which ones are counted by name.
 func TestDropsMerge(t *testing.T) {
 	b, l := quotaBucket(), someLimits()
 	for seed := range uint64(50) {
@@ -44,20 +44,20 @@ func TestDropsMerge(t *testing.T) {
 		some.AddDrops(now, store.KeyOf("fresh"), &group)
 		all.AddDrops(now, store.KeyOf("fresh"), &whole)
 		want := onlyNotice(t, &one)
-		for says, g := range map[string]*engine.Group{"in groups": &some, "at once": &all} {
+		for name, g := range map[string]*engine.Group{"in groups": &some, "at once": &all} {
 			got := onlyNotice(t, g)
 			if reasons > 15 && sum(got.Notice.Reasons) == want.Total {
 				got.Notice.Reasons = want.Notice.Reasons
 			}
 			if got.Total != want.Total || got.LastSeen != want.LastSeen || !reflect.DeepEqual(got.Notice, want.Notice) {
-				t.Fatalf("seed %d: %s\n%+v %+v, want\n%+v %+v", seed, says, got, got.Notice, want, want.Notice)
+				t.Fatalf("seed %d: %s\n%+v %+v, want\n%+v %+v", seed, name, got, got.Notice, want, want.Notice)
 			}
 		}
 		if sum(want.Notice.Reasons) != want.Total || sum(want.Notice.Sources) != want.Total {
-			t.Fatalf("seed %d: %+v do not add up to %d", seed, want.Notice, want.Total)
+			t.Fatalf("seed %d: the counts of %+v do not add up to %d", seed, want.Notice, want.Total)
 		}
 		if len(want.Notice.Reasons) != min(reasons, 15)+reasons/30 || len(want.Notice.Objects) != 10 {
-			t.Fatalf("seed %d: %+v, want 15 reasons, the rest of 30, and ten objects", seed, want.Notice)
+			t.Fatalf("seed %d: %+v, want 15 reasons (and one for the rest of 30) and ten objects", seed, want.Notice)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func sum(all []store.Tally) (n int64) {
 	return n
 }
 
-// Drops that are reported late are as old as they are, and a policy that has changed holds from then on.
+// Drops that are added late keep their times, and the settings of a changed policy apply from then on.
 func TestNoticeUsesNewestSettings(t *testing.T) {
 	b, l, now := quotaBucket(), someLimits(), epoch()
 	var g engine.Group
@@ -89,7 +89,7 @@ func TestNoticeUsesNewestSettings(t *testing.T) {
 	g.AddDrops(now.Add(time.Minute), store.KeyOf("fresh"), &late)
 	p := onlyNotice(t, &g)
 	if p.Total != 2 || !p.Notice.First.Equal(now.Add(-time.Second)) || !p.LastSeen.Equal(now) {
-		t.Errorf("%+v %+v, want two drops, the first a second before the last", p, p.Notice)
+		t.Errorf("%+v %+v, want two drops, one second apart", p, p.Notice)
 	}
 	g.Complete(now.Add(time.Minute), store.KeyOf("fresh"), &p, store.Outcome{UID: "uid", ResourceVersion: "1"})
 	g.AddDrops(now.Add(time.Minute), store.KeyOf("fresh"), &late)
@@ -102,7 +102,7 @@ func TestNoticeUsesNewestSettings(t *testing.T) {
 	}
 }
 
-// Where nobody settles for days, what is dropped is counted, and no register grows.
+// If no settler writes for days, drops are still counted, and registers stay bounded.
 func TestUnwrittenNoticesAreBounded(t *testing.T) {
 	l, b, now := someLimits(), quotaBucket(), epoch()
 	var g engine.Group
@@ -117,11 +117,11 @@ func TestUnwrittenNoticesAreBounded(t *testing.T) {
 		total += p.Total
 	}
 	if total != 3000 || len(writes) > 8 {
-		t.Errorf("%d notices of %d drops, want a few of 3000", len(writes), total)
+		t.Errorf("%d notices of %d drops, want at most 8 of 3000", len(writes), total)
 	}
 }
 
-// TestNoticesOfOneStepHaveUniqueNames has the ids of one step be such that are no runes, or the largest there are.
+// TestNoticesOfOneStepHaveUniqueNames uses IDs in one step that are not valid runes, and the largest IDs.
 func TestNoticesOfOneStepHaveUniqueNames(t *testing.T) {
 	for _, before := range []uint64{0, 0xD7FE, utf8.MaxRune - 1, 1<<32 - 2, math.MaxUint64 - 8} {
 		g := engine.Group{NextID: before}

@@ -15,22 +15,22 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// randomSteps makes steps on a group: whatever a client, a policy or an API server may come up with, in texts that are no
-// UTF-8 and numbers as odd as they get.
+// randomSteps makes random steps on a group, with input of clients, policies and API servers. Texts may be invalid UTF-8, and
+// numbers may have any value.
 type randomSteps struct {
 	*engine.Group
 	rng     *rand.Rand
 	now     time.Time
 	n       int
 	claimed []store.PendingWrite
-	long    bool // texts are as long as they get
+	long    bool // texts exceed all bounds
 }
 
 func newRandomSteps(seed uint64, long bool) *randomSteps {
 	return &randomSteps{Group: &engine.Group{}, rng: rand.New(rand.NewPCG(seed, 0)), now: epoch(), long: long}
 }
 
-// chance is true once in n times.
+// chance returns true once in n times.
 func (c *randomSteps) chance(n int) bool { return c.rng.IntN(n) == 0 }
 
 func (c *randomSteps) text(kinds int) string {
@@ -69,7 +69,7 @@ func (c *randomSteps) write() store.Write {
 	return w
 }
 
-// oddNumber is n, or now and then any number.
+// oddNumber returns n, but once in 20 times an extreme number.
 func oddNumber[T ~int | ~int64](c *randomSteps, n T) T {
 	if !c.chance(20) {
 		return n
@@ -109,7 +109,7 @@ func (c *randomSteps) outcome() store.Outcome {
 	}
 }
 
-// step makes a random step.
+// step makes one random step.
 func (c *randomSteps) step() {
 	c.n++
 	c.now = c.now.Add(time.Duration(c.rng.Int64N(int64(time.Second))) << c.rng.IntN(12))
@@ -155,57 +155,57 @@ func (c *randomSteps) encoded(t *testing.T) []byte {
 	return []byte(encoded(t, c.Group))
 }
 
-// A group may have been through anything: it keeps no long text, no Event says that it never happened, it fits into
-// its register, and what is decoded is what was encoded.
+// After any steps, a group keeps no long text, counts each Event at least once and fits into its register. Decoding returns
+// the group that was encoded.
 func TestGroupSizeIsBounded(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			c := newRandomSteps(seed, seed%2 == 1)
-			longest := 0
+			largest := 0
 			for range 1000 {
 				c.step()
 				for _, p := range c.Claim(store.Key{}, time.UnixMicro(1<<60)) {
 					if p.Total < 1 && p.Name != "" {
-						t.Fatalf("%+v: says that it never happened", p)
+						t.Fatalf("%+v: want a total of at least 1", p)
 					}
 				}
 				if n := longestText(reflect.ValueOf(c.Group).Elem()); n > 1024 {
-					t.Fatalf("a text of %d bytes is kept", n)
+					t.Fatalf("a text of %d bytes is kept, want at most 1024", n)
 				}
 				b := c.encoded(t)
-				longest = max(longest, len(b))
-				if most := int(c.Size()); len(b) > most || most > engine.MaxGroupBytes {
-					t.Fatalf("step %d: %d bytes encoded, %d at most by the estimate, want %d at most", c.n, len(b), most, engine.MaxGroupBytes)
+				largest = max(largest, len(b))
+				if estimate := int(c.Size()); len(b) > estimate || estimate > engine.MaxGroupBytes {
+					t.Fatalf("step %d: %d bytes encoded, %d by Size; want Size to be at least that, and at most %d", c.n, len(b), estimate, engine.MaxGroupBytes)
 				}
 				if c.n%10 == 0 {
 					c.checkRoundTrip(t, b)
 				}
 			}
-			if c.long && longest < engine.MaxGroupBytes/2 {
-				t.Errorf("%d bytes at most: the register was never filled", longest)
+			if c.long && largest < engine.MaxGroupBytes/2 {
+				t.Errorf("the largest register had %d bytes, want it filled", largest)
 			}
 		})
 	}
 }
 
-// checkRoundTrip holds g against what is decoded of b.
+// checkRoundTrip checks that b decodes to the group.
 func (c *randomSteps) checkRoundTrip(t *testing.T, b []byte) {
 	t.Helper()
 	decoded, err := engine.Unmarshal(b)
 	if err != nil {
 		t.Fatalf("step %d: %v", c.n, err)
 	}
-	if diff := differs(c.Group, decoded); diff != "" {
-		t.Fatalf("step %d: what is decoded is another register (-was +decoded):\n%s", c.n, diff)
+	if diff := diffGroups(c.Group, decoded); diff != "" {
+		t.Fatalf("step %d: encoding and decoding changes the register (-before +after):\n%s", c.n, diff)
 	}
 }
 
-// differs says how two registers differ in what is kept of them.
-func differs(a, b *engine.Group) string {
+// diffGroups returns how the stored fields of two groups differ.
+func diffGroups(a, b *engine.Group) string {
 	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(engine.Drops{}, engine.Group{}))
 }
 
-// longestText is the length of the longest string in v.
+// longestText returns the length of the longest string in v.
 func longestText(v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -223,7 +223,7 @@ func longestText(v reflect.Value) (n int) {
 	return n
 }
 
-// What is done to a clone leaves the original alone, and the other way round.
+// Steps on a clone do not change the original, nor the other way round.
 func TestCloneIsIndependent(t *testing.T) {
 	for seed := range uint64(40) {
 		c := newRandomSteps(seed, false)
@@ -237,7 +237,7 @@ func TestCloneIsIndependent(t *testing.T) {
 				c.step()
 			}
 			if encoded(t, other) != before {
-				t.Fatalf("seed %d: a clone and its original have something in common", seed)
+				t.Fatalf("seed %d: a clone and its original share state", seed)
 			}
 			c.Group, other = other, c.Group
 		}

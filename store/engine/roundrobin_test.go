@@ -10,8 +10,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Random claims are what the contract says: namespaces have their turns, beginning after the one that
-// was served last, and within one the most overdue come first.
+// Random picks follow the contract: namespaces take turns, starting after the one that was served last, and within a
+// namespace the most overdue groups come first.
 func TestRoundRobinMatchesModel(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -22,24 +22,24 @@ func TestRoundRobinMatchesModel(t *testing.T) {
 			for i := range due {
 				due[i] = DueGroup{store.KeyOf(fmt.Sprint(i)), fmt.Sprint("ns", rng.IntN(7)), rng.Int64N(9)}
 			}
-			taken := map[store.Key]bool{}
+			notDue := map[store.Key]bool{}
 			for _, d := range due {
-				taken[d.Group] = rng.IntN(3) == 0
+				notDue[d.Group] = rng.IntN(3) == 0
 			}
 			n := rng.IntN(12)
-			want := next(due, n, served, taken)
+			want := pickSlowly(due, n, served, notDue)
 			offered := 0
 			got := turns.Pick(DueQueues(due), n, func(namespace string, group store.Key) bool {
 				if i := slices.IndexFunc(due, func(d DueGroup) bool { return d.Group == group }); due[i].Turn != namespace {
-					t.Fatalf("a group of %s is asked for as one of %s", due[i].Turn, namespace)
+					t.Fatalf("a group of %s is offered as one of %s", due[i].Turn, namespace)
 				}
-				if !taken[group] {
+				if !notDue[group] {
 					offered++
 				}
-				return taken[group]
+				return notDue[group]
 			})
 			if !slices.Equal(got, want) || offered != len(got) {
-				t.Fatalf("seed %d: %v, %d offered; want %v", seed, got, offered, want)
+				t.Fatalf("seed %d: picked %v with %d offered; want %v, and no more offered", seed, got, offered, want)
 			}
 			if len(got) > 0 {
 				served = got[len(got)-1].Turn
@@ -48,12 +48,12 @@ func TestRoundRobinMatchesModel(t *testing.T) {
 	}
 }
 
-// next is the slow way to say which groups are picked: one after the other.
-func next(due []DueGroup, n int, served string, taken map[store.Key]bool) []DueGroup {
-	due = slices.DeleteFunc(slices.Clone(due), func(d DueGroup) bool { return taken[d.Group] })
+// pickSlowly is the model: it picks the groups one after the other.
+func pickSlowly(due []DueGroup, n int, served string, notDue map[store.Key]bool) []DueGroup {
+	due = slices.DeleteFunc(slices.Clone(due), func(d DueGroup) bool { return notDue[d.Group] })
 	var picked []DueGroup
 	for len(due) > 0 && len(picked) < n {
-		behind := func(d DueGroup) int { // who had the last turn, and all before by name, come after the others
+		behind := func(d DueGroup) int { // the namespace served last, and those before it by name, come after the others
 			if d.Turn <= served {
 				return 1
 			}

@@ -10,21 +10,21 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// TestSinkLossReachesItsNotice adds drops, and what is missing of them, in every order and in groups: the notice says how
-// much is missing, and all else as if nothing were.
+// TestSinkLossReachesItsNotice adds drops and their sink losses in random order and groups. The notice reports the losses, and
+// is otherwise the same as without them.
 func TestSinkLossReachesItsNotice(t *testing.T) {
 	b, l := quotaBucket(), someLimits()
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		var plain, g engine.Group
-		var waiting engine.Drops
+		var pending engine.Drops
 		missing := int64(0)
 		for i := range 100 {
 			now := epoch().Add(time.Duration(i) * time.Millisecond)
 			w := someWrite(fmt.Sprint(i), now)
 			d := engine.NewDrops(now, w, &l, &b, 1+rng.Int64N(3))
 			plain.AddDrops(now, store.KeyOf("fresh"), &d)
-			waiting.Merge(&d)
+			pending.Merge(&d)
 			for range rng.IntN(2) {
 				m := engine.NewSinkLoss(&w, &b, 1)
 				lost := m.AsDrops("default")
@@ -32,40 +32,40 @@ func TestSinkLossReachesItsNotice(t *testing.T) {
 				if rng.IntN(2) == 0 {
 					before := engine.Drops{}
 					before.Merge(&lost)
-					before.Merge(&waiting)
-					waiting = before
+					before.Merge(&pending)
+					pending = before
 				} else {
-					waiting.Merge(&lost)
+					pending.Merge(&lost)
 				}
 			}
 			if rng.IntN(5) == 0 {
-				g.AddDrops(now, store.KeyOf("fresh"), &waiting)
-				waiting = engine.Drops{}
+				g.AddDrops(now, store.KeyOf("fresh"), &pending)
+				pending = engine.Drops{}
 			}
 		}
-		g.AddDrops(epoch().Add(time.Second), store.KeyOf("fresh"), &waiting)
+		g.AddDrops(epoch().Add(time.Second), store.KeyOf("fresh"), &pending)
 		want, got := onlyNotice(t, &plain), onlyNotice(t, &g)
 		if got.Notice.NotInSink != missing || got.Total != want.Total || !got.Notice.First.Equal(want.Notice.First) ||
 			sum(got.Notice.Reasons) != sum(want.Notice.Reasons) || got.Notice.InvolvedObject != want.Notice.InvolvedObject || got.Notice.Policy != want.Notice.Policy {
-			t.Fatalf("seed %d: %+v %+v, want %d missing of\n%+v %+v", seed, got, got.Notice, missing, want, want.Notice)
+			t.Fatalf("seed %d: %+v %+v, want %d not in the sink, and otherwise\n%+v %+v", seed, got, got.Notice, missing, want, want.Notice)
 		}
 	}
 }
 
-// TestSinkLossWithoutNoticeIsIgnored holds that it makes none, that it is of its own bucket only, and never more than what the
-// notice reports; and that a notice that is written is written again, once.
+// TestSinkLossWithoutNoticeIsIgnored checks that a sink loss creates no notice and counts only in that of its bucket, up to the
+// notice's count. A notice that was written is written again, until it reports that all copies are lost.
 func TestSinkLossWithoutNoticeIsIgnored(t *testing.T) {
 	b, l, now := quotaBucket(), someLimits(), epoch()
 	w := someWrite("a", now)
-	add := func(g *engine.Group, of store.Bucket, n int64) {
-		m := engine.NewSinkLoss(&w, &of, n)
+	add := func(g *engine.Group, bucket store.Bucket, n int64) {
+		m := engine.NewSinkLoss(&w, &bucket, n)
 		d := m.AsDrops("default")
 		g.AddDrops(now, store.KeyOf("fresh"), &d)
 	}
 	var g engine.Group
 	add(&g, b, 3)
 	if len(g.Notices) != 0 || !g.Due().IsZero() {
-		t.Errorf("a notice of nothing: %+v", g.Notices)
+		t.Errorf("a notice without drops: %+v", g.Notices)
 	}
 	drops := engine.NewDrops(now, w, &l, &b, 5)
 	g.AddDrops(now, store.KeyOf("fresh"), &drops)
@@ -74,33 +74,33 @@ func TestSinkLossWithoutNoticeIsIgnored(t *testing.T) {
 	add(&g, other, 2)
 	p := onlyNotice(t, &g)
 	if p.Notice.NotInSink != 0 {
-		t.Errorf("%d are missing of another bucket", p.Notice.NotInSink)
+		t.Errorf("the notice counts %d losses of another bucket, want none", p.Notice.NotInSink)
 	}
 	g.Complete(now, store.KeyOf("fresh"), &p, store.Outcome{UID: "uid", ResourceVersion: "1"})
 	if !g.Due().IsZero() {
-		t.Fatal("it is pending after it was written")
+		t.Fatal("the notice is pending after it was written")
 	}
 	add(&g, b, 2)
 	if p = onlyNotice(t, &g); p.Notice.NotInSink != 2 || p.Total != 5 {
-		t.Errorf("%d of %d are missing, want 2 of 5", p.Notice.NotInSink, p.Total)
+		t.Errorf("%d of %d are not in the sink, want 2 of 5", p.Notice.NotInSink, p.Total)
 	}
 	add(&g, b, 100)
 	if p = onlyNotice(t, &g); p.Notice.NotInSink != 5 {
-		t.Errorf("%d of %d are missing, want all and no more", p.Notice.NotInSink, p.Total)
+		t.Errorf("%d of %d are not in the sink, want 5 of 5", p.Notice.NotInSink, p.Total)
 	}
 	g.Complete(now, store.KeyOf("fresh"), &p, store.Outcome{UID: "uid", ResourceVersion: "2"})
 	add(&g, b, 1)
 	if !g.Due().IsZero() {
-		t.Error("a notice that says that all is missing is written again")
+		t.Error("the notice is pending although it reports all losses already")
 	}
 	silent := b
 	silent.Silent = true
 	if m := engine.NewSinkLoss(&w, &silent, 3); m.Occurrences != 0 {
-		t.Errorf("%d are missing of a bucket without notices", m.Occurrences)
+		t.Errorf("%d losses of a bucket without notices, want none", m.Occurrences)
 	}
 }
 
-// TestSinkLossIsEncoded holds that by the codec.
+// TestSinkLossIsEncoded checks that a sink loss survives encoding and cloning.
 func TestSinkLossIsEncoded(t *testing.T) {
 	b, l, now := quotaBucket(), someLimits(), epoch()
 	w := someWrite("a", now)
@@ -110,14 +110,14 @@ func TestSinkLossIsEncoded(t *testing.T) {
 	m := engine.NewSinkLoss(&w, &b, 3)
 	lost := m.AsDrops("default")
 	g.AddDrops(now, store.KeyOf("fresh"), &lost)
-	kept, err := engine.Unmarshal(g.Append(nil))
-	if err != nil || kept.Notices[0].NotInSink != 3 || g.Clone().Notices[0].NotInSink != 3 {
-		t.Errorf("%+v, %v, want 3 missing", kept, err)
+	decoded, err := engine.Unmarshal(g.Append(nil))
+	if err != nil || decoded.Notices[0].NotInSink != 3 || g.Clone().Notices[0].NotInSink != 3 {
+		t.Errorf("decoded %+v, error %v; want 3 not in the sink", decoded, err)
 	}
 }
 
-// TestSinkLossOfCombinedNotice holds that the notice of the same reason and type says so or, where that reason has had no
-// place, the notice of all others.
+// TestSinkLossOfCombinedNotice checks that a loss counts in the combined notice of its reason and type, or in the notice of all
+// other drops if there is no such combined notice.
 func TestSinkLossOfCombinedNotice(t *testing.T) {
 	b, l, now := quotaBucket(), someLimits(), epoch()
 	b.Combined, b.NoticeObject.Namespace = true, "shop"
@@ -129,14 +129,14 @@ func TestSinkLossOfCombinedNotice(t *testing.T) {
 		d := engine.NewDrops(now, w, &l, &b, 5)
 		m := engine.NewSinkLoss(&w, &b, 2)
 		missing := m.AsDrops("default")
-		var list engine.DropList // as a backlog has them
+		var list engine.DropList // as in a backlog
 		list.Merge(&missing)
 		list.Merge(&d)
 		for j := range list {
 			g.AddDrops(now, store.KeyOf(fmt.Sprint(i, j)), &list[j])
 		}
 		other := w
-		other.Warning = !w.Warning // a type of which nothing is reported
+		other.Warning = !w.Warning // a type without drops
 		m = engine.NewSinkLoss(&other, &b, 1)
 		missing = m.AsDrops("default")
 		g.AddDrops(now, store.KeyOf(fmt.Sprint(i)), &missing)
@@ -148,12 +148,12 @@ func TestSinkLossOfCombinedNotice(t *testing.T) {
 		if p.Notice.Reason != "" {
 			combined++
 			if p.Notice.NotInSink != 2 || p.Total != 5 {
-				t.Errorf("%s: %d of %d are missing, want 2 of 5", p.Notice.Reason, p.Notice.NotInSink, p.Total)
+				t.Errorf("%s: %d of %d are not in the sink, want 2 of 5", p.Notice.Reason, p.Notice.NotInSink, p.Total)
 			}
 		}
 	}
-	// What was missing of the other type before there was a notice of all others is nowhere.
+	// Losses of the other type count nowhere until the notice of all other drops exists.
 	if rest := lost[""]; combined != 16 || total != 200 || rest != 24*3 {
-		t.Errorf("%d combined notices, %d dropped and %d missing of all others, want 16, 200 and 72", combined, total, rest)
+		t.Errorf("%d combined notices, %d dropped, %d of all others not in the sink; want 16, 200 and 72", combined, total, rest)
 	}
 }

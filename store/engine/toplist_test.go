@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// refusedDrops are drops of an Event of a namespace by a quota that all share.
+// refusedDrops returns drops of one Event by a quota that all namespaces share.
 func refusedDrops(i int, namespace, reason, source, object string, count int64) engine.Drops {
 	now, l, b := epoch().Add(time.Duration(i)*time.Millisecond), someLimits(), quotaBucket()
 	w := someWrite(fmt.Sprint(i), now)
@@ -20,23 +20,23 @@ func refusedDrops(i int, namespace, reason, source, object string, count int64) 
 	return engine.NewDrops(now, w, &l, &b, count)
 }
 
-// countOf is the count under a name.
-func countOf(all []store.Tally, what string) int64 {
+// countOf returns the count of the tally with this name.
+func countOf(all []store.Tally, name string) int64 {
 	for _, t := range all {
-		if t.Name == what {
+		if t.Name == name {
 			return t.Count
 		}
 	}
 	return 0
 }
 
-// TestTopListSharesSlotsBetweenNamespaces has one namespace invent reasons, sources and objects, with counts that it claims, in the notice
-// of a quota that two share.
+// TestTopListSharesSlotsBetweenNamespaces checks the notice of a quota that two namespaces share. One of them invents reasons,
+// sources, objects and counts.
 func TestTopListSharesSlotsBetweenNamespaces(t *testing.T) {
 	t.Parallel()
-	for says, claim := range map[string]int64{"one at a time": 1, "many at a time": 5000, "the largest there is": math.MaxInt32} {
+	for name, claim := range map[string]int64{"one at a time": 1, "many at a time": 5000, "the largest count": math.MaxInt32} {
 		for _, later := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, and goes on: %t", says, later), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, and continues: %t", name, later), func(t *testing.T) {
 				t.Parallel()
 				var g engine.Group
 				n := 0
@@ -45,46 +45,47 @@ func TestTopListSharesSlotsBetweenNamespaces(t *testing.T) {
 					d := refusedDrops(n, namespace, reason, source, object, count)
 					g.AddDrops(epoch(), store.KeyOf("fresh"), &d)
 				}
-				junk := func(times int) {
+				noise := func(times int) {
 					for range times {
 						drop("junk", fmt.Sprint("r", n%40), fmt.Sprint("s", n%40), fmt.Sprint("o", n), claim)
 					}
 				}
-				junk(200)
+				noise(200)
 				reasons := []string{"BackOff", "Failed", "Unhealthy", "Killing"}
 				for i := range 1000 {
 					drop("shop", reasons[i%4], "kubelet", "pod", 1)
 					if later {
-						junk(1)
+						noise(1)
 					}
 				}
 				if later {
-					junk(100)
+					noise(100)
 				}
-				said := onlyNotice(t, &g)
+				written := onlyNotice(t, &g)
 				for _, reason := range reasons {
-					if got := countOf(said.Notice.Reasons, reason); got != 250 {
-						t.Errorf("%s came 250 times, and the notice says %d: %v", reason, got, said.Notice.Reasons)
+					if got := countOf(written.Notice.Reasons, reason); got != 250 {
+						t.Errorf("%s was dropped 250 times, and the notice counts %d: %v", reason, got, written.Notice.Reasons)
 					}
 				}
-				if got := countOf(said.Notice.Sources, "kubelet"); got != 1000 {
-					t.Errorf("kubelet's came 1000 times, and the notice says %d: %v", got, said.Notice.Sources)
+				if got := countOf(written.Notice.Sources, "kubelet"); got != 1000 {
+					t.Errorf("kubelet's Events were dropped 1000 times, and the notice counts %d: %v", got, written.Notice.Sources)
 				}
-				if !slices.Contains(said.Notice.Objects, "shop/Pod/pod") {
-					t.Errorf("objects are %v, want that of shop too", said.Notice.Objects)
+				if !slices.Contains(written.Notice.Objects, "shop/Pod/pod") {
+					t.Errorf("objects are %v, want the one of shop among them", written.Notice.Objects)
 				}
-				if sum(said.Notice.Reasons) != said.Total || sum(said.Notice.Sources) != said.Total {
-					t.Errorf("%+v do not add up to %d", said.Notice, said.Total)
+				if sum(written.Notice.Reasons) != written.Total || sum(written.Notice.Sources) != written.Total {
+					t.Errorf("the counts of %+v do not add up to %d", written.Notice, written.Total)
 				}
-				if len(said.Notice.Reasons) > 16 || len(said.Notice.Sources) > 16 || len(said.Notice.Objects) > 10 {
-					t.Errorf("%+v are too many", said.Notice)
+				if len(written.Notice.Reasons) > 16 || len(written.Notice.Sources) > 16 || len(written.Notice.Objects) > 10 {
+					t.Errorf("%+v, want at most 16 reasons, 16 sources and 10 objects", written.Notice)
 				}
 			})
 		}
 	}
 }
 
-// TestTopListKeepsFrequentItems has a thousand reasons come once each, before, between and after one that makes a tenth of all.
+// TestTopListKeepsFrequentItems drops about 900 reasons once each, before and between the drops of one reason that makes a tenth
+// of all.
 func TestTopListKeepsFrequentItems(t *testing.T) {
 	t.Parallel()
 	var g engine.Group
@@ -96,12 +97,12 @@ func TestTopListKeepsFrequentItems(t *testing.T) {
 		d := refusedDrops(i, "shop", reason, "kubelet", "pod", 1)
 		g.AddDrops(epoch(), store.KeyOf("fresh"), &d)
 	}
-	if said := onlyNotice(t, &g); countOf(said.Notice.Reasons, "BackOff") != 99 || sum(said.Notice.Reasons) != 1000 {
-		t.Errorf("%v, want BackOff 99 times of 1000", said.Notice.Reasons)
+	if written := onlyNotice(t, &g); countOf(written.Notice.Reasons, "BackOff") != 99 || sum(written.Notice.Reasons) != 1000 {
+		t.Errorf("%v, want BackOff 99 times, and 1000 in all", written.Notice.Reasons)
 	}
 }
 
-// TestOccurrencesOfOneWriteAreCapped has one write claim all that a count can say.
+// TestOccurrencesOfOneWriteAreCapped drops a write with the largest count.
 func TestOccurrencesOfOneWriteAreCapped(t *testing.T) {
 	t.Parallel()
 	var g engine.Group
@@ -109,12 +110,12 @@ func TestOccurrencesOfOneWriteAreCapped(t *testing.T) {
 		d := refusedDrops(i, "shop", fmt.Sprint("r", i), "kubelet", "pod", count)
 		g.AddDrops(epoch(), store.KeyOf("fresh"), &d)
 	}
-	if said := onlyNotice(t, &g); said.Total != engine.MaxOccurrences+7 {
-		t.Errorf("%d, want %d and 7", said.Total, engine.MaxOccurrences)
+	if written := onlyNotice(t, &g); written.Total != engine.MaxOccurrences+7 {
+		t.Errorf("total %d, want %d and 7", written.Total, engine.MaxOccurrences)
 	}
 }
 
-// TestTopListIsFairToMoreNamespacesThanSlots has each of twenty namespaces drop as often as its number says.
+// TestTopListIsFairToMoreNamespacesThanSlots drops Events of twenty namespaces, in proportion to the namespace's number.
 func TestTopListIsFairToMoreNamespacesThanSlots(t *testing.T) {
 	t.Parallel()
 	var g engine.Group
@@ -128,16 +129,15 @@ func TestTopListIsFairToMoreNamespacesThanSlots(t *testing.T) {
 			}
 		}
 	}
-	said := onlyNotice(t, &g)
+	written := onlyNotice(t, &g)
 	for namespace := 12; namespace < 20; namespace++ {
-		if countOf(said.Notice.Reasons, fmt.Sprint("r", namespace)) == 0 {
-			t.Errorf("%v, want r%d among them", said.Notice.Reasons, namespace)
+		if countOf(written.Notice.Reasons, fmt.Sprint("r", namespace)) == 0 {
+			t.Errorf("reasons are %v, want r%d among them", written.Notice.Reasons, namespace)
 		}
 	}
 }
 
-// TestHighCountsDoNotKeepSlots has fourteen writes claim all that a count can say, and then one reason of two hundred make half of
-// what comes.
+// TestHighCountsDoNotKeepSlots drops fourteen writes with the largest count, and then many writes of which one reason makes half.
 func TestHighCountsDoNotKeepSlots(t *testing.T) {
 	t.Parallel()
 	var g engine.Group
@@ -152,12 +152,13 @@ func TestHighCountsDoNotKeepSlots(t *testing.T) {
 		d := refusedDrops(i, "shop", reason, "kubelet", "pod", count)
 		g.AddDrops(epoch(), store.KeyOf("fresh"), &d)
 	}
-	if said := onlyNotice(t, &g); countOf(said.Notice.Reasons, "BackOff") < 800 {
-		t.Errorf("%v, want BackOff nearly 1000 times", said.Notice.Reasons)
+	if written := onlyNotice(t, &g); countOf(written.Notice.Reasons, "BackOff") < 800 {
+		t.Errorf("%v, want BackOff at least 800 times", written.Notice.Reasons)
 	}
 }
 
-// TestNoticeRegisterCountsForItsOrigin has two namespaces share the notice of a quota of the cluster, in namespace default.
+// TestNoticeRegisterCountsForItsOrigin checks the notice of a ClusterEventQuota, which is in namespace default, for drops of two
+// namespaces.
 func TestNoticeRegisterCountsForItsOrigin(t *testing.T) {
 	t.Parallel()
 	for _, both := range [][2]string{{"default", "shop"}, {"shop", "default"}, {"shop", "bank"}} {
@@ -169,7 +170,7 @@ func TestNoticeRegisterCountsForItsOrigin(t *testing.T) {
 			g.AddDrops(epoch(), store.KeyOf("fresh"), &d)
 		}
 		if g.CountedNamespace() != both[0] || g.Turn() != "/"+both[0] || g.Namespace != "default" {
-			t.Errorf("of %v: counted for %q, its turn is %q", both, g.CountedNamespace(), g.Turn())
+			t.Errorf("drops of %v: counted for %q, turn %q, namespace %q; want %q, %q and default", both, g.CountedNamespace(), g.Turn(), g.Namespace, both[0], "/"+both[0])
 		}
 	}
 }

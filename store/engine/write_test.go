@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain checks that no goroutine is left after all tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func someLimits() store.Limits {
