@@ -22,17 +22,17 @@ type Settler struct {
 
 func newSettlerMetrics(made factory) Settler {
 	return Settler{
-		writes: made.counters("eventquota_settle_writes_total",
+		writes: made.counters("eventquota_settler_writes_total",
 			"Writes of merged counts and notices to the API server, by result (written, not_found, name_taken, rejected, retried, failed or given_up).",
 			"result"),
-		lag: made.histograms("eventquota_settle_lag_seconds",
+		lag: made.histograms("eventquota_settler_write_lag_seconds",
 			"Delay of writes of counts and notices to the API server after they fell due, by the store (memory or redis) in which they were pending.",
 			[]float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}, "store"),
 		pending: made.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "eventquota_settle_pending",
+			Name: "eventquota_settler_pending",
 			Help: "Pairs of source and object, and quotas, with counts or notices that are not yet written to the API server, due or not, by store (memory or redis). Only the leader shows those in Redis, and not while Redis does not answer.",
 		}, []string{"store"}),
-		givenUp: made.counter("eventquota_settle_given_up_total",
+		givenUp: made.counter("eventquota_settler_abandoned_writes_total",
 			"Occurrences of Events that nothing reports, because their count or notice could not be written for an hour or was rejected, or its namespace is deleted. A log line names each."),
 	}
 }

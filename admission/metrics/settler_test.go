@@ -19,13 +19,13 @@ func TestSettlerLagIsInSeconds(t *testing.T) {
 	observe := m.Settler.ObserverFor("redis")
 	observe(settler.Attempt{Result: "written", Lag: 1500 * time.Millisecond})
 	observe(settler.Attempt{Result: "given_up", Lost: 2})
-	prom.Want(t, m.Gatherer, "eventquota_settle_given_up_total", "{} 2")
+	prom.Want(t, m.Gatherer, "eventquota_settler_abandoned_writes_total", "{} 2")
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if sum := f.GetMetric()[0].GetHistogram().GetSampleSum(); f.GetName() == "eventquota_settle_lag_seconds" && sum != 1.5 {
+		if sum := f.GetMetric()[0].GetHistogram().GetSampleSum(); f.GetName() == "eventquota_settler_write_lag_seconds" && sum != 1.5 {
 			t.Errorf("got a lag of %v s, want 1.5", sum)
 		}
 	}
@@ -42,7 +42,7 @@ func TestPendingGaugeFollowsTheStore(t *testing.T) {
 		wantGauge := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
-			prom.Want(t, m.Gatherer, "eventquota_settle_pending", want...)
+			prom.Want(t, m.Gatherer, "eventquota_settler_pending", want...)
 		}
 		for _, want := range [][]string{{`{store="redis"} 3`}, {`{store="redis"} 7`}, nil, {`{store="redis"} 7`}} {
 			wantGauge(want...)

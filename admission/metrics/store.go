@@ -37,11 +37,11 @@ func newStoreMetrics(made factory) Store {
 			"kind"),
 		Evicting: made.gauge("eventquota_redis_servers_evicting",
 			"Redis servers whose maxmemory-policy is not noeviction, so that they may lose pending writes; 0 if the Redis user may not run INFO."),
-		BacklogSize: made.gauge("eventquota_reports_waiting",
+		BacklogSize: made.gauge("eventquota_backlog_entries",
 			"Pairs of source and object, and quotas, with decisions that this replica made without Redis, or without asking it, and that Redis has not received yet."),
-		BacklogReported: made.counter("eventquota_reports_total",
+		BacklogReported: made.counter("eventquota_backlog_decisions_total",
 			"Decisions that this replica reports to Redis: those made without it or without asking it, and refusals by quotas."),
-		BacklogLost: made.counter("eventquota_reports_lost_total",
+		BacklogLost: made.counter("eventquota_backlog_lost_occurrences_total",
 			"Occurrences of Events that this replica could report neither to Redis nor in a notice of its own, because it had no memory left for them."),
 	}
 }

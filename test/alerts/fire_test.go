@@ -18,16 +18,16 @@ const healthy = `
 	eventquota_decisions_total{pod="a",phase="mutate",outcome="undecided"} 0x60
 	eventquota_warnings_dropped_total{pod="a",event_namespace="shop"} 4x60
 	eventquota_redis_servers_evicting{pod="a"} 0x60
-	eventquota_settle_given_up_total{pod="a"} 3x60
-	eventquota_reports_lost_total{pod="a"} 3x60
+	eventquota_settler_abandoned_writes_total{pod="a"} 3x60
+	eventquota_backlog_lost_occurrences_total{pod="a"} 3x60
 	eventquota_sink_records_total{pod="a",output="otlp",result="delivered"} 0+600x60
 	eventquota_sink_records_total{pod="a",output="otlp",result="full"} 7x60
-	eventquota_settle_writes_total{pod="a",result="written"} 0+60x60
-	eventquota_settle_writes_total{pod="a",result="retried"} 0+6x60
-	eventquota_settle_lag_seconds_bucket{pod="a",store="redis",le="1"} 0+60x60
-	eventquota_settle_lag_seconds_bucket{pod="a",store="redis",le="30"} 0+60x60
-	eventquota_settle_lag_seconds_bucket{pod="a",store="redis",le="60"} 0+60x60
-	eventquota_settle_lag_seconds_bucket{pod="a",store="redis",le="+Inf"} 0+60x60
+	eventquota_settler_writes_total{pod="a",result="written"} 0+60x60
+	eventquota_settler_writes_total{pod="a",result="retried"} 0+6x60
+	eventquota_settler_write_lag_seconds_bucket{pod="a",store="redis",le="1"} 0+60x60
+	eventquota_settler_write_lag_seconds_bucket{pod="a",store="redis",le="30"} 0+60x60
+	eventquota_settler_write_lag_seconds_bucket{pod="a",store="redis",le="60"} 0+60x60
+	eventquota_settler_write_lag_seconds_bucket{pod="a",store="redis",le="+Inf"} 0+60x60
 	apiserver_admission_webhook_fail_open_count{name="mutate.events.eventquota.io",type="admit"} 3x60
 	apiserver_admission_webhook_fail_open_count{name="another.example.com",type="admit"} 0+60x60
 ` + quietLevels
@@ -85,24 +85,24 @@ func TestAlerts(t *testing.T) {
 			eventquota_store_unavailable{pod="b"} 0x10 1 0x49`,
 			11 * time.Minute, nil},
 		"a settler that comes late": {healthy + `
-			eventquota_settle_lag_seconds_bucket{pod="b",store="redis",le="1"} 0x60
-			eventquota_settle_lag_seconds_bucket{pod="b",store="redis",le="30"} 0x60
-			eventquota_settle_lag_seconds_bucket{pod="b",store="redis",le="60"} 0+60x60
-			eventquota_settle_lag_seconds_bucket{pod="b",store="redis",le="+Inf"} 0+60x60`,
+			eventquota_settler_write_lag_seconds_bucket{pod="b",store="redis",le="1"} 0x60
+			eventquota_settler_write_lag_seconds_bucket{pod="b",store="redis",le="30"} 0x60
+			eventquota_settler_write_lag_seconds_bucket{pod="b",store="redis",le="60"} 0+60x60
+			eventquota_settler_write_lag_seconds_bucket{pod="b",store="redis",le="+Inf"} 0+60x60`,
 			15 * time.Minute, []string{behind}},
 		"a settler of which nothing is taken": {`
 			eventquota_build_info 1x60
-			eventquota_settle_writes_total{result="written"} 0+60x10 600x50
-			eventquota_settle_writes_total{result="retried"} 0x10 0+60x50`,
+			eventquota_settler_writes_total{result="written"} 0+60x10 600x50
+			eventquota_settler_writes_total{result="retried"} 0x10 0+60x50`,
 			25 * time.Minute, []string{behind}},
 		"a Redis that may evict what is pending": {healthy + `
 			eventquota_redis_servers_evicting{pod="b"} 0x10 2x50`,
 			20 * time.Minute, []string{"warning: Redis may evict pending writes of eventquota."}},
 		"counts that are given up": {healthy + `
-			eventquota_settle_given_up_total{pod="b"} 0x10 7x50`,
+			eventquota_settler_abandoned_writes_total{pod="b"} 0x10 7x50`,
 			12 * time.Minute, []string{lost}},
 		"reports that there was no memory for": {healthy + `
-			eventquota_reports_lost_total{pod="b"} 0x10 7x50`,
+			eventquota_backlog_lost_occurrences_total{pod="b"} 0x10 7x50`,
 			12 * time.Minute, []string{lost}},
 		"a certificate of the last week, of any replica": {healthy + `
 			eventquota_certificate_expiry_timestamp_seconds{pod="b"} 600000x60`,

@@ -36,7 +36,7 @@ spec:
 // that a PATCH which changes nothing has found.
 func (a *arena) maxStored() int64 {
 	a.Helper()
-	settled, err := a.replica.CounterSum(a.Context(), "eventquota_settle_writes_total")
+	settled, err := a.replica.CounterSum(a.Context(), "eventquota_settler_writes_total")
 	a.must(err)
 	return settled + (1+engine.FreeRetries)*(tenantBurst+1+int64(time.Since(a.quotaSince)/tenantRefill))
 }

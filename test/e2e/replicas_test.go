@@ -323,6 +323,6 @@ const (
 	decisionsWithoutStore = "eventquota_decisions_without_store_total"
 	// reports is how many decisions a replica reports to Redis afterwards, and reportsWaiting for how many registers
 	// some wait.
-	reports        = "eventquota_reports_total"
-	reportsWaiting = "eventquota_reports_waiting"
+	reports        = "eventquota_backlog_decisions_total"
+	reportsWaiting = "eventquota_backlog_entries"
 )

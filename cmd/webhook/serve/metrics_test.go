@@ -30,7 +30,7 @@ func TestMetricsOfServingWebhook(t *testing.T) {
 	callWebhook(t, o.Port, "mutate", "second", false)
 	callWebhook(t, o.Port, "mutate", "third", false)
 	cli.Eventually(t, "pending counts are shown", func() bool {
-		return strings.Contains(fetch(t, "http://"+o.MetricsAddress+"/metrics", "").body, `eventquota_settle_pending{store="memory"} 1`)
+		return strings.Contains(fetch(t, "http://"+o.MetricsAddress+"/metrics", "").body, `eventquota_settler_pending{store="memory"} 1`)
 	})
 	got := fetch(t, "http://"+o.MetricsAddress+"/explain?key="+store.KeyOf("nobody").String(), "")
 	if got.status != http.StatusOK || !strings.Contains(got.body, `"store":"memory"`) {
@@ -43,8 +43,8 @@ func TestMetricsOfServingWebhook(t *testing.T) {
 	prom.Want(t, m.Gatherer, "eventquota_events_total",
 		`{event_namespace="shop",outcome="admit",policy="default"} 1`, `{event_namespace="shop",outcome="merge",policy="default"} 2`)
 	prom.Want(t, m.Gatherer, "eventquota_review_duration_seconds", `{phase="mutate"} 3`, `{phase="validate"} 0`)
-	prom.Want(t, m.Gatherer, "eventquota_settle_writes_total", `{result="written"} 1`)
-	prom.Want(t, m.Gatherer, "eventquota_settle_lag_seconds", `{store="memory"} 1`)
+	prom.Want(t, m.Gatherer, "eventquota_settler_writes_total", `{result="written"} 1`)
+	prom.Want(t, m.Gatherer, "eventquota_settler_write_lag_seconds", `{store="memory"} 1`)
 	if v := prom.Values(t, m.Gatherer, "eventquota_store_duration_seconds"); v[`eventquota_store_duration_seconds{step="decide",store="memory"} 3`] != 3 {
 		t.Errorf("calls of the store: %v, want 3 that decide", v)
 	}
@@ -89,10 +89,10 @@ func TestMetricsOfKilledRedis(t *testing.T) {
 	if took := prom.Values(t, m.Gatherer, "eventquota_store_duration_seconds"); took[`eventquota_store_duration_seconds{step="decide",store="redis"} 5`] != 5 {
 		t.Errorf("calls %v, want 5 of Redis", took)
 	}
-	cli.Eventually(t, "both drops, which are not asked about, reported", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_reports_total") == 2 })
+	cli.Eventually(t, "both drops, which are not asked about, reported", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_backlog_decisions_total") == 2 })
 	cli.Eventually(t, "the maxmemory-policy", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_redis_servers_evicting") == 1 })
 	prom.Want(t, m.Gatherer, "eventquota_store_errors_total")
-	prom.Want(t, m.Gatherer, "eventquota_reports_waiting", "{} 0")
+	prom.Want(t, m.Gatherer, "eventquota_backlog_entries", "{} 0")
 	killed.Kill()
 	for i := range 6 {
 		decide(fmt.Sprint("b", i), 0)
@@ -111,7 +111,7 @@ func TestMetricsOfKilledRedis(t *testing.T) {
 	if n := prom.Sum(t, m.Gatherer, "eventquota_store_unavailable"); n != 1 {
 		t.Errorf("unavailable is %v, want 1", n)
 	}
-	cli.Eventually(t, "decisions that wait to be reported", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_reports_waiting") > 0 })
+	cli.Eventually(t, "decisions that wait to be reported", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_backlog_entries") > 0 })
 	stop()
 	<-ended
 }

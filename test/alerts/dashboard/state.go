@@ -10,31 +10,31 @@ func savingsRow() row {
 	return row{"What does it save?", []cog.Builder[dashboard.Panel]{
 		numberPanel("Writes to etcd saved", "Event writes refused in the time shown, minus the writes of the settler, which writes merged counts and notices.", units.Short, 6,
 			steps("blue"),
-			query{`sum(increase(eventquota_decisions_total{pod=~"$pod", outcome=~"merge|drop|deny|overload"}[$__range])) - (sum(increase(eventquota_settle_writes_total{pod=~"$pod", result="written"}[$__range])) or vector(0))`, "writes"}).
+			query{`sum(increase(eventquota_decisions_total{pod=~"$pod", outcome=~"merge|drop|deny|overload"}[$__range])) - (sum(increase(eventquota_settler_writes_total{pod=~"$pod", result="written"}[$__range])) or vector(0))`, "writes"}).
 			Decimals(0).NoValue("no replica").Height(tall),
 		linePanel("Writes to etcd", "Writes that etcd was spared, and those that the settler made instead: counts and notices.", units.WritesPerSecond, 18,
 			query{`sum(rate(eventquota_decisions_total{pod=~"$pod", outcome=~"merge|drop|deny|overload"}[$__rate_interval]))`, "saved"},
-			query{`sum(rate(eventquota_settle_writes_total{pod=~"$pod", result="written"}[$__rate_interval]))`, "written by the settler"}),
+			query{`sum(rate(eventquota_settler_writes_total{pod=~"$pod", result="written"}[$__rate_interval]))`, "written by the settler"}),
 	}}
 }
 
 func pendingRow() row {
 	return row{"What waits?", []cog.Builder[dashboard.Panel]{
 		linePanel("Pending counts and notices", "Pairs of source and object, and quotas, with counts or notices that are not yet written to the API server, due or not. Only the leader shows those in Redis.", units.Number, third,
-			query{`sum by (store) (eventquota_settle_pending{pod=~"$pod"})`, "{{store}}"}).
+			query{`sum by (store) (eventquota_settler_pending{pod=~"$pod"})`, "{{store}}"}).
 			NoValue("not known"),
 		withThreshold(linePanel("Delay of writes", "Delay of writes of counts and notices after they fell due. An alert fires when a tenth is more than 30 s late.", units.Seconds, third,
-			query{`histogram_quantile(0.5, sum by (le) (rate(eventquota_settle_lag_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "p50"},
-			query{`histogram_quantile(0.99, sum by (le) (rate(eventquota_settle_lag_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "p99"}), 30),
+			query{`histogram_quantile(0.5, sum by (le) (rate(eventquota_settler_write_lag_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "p50"},
+			query{`histogram_quantile(0.99, sum by (le) (rate(eventquota_settler_write_lag_seconds_bucket{pod=~"$pod"}[$__rate_interval])))`, "p99"}), 30),
 		linePanel("Writes of the settler", "not_found: the Event was deleted. name_taken: another Event has its name. rejected: the API server refuses it for good. retried, failed: it will be tried again. given_up: nothing reports it.", units.WritesPerSecond, third,
-			query{`sum by (result) (rate(eventquota_settle_writes_total{pod=~"$pod"}[$__rate_interval]))`, "{{result}}"}),
+			query{`sum by (result) (rate(eventquota_settler_writes_total{pod=~"$pod"}[$__rate_interval]))`, "{{result}}"}),
 		linePanel("Reports to Redis", "Decisions that replicas made without Redis, or without asking it: decisions per second, and pairs of source and object and quotas that Redis has not received yet.", units.Number, half,
-			query{`sum(rate(eventquota_reports_total{pod=~"$pod"}[$__rate_interval]))`, "reported per second"},
-			query{`sum(eventquota_reports_waiting{pod=~"$pod"})`, "waiting"}).
+			query{`sum(rate(eventquota_backlog_decisions_total{pod=~"$pod"}[$__rate_interval]))`, "reported per second"},
+			query{`sum(eventquota_backlog_entries{pod=~"$pod"})`, "waiting"}).
 			NoValue("none"),
 		linePanel("Occurrences lost", "Occurrences of Events that nothing reports. given up: they could not be written to the API server for an hour or were rejected, or their namespace is deleted. not reported: a replica had no memory left for them.", units.Number, half,
-			query{`sum(increase(eventquota_settle_given_up_total{pod=~"$pod"}[$__rate_interval]))`, "given up"},
-			query{`sum(increase(eventquota_reports_lost_total{pod=~"$pod"}[$__rate_interval]))`, "not reported"}),
+			query{`sum(increase(eventquota_settler_abandoned_writes_total{pod=~"$pod"}[$__rate_interval]))`, "given up"},
+			query{`sum(increase(eventquota_backlog_lost_occurrences_total{pod=~"$pod"}[$__rate_interval]))`, "not reported"}),
 	}}
 }
 

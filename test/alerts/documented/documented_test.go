@@ -16,13 +16,13 @@ func TestUndocumented(t *testing.T) {
 		expr string
 		want []string
 	}{
-		"nothing of a histogram":       {`histogram_quantile(0.9, sum by (le) (rate(eventquota_settle_lag_seconds_bucket{store="redis"}[5m])))`, nil},
+		"nothing of a histogram":       {`histogram_quantile(0.9, sum by (le) (rate(eventquota_settler_write_lag_seconds_bucket{store="redis"}[5m])))`, nil},
 		"a metric that is not there":   {`rate(eventquota_decisions_totals[5m])`, []string{"asks for eventquota_decisions_totals, which is not documented"}},
-		"a histogram as if it had one": {`eventquota_settle_lag_seconds`, []string{"asks for eventquota_settle_lag_seconds, which is not documented"}},
-		"a label to choose by": {`eventquota_settle_pending{stores="redis"}`,
-			[]string{"asks for the label stores of eventquota_settle_pending, which has [store]"}},
-		"a label to sum by": {`1 + sum by (stores) (eventquota_settle_pending)`,
-			[]string{"asks for the label stores of eventquota_settle_pending, which has [store]"}},
+		"a histogram as if it had one": {`eventquota_settler_write_lag_seconds`, []string{"asks for eventquota_settler_write_lag_seconds, which is not documented"}},
+		"a label to choose by": {`eventquota_settler_pending{stores="redis"}`,
+			[]string{"asks for the label stores of eventquota_settler_pending, which has [store]"}},
+		"a label to sum by": {`1 + sum by (stores) (eventquota_settler_pending)`,
+			[]string{"asks for the label stores of eventquota_settler_pending, which has [store]"}},
 	} {
 		t.Run(says, func(t *testing.T) {
 			expr, err := parser.NewParser(parser.Options{}).ParseExpr(tt.expr)
