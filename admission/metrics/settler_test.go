@@ -19,7 +19,7 @@ func TestSettlerLagIsInSeconds(t *testing.T) {
 	observe := m.Settler.ObserverFor("redis")
 	observe(settler.Attempt{Result: "written", Lag: 1500 * time.Millisecond})
 	observe(settler.Attempt{Result: "given_up", Lost: 2})
-	prom.Want(t, m.Gatherer, "eventquota_settler_abandoned_writes_total", "{} 2")
+	prom.Want(t, m.Gatherer, "eventquota_settler_lost_occurrences_total", "{} 2")
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

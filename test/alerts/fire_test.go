@@ -18,7 +18,7 @@ const healthy = `
 	eventquota_decisions_total{pod="a",phase="mutate",outcome="undecided"} 0x60
 	eventquota_warnings_dropped_total{pod="a",event_namespace="shop"} 4x60
 	eventquota_redis_servers_evicting{pod="a"} 0x60
-	eventquota_settler_abandoned_writes_total{pod="a"} 3x60
+	eventquota_settler_lost_occurrences_total{pod="a"} 3x60
 	eventquota_backlog_lost_occurrences_total{pod="a"} 3x60
 	eventquota_sink_records_total{pod="a",output="otlp",result="delivered"} 0+600x60
 	eventquota_sink_records_total{pod="a",output="otlp",result="full"} 7x60
@@ -99,7 +99,7 @@ func TestAlerts(t *testing.T) {
 			eventquota_redis_servers_evicting{pod="b"} 0x10 2x50`,
 			20 * time.Minute, []string{"warning: Redis may evict pending writes of eventquota."}},
 		"counts that are given up": {healthy + `
-			eventquota_settler_abandoned_writes_total{pod="b"} 0x10 7x50`,
+			eventquota_settler_lost_occurrences_total{pod="b"} 0x10 7x50`,
 			12 * time.Minute, []string{lost}},
 		"reports that there was no memory for": {healthy + `
 			eventquota_backlog_lost_occurrences_total{pod="b"} 0x10 7x50`,

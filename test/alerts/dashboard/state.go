@@ -33,7 +33,7 @@ func pendingRow() row {
 			query{`sum(eventquota_backlog_entries{pod=~"$pod"})`, "waiting"}).
 			NoValue("none"),
 		linePanel("Occurrences lost", "Occurrences of Events that nothing reports. given up: they could not be written to the API server for an hour or were rejected, or their namespace is deleted. not reported: a replica had no memory left for them.", units.Number, half,
-			query{`sum(increase(eventquota_settler_abandoned_writes_total{pod=~"$pod"}[$__rate_interval]))`, "given up"},
+			query{`sum(increase(eventquota_settler_lost_occurrences_total{pod=~"$pod"}[$__rate_interval]))`, "given up"},
 			query{`sum(increase(eventquota_backlog_lost_occurrences_total{pod=~"$pod"}[$__rate_interval]))`, "not reported"}),
 	}}
 }
