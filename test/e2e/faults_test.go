@@ -71,7 +71,7 @@ func killReplica(e *faultEnv) *faultyStorm {
 // successor writes the claimed counts. The API server admits a call on an old
 // connection at that moment, and it may be reported twice.
 func killLeader(e *faultEnv) *faultyStorm {
-	s := e.begin(30, briefly)
+	s := e.begin(30, longer)
 	leader := e.leader()
 	e.must(e.set.SetReady(e.Context(), leader, false))
 	e.waitDrained(leader)
