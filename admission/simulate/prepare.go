@@ -11,19 +11,19 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// prepared is what is found out about a write before its turn: nothing of it depends on other writes.
+// prepared is the part of a decision that is made ahead, as it does not depend on other writes.
 type prepared struct {
 	request admission.Request
-	// governing is what applies to it.
+	// governing has the policy and quotas of the write.
 	governing policy.Resolution
 }
 
-// preparing prepares writes, in a goroutine of its own: it shares nothing with a run but the Set, which does not change.
+// preparing prepares writes in a goroutine of its own. It shares only the immutable Set with a run.
 type preparing struct {
 	ctx  context.Context //nolint:containedctx // it lives for one run
 	gate admission.Gate
 	set  *policy.Set
-	// found is what For has returned last.
+	// found is a copy of the last result of Resolve.
 	found policy.Resolution
 }
 
@@ -33,7 +33,7 @@ func newPreparing(ctx context.Context, set *policy.Set) *preparing {
 	return p
 }
 
-// prepare prepares the write of a cell, if it is a CREATE. What becomes of others depends on what is stored by then.
+// prepare prepares the write of a cell if it is a CREATE. Decisions on other writes depend on the stored Events.
 func (p *preparing) prepare(c *cell) {
 	w := &c.write
 	if w.Verb != create {
@@ -53,6 +53,6 @@ func (p *preparing) prepare(c *cell) {
 func (p *preparing) Resolve(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Resolution {
 	g := p.set.Resolve(ctx, namespace, e, r)
 	p.found = g
-	p.found.Errors = slices.Clone(g.Errors) // the gate leaves some out
+	p.found.Errors = slices.Clone(g.Errors) // the gate deletes from the slice that it gets
 	return g
 }
