@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Shadowed returns why rules of a namespace, or of the cluster for "", never apply, by their names, in lines. A policy is shadowed by
-// another one that governs every Event that it matches. A limit of a cluster's quota is shadowed by the limit that always
-// replaces it. Disabled rules are omitted.
+// Shadowed returns the rules of a namespace, or of the cluster for "", that never apply. It maps each name to the reasons, one
+// a line. A policy is shadowed by another one that governs all Events it matches. A limit of a cluster quota is shadowed by
+// the limit that always replaces it. Disabled rules are omitted.
 //
-// A match is at least as wide as another one if each of its lists is empty or includes the list of the other one, and
-// its conditions are among those of the other one.
+// A match covers another one if each of its lists is empty or includes the other list, and if all of its conditions are
+// conditions of the other one too.
 func (s *Set) Shadowed(namespace string) map[string][]string {
 	found := map[string][]string{}
-	asked, unsure := s.cluster.Policies, map[*Rule]bool(nil)
+	policies, uncertain := s.cluster.Policies, map[*Rule]bool(nil)
 	if namespace != "" {
 		v := s.view(namespace)
-		asked, unsure = v.Policies, v.uncertain
+		policies, uncertain = v.Policies, v.uncertain
 	}
-	for n, p := range asked {
-		by := slices.IndexFunc(asked[:n], func(before *Policy) bool { return !unsure[&before.Rule] && before.shadows(&p.Rule) })
+	for n, p := range policies {
+		by := slices.IndexFunc(policies[:n], func(before *Policy) bool { return !uncertain[&before.Rule] && before.shadows(&p.Rule) })
 		if by >= 0 && p.Identity.Namespace == namespace {
-			found[p.Name] = []string{fmt.Sprintf("governed by %s before", asked[by].Name)}
+			found[p.Name] = []string{fmt.Sprintf("governed by %s, which comes first", policies[by].Name)}
 		}
 	}
 	if namespace != "" {

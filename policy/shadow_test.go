@@ -80,7 +80,7 @@ func TestShadowedRules(t *testing.T) {
 			shadowed := s.Shadowed("")
 			maps.Copy(shadowed, s.Shadowed("a"))
 			got := slices.Concat(shadowed["ClusterEventPolicy p"], shadowed["EventPolicy a/p"])
-			if want := "governed by " + test.by + " before"; test.by == "" && len(got) > 0 || test.by != "" && !slices.Equal(got, []string{want}) {
+			if want := "governed by " + test.by + ", which comes first"; test.by == "" && len(got) > 0 || test.by != "" && !slices.Equal(got, []string{want}) {
 				t.Errorf("%q, want it to be by %q", got, test.by)
 			}
 		})

@@ -229,7 +229,7 @@ func TestShadowedRulesAreReported(t *testing.T) {
 			return maps.Equal(got, want)
 		})
 	}
-	first := map[string]string{"EventPolicy a/second": "governed by EventPolicy a/first before"}
+	first := map[string]string{"EventPolicy a/second": "governed by EventPolicy a/first, which comes first"}
 	want("the second is shadowed by the first", first)
 	r.policies.Modify(object(t, "a", "first", 2, invalidSpec))
 	eventually(t, "known to be invalid", func() bool {
@@ -238,7 +238,7 @@ func TestShadowedRulesAreReported(t *testing.T) {
 	want("the first governs as it was", first)
 	r.clusterPolicies.Modify(object(t, "", "admin", 2, "tier: Admin"))
 	r.clusterPolicies.Add(object(t, "", "baseline", 1, ""))
-	admin := "governed by ClusterEventPolicy admin before"
+	admin := "governed by ClusterEventPolicy admin, which comes first"
 	want("all are shadowed by the cluster's", map[string]string{
 		"EventPolicy a/first": admin, "EventPolicy a/second": admin, "ClusterEventPolicy baseline": admin,
 	})

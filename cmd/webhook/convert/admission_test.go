@@ -20,12 +20,12 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// admissionConfig is an AdmissionConfiguration with some plugins.
+// admissionConfig returns an AdmissionConfiguration with these plugins.
 func admissionConfig(plugins ...string) string {
 	return "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n- " + strings.Join(plugins, "\n- ") + "\n"
 }
 
-// inlineEntry is an entry for EventRateLimit with some limits.
+// inlineEntry returns an entry for EventRateLimit with an inline configuration.
 func inlineEntry(limits string) string {
 	return "name: EventRateLimit\n  configuration: {apiVersion: " + configVersion + ", kind: Configuration, limits: [" + limits + "]}"
 }
@@ -35,8 +35,8 @@ const (
 	anotherLimit = "{type: User, qps: 2, burst: 2}"
 )
 
-// TestAdmissionConfigurationMatchesAPIServer converts files as they are named to API servers. The limits are those
-// that the API server's own code gives to the plugin.
+// TestAdmissionConfigurationMatchesAPIServer converts files in the form that API servers read. The limits must be those that
+// the API server's own code passes to the plugin.
 func TestAdmissionConfigurationMatchesAPIServer(t *testing.T) {
 	const named = "name: EventRateLimit\n  path: "
 	dir := t.TempDir()
@@ -49,29 +49,29 @@ func TestAdmissionConfigurationMatchesAPIServer(t *testing.T) {
 		}
 	}
 	crlf := func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
-	for says, test := range map[string]struct{ file, passedOver string }{
-		"a path":                        {admissionConfig(named + "limits.yaml"), ""},
-		"a path in another folder":      {admissionConfig(named + "./sub/../sub/limits.yaml"), ""},
-		"a path from the root":          {admissionConfig(named + filepath.Join(dir, "limits.yaml")), ""},
-		"a path of JSON":                {admissionConfig(named + "limits.json"), ""},
-		"a configuration":               {admissionConfig(inlineEntry(oneLimit)), ""},
-		"JSON":                          {asJSON(t, admissionConfig(inlineEntry(oneLimit))), ""},
-		"JSON with tabs":                {strings.ReplaceAll(asJSON(t, admissionConfig(inlineEntry(oneLimit))), "  ", "\t"), ""},
-		"a byte order mark":             {"\ufeff" + admissionConfig(inlineEntry(oneLimit)), ""},
-		"UTF-16":                        {utf16(admissionConfig(inlineEntry(oneLimit))), ""},
-		"lines that end in CR LF":       {crlf(admissionConfig(named + "limits.yaml")), ""},
-		"the version of the beginnings": {strings.Replace(admissionConfig(named+"limits.yaml"), admissionVersion, admissionAlpha, 1), ""},
-		"another plugin":                {admissionConfig("name: PodSecurity\n  path: none.yaml", inlineEntry(anotherLimit)), "plugin PodSecurity"},
-		"plugins around": {admissionConfig("name: PodSecurity", inlineEntry(oneLimit), "name: ImagePolicyWebhook\n  configuration: {imagePolicy: 1}"),
+	for says, test := range map[string]struct{ file, skipped string }{
+		"a path":                   {admissionConfig(named + "limits.yaml"), ""},
+		"a path in another folder": {admissionConfig(named + "./sub/../sub/limits.yaml"), ""},
+		"a path from the root":     {admissionConfig(named + filepath.Join(dir, "limits.yaml")), ""},
+		"a path of JSON":           {admissionConfig(named + "limits.json"), ""},
+		"a configuration":          {admissionConfig(inlineEntry(oneLimit)), ""},
+		"JSON":                     {asJSON(t, admissionConfig(inlineEntry(oneLimit))), ""},
+		"JSON with tabs":           {strings.ReplaceAll(asJSON(t, admissionConfig(inlineEntry(oneLimit))), "  ", "\t"), ""},
+		"a byte order mark":        {"\ufeff" + admissionConfig(inlineEntry(oneLimit)), ""},
+		"UTF-16":                   {utf16(admissionConfig(inlineEntry(oneLimit))), ""},
+		"lines that end in CR LF":  {crlf(admissionConfig(named + "limits.yaml")), ""},
+		"the alpha version":        {strings.Replace(admissionConfig(named+"limits.yaml"), admissionVersion, admissionAlpha, 1), ""},
+		"another plugin":           {admissionConfig("name: PodSecurity\n  path: none.yaml", inlineEntry(anotherLimit)), "plugin PodSecurity"},
+		"plugins before and after": {admissionConfig("name: PodSecurity", inlineEntry(oneLimit), "name: ImagePolicyWebhook\n  configuration: {imagePolicy: 1}"),
 			"plugin PodSecurity, plugin ImagePolicyWebhook"},
 		"a path and a configuration": {admissionConfig(named + "limits.yaml" + strings.TrimPrefix(inlineEntry(anotherLimit), "name: EventRateLimit")),
-			"plugins[0].path, as API servers read the configuration beside it"},
+			"plugins[0].path, because API servers use its configuration"},
 		"an empty configuration and a path": {admissionConfig(named + "limits.yaml\n  configuration: null"), ""},
-		"two of them": {admissionConfig(inlineEntry(anotherLimit), inlineEntry(oneLimit)),
-			"plugins[1], as API servers read the first EventRateLimit"},
-		"the second of which has a path that is not there": {admissionConfig(inlineEntry(anotherLimit), named+"none.yaml"),
-			"plugins[1], as API servers read the first EventRateLimit"},
-		"more others than are named": {admissionConfig(strings.Split(strings.Repeat("name: a|", 12)+inlineEntry(oneLimit), "|")...),
+		"the plugin twice": {admissionConfig(inlineEntry(anotherLimit), inlineEntry(oneLimit)),
+			"plugins[1], because API servers use the first EventRateLimit"},
+		"the plugin twice, the second with a missing path": {admissionConfig(inlineEntry(anotherLimit), named+"none.yaml"),
+			"plugins[1], because API servers use the first EventRateLimit"},
+		"more skipped plugins than are listed": {admissionConfig(strings.Split(strings.Repeat("name: a|", 12)+inlineEntry(oneLimit), "|")...),
 			strings.TrimSuffix(strings.Repeat("plugin a, ", 10), ", ") + " and 2 more"},
 		"whole numbers with a point": {admissionConfig(inlineEntry("{type: Server, qps: 50.0, burst: 1_000}")), ""},
 		"aliases and merge keys":     {admissionConfig(inlineEntry("&a {type: Server, qps: 0x10, burst: 1}, *a, {type: User, <<: &b {qps: 7}, burst: 2}, {<<: [*b, {burst: 5}], type: User}")), ""},
@@ -90,17 +90,17 @@ func TestAdmissionConfigurationMatchesAPIServer(t *testing.T) {
 			if err != nil || out != alone {
 				t.Errorf("error %v, output\n%s\nwant, as of\n%s\nalone,\n%s", err, out, want, alone)
 			}
-			if test.passedOver != "" {
-				test.passedOver = "passed over: " + test.passedOver + "\n"
+			if test.skipped != "" {
+				test.skipped = "skipped: " + test.skipped + "\n"
 			}
-			if notes != test.passedOver {
-				t.Errorf("standard error has %q, want %q", notes, test.passedOver)
+			if notes != test.skipped {
+				t.Errorf("standard error has %q, want %q", notes, test.skipped)
 			}
 		})
 	}
 }
 
-// TestFileMayBeNamedStandardInput holds that a file of that name is read, and not what is typed.
+// TestFileMayBeNamedStandardInput checks that a path - in a file names a file, not standard input.
 func TestFileMayBeNamedStandardInput(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{"admission.yaml": admissionConfig("name: EventRateLimit\n  path: '-'"), "-": limits(oneLimit)} {
@@ -117,7 +117,7 @@ func TestFileMayBeNamedStandardInput(t *testing.T) {
 	}
 }
 
-// pluginInput is what an API server gives to EventRateLimit of a file.
+// pluginInput returns the configuration that an API server passes to EventRateLimit.
 func pluginInput(t testing.TB, path string) string {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -150,7 +150,7 @@ func asJSON(t *testing.T, document string) string {
 	return b.String()
 }
 
-// utf16 is s in UTF-16, as Windows writes it. It has no character that takes more than two bytes.
+// utf16 encodes s as UTF-16 with a byte order mark, as Windows does. s must have no surrogate pairs.
 func utf16(s string) string {
 	b := []byte{0xff, 0xfe}
 	for _, r := range s {
@@ -159,8 +159,8 @@ func utf16(s string) string {
 	return string(b)
 }
 
-// FuzzConvert gives convert any document. What it takes has the limits that API servers and the plugin read in it.
-// An error is one line that says where, without words of a parser's own.
+// FuzzConvert converts arbitrary documents. A converted document must have the limits that API servers and the plugin read in
+// it. An error must be one line that names the file, without text of the YAML and JSON parsers.
 func FuzzConvert(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.*"))
 	bad, other := filepath.Glob(filepath.Join("testdata", "bad", "*"))
@@ -192,19 +192,19 @@ func FuzzConvert(f *testing.F) {
 				return
 			}
 		}
-		says := err.Error()
-		for _, wrong := range []string{"\n", "yaml:", "json:", "*convert.", "Go "} {
-			if strings.Contains(strings.ReplaceAll(says, string(document), ""), wrong) {
-				t.Errorf("error %q has %q", says, wrong)
+		message := err.Error()
+		for _, leak := range []string{"\n", "yaml:", "json:", "*convert.", "Go "} {
+			if strings.Contains(strings.ReplaceAll(message, string(document), ""), leak) {
+				t.Errorf("error %q has %q", message, leak)
 			}
 		}
-		if !strings.HasPrefix(says, "standard input") {
-			t.Errorf("error %q does not begin with a file", says)
+		if !strings.HasPrefix(message, "standard input") {
+			t.Errorf("error %q does not begin with a file", message)
 		}
 	})
 }
 
-// requireSameLimits holds that limits are those of a document, where API servers take it.
+// requireSameLimits compares limits with those that the plugin reads in a document, if API servers accept it.
 func requireSameLimits(t *testing.T, document []byte, got []v1alpha1.Limit) {
 	t.Helper()
 	config := document
@@ -225,7 +225,7 @@ func requireSameLimits(t *testing.T, document []byte, got []v1alpha1.Limit) {
 		}
 		given, err := all.ConfigFor(plugin)
 		if err != nil || given == nil {
-			t.Fatalf("API servers give the plugin %v, error %v", given, err)
+			t.Fatalf("the plugin gets %v, error %v", given, err)
 		}
 		if config, err = io.ReadAll(given); err != nil {
 			t.Fatal(err)
@@ -244,19 +244,19 @@ func requireSameLimits(t *testing.T, document []byte, got []v1alpha1.Limit) {
 		name       string
 		qps, burst int32
 	}
-	var one, other []limit
+	var converted, expected []limit
 	for _, l := range got {
-		one = append(one, limit{l.Name, l.Tokens, l.Burst})
+		converted = append(converted, limit{l.Name, l.Tokens, l.Burst})
 	}
-	of := map[string]int{}
+	counts := map[string]int{}
 	for _, l := range want.Limits {
 		name := namePrefix + limitTypes()[l.Type].Name
-		if of[l.Type]++; of[l.Type] > 1 {
-			name += fmt.Sprint("-", of[l.Type])
+		if counts[l.Type]++; counts[l.Type] > 1 {
+			name += fmt.Sprint("-", counts[l.Type])
 		}
-		other = append(other, limit{name, l.QPS, l.Burst})
+		expected = append(expected, limit{name, l.QPS, l.Burst})
 	}
-	if diff := cmp.Diff(other, one, cmp.AllowUnexported(limit{})); diff != "" {
+	if diff := cmp.Diff(expected, converted, cmp.AllowUnexported(limit{})); diff != "" {
 		t.Errorf("limits (-plugin's +converted):\n%s", diff)
 	}
 }

@@ -1,4 +1,4 @@
-// Package convert is the command that turns an EventRateLimit configuration into a quota.
+// Package convert is the command that converts an EventRateLimit configuration to a quota.
 package convert
 
 import (
@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// maxBucket and maxLimits are what the schema of quotas allows.
+	// maxBucket and maxLimits are bounds of the schema of quotas.
 	maxBucket = 1_000_000 // burst, and tokens
 	maxLimits = 8
-	// namePrefix keeps the names of limits apart from others, which they would replace or be replaced by.
+	// namePrefix avoids name clashes with limits of other quotas: of two limits with one name, one replaces the other.
 	namePrefix = "eventratelimit-"
 )
 
 // quotaComment precedes the quota.
-const quotaComment = `# The limits of an EventRateLimit configuration, made by eventquota convert.
-# They are for the whole cluster; EventRateLimit has them for each API server.
-# They are for Events of events.k8s.io too, which EventRateLimit lets pass.
-# Policies merge Events before, the built-in default too: what is merged takes no token.
-# A cacheSize has no counterpart, and is left out.
+const quotaComment = `# Converted from an EventRateLimit configuration by eventquota convert.
+# The limits apply to the whole cluster. EventRateLimit applies them in each API server.
+# They also apply to Events of events.k8s.io, which EventRateLimit does not limit.
+# Policies and the built-in default merge Events first. A merged Event takes no token.
+# cacheSize has no counterpart.
 `
 
 // options are the flags of convert.
@@ -40,39 +40,39 @@ type options struct {
 	Output string
 }
 
-// Command is eventquota convert.
+// Command returns eventquota convert.
 func Command() *cobra.Command {
 	o := &options{Name: "eventratelimit", Output: output.YAML}
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
-		Short: "Convert an EventRateLimit configuration into a quota",
+		Short: "Convert an EventRateLimit configuration to a quota",
 		Long: `Convert reads the configuration of kube-apiserver's EventRateLimit plugin and
 prints a ClusterEventQuota with the same limits.
 
-FILE is one of these; - reads standard input:
+FILE, or - for standard input, is one of these:
 
   an AdmissionConfiguration of apiserver.config.k8s.io/v1
       the file that the API server's --admission-control-config-file names. Convert
-      finds EventRateLimit in it as API servers do, a path relative to the file, and
-      says on standard error which other parts it passes over
+      finds EventRateLimit in it as the API server does: a path is relative to the
+      file. It reports on standard error what it skips
   a Configuration of eventratelimit.admission.k8s.io/v1alpha1
       the file that such a path names
 
-A limit of type Server becomes one bucket for the whole cluster; the others have one
-for each namespace, user, or source and object. EventRateLimit counts in each API
-server for itself, and lets Events of events.k8s.io pass; the quota has one count for
-all API servers, and limits those Events too. The policies that govern merge and limit
-Events beside it, the built-in default too; what is merged takes no token.`,
+A limit of type Server becomes one bucket for the whole cluster. The other types have
+a bucket for each namespace, each user, or each source and object. EventRateLimit
+counts in each API server separately and does not limit Events of events.k8s.io. The
+quota counts once for all API servers and limits those Events too. Policies and the
+built-in default still merge and limit Events. A merged Event takes no token.`,
 		Example: `  eventquota convert /etc/kubernetes/admission.yaml | kubectl apply -f -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("convert: must be given one file, or - for standard input, not %d", len(args))
+				return fmt.Errorf("convert: name one file, or - for standard input, not %d", len(args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if wrong := validation.IsDNS1123Subdomain(o.Name); len(wrong) > 0 {
-				return fmt.Errorf("--name %q: %s", o.Name, strings.Join(wrong, "; "))
+			if problems := validation.IsDNS1123Subdomain(o.Name); len(problems) > 0 {
+				return fmt.Errorf("--name %q: %s", o.Name, strings.Join(problems, "; "))
 			}
 			if err := o.run(cmd, args[0]); err != nil {
 				return fmt.Errorf("convert: %w", err)
@@ -81,24 +81,24 @@ Events beside it, the built-in default too; what is merged takes no token.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Name, "name", o.Name, "name of the quota")
-	output.AddChoiceFlag(cmd, &o.Output, "output", "o", []string{output.YAML, output.JSON}, "format of the quota, yaml or json")
+	output.AddChoiceFlag(cmd, &o.Output, "output", "o", []string{output.YAML, output.JSON}, "format of the quota: yaml or json")
 	return cmd
 }
 
 func (o *options) run(cmd *cobra.Command, path string) error {
-	from, err := findConfiguration(cmd.InOrStdin(), path)
+	source, err := findConfiguration(cmd.InOrStdin(), path)
 	if err != nil {
 		return err
 	}
-	limits := from.limits()
-	if err := from.Err(); err != nil {
+	limits := source.limits()
+	if err := source.Err(); err != nil {
 		return err
 	}
-	if len(from.skipped) > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "passed over: %s\n", text.Sanitize(joinFirst(from.skipped)))
+	if len(source.skipped) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "skipped: %s\n", text.Sanitize(joinFirst(source.skipped)))
 	}
 	out := cmd.OutOrStdout()
-	quota := struct { // without a status, as users apply it
+	quota := struct { // without a status, which users do not apply
 		metav1.TypeMeta `json:",inline"`
 		Metadata        map[string]string `json:"metadata"`
 		Spec            v1alpha1.Budget   `json:"spec"`
@@ -111,7 +111,7 @@ func (o *options) run(cmd *cobra.Command, path string) error {
 	return err
 }
 
-// limitTypes is what becomes of a type of limit.
+// limitTypes maps each type of limit of the plugin to a limit without values.
 func limitTypes() map[string]v1alpha1.Limit {
 	return map[string]v1alpha1.Limit{
 		"Server":          {Name: "server"},
@@ -121,35 +121,35 @@ func limitTypes() map[string]v1alpha1.Limit {
 	}
 }
 
-// limits are limits of the same effect as those of the plugin. What cannot be one is noted.
+// limits converts the limits of the plugin. It records an error for each limit that cannot be converted.
 func (s *source) limits() (limits []v1alpha1.Limit) {
 	list := strings.TrimPrefix(s.path+".limits", ".")
 	if n := len(s.Limits); n < 1 || n > maxLimits {
 		s.AddError(list, "must have at least 1 and at most %d limits, not %d", maxLimits, n)
 		return nil
 	}
-	of := map[string]int{} // how many there are of each type
-	for i, one := range s.Limits {
-		at := fmt.Sprintf("%s[%d]", list, i)
-		made, ok := limitTypes()[one.Type]
+	counts := map[string]int{} // by type
+	for i, limit := range s.Limits {
+		path := fmt.Sprintf("%s[%d]", list, i)
+		converted, ok := limitTypes()[limit.Type]
 		if !ok {
-			s.AddError(at+".type", "%s", document.NotOneOf(one.Type, slices.Sorted(maps.Keys(limitTypes()))))
+			s.AddError(path+".type", "%s", document.NotOneOf(limit.Type, slices.Sorted(maps.Keys(limitTypes()))))
 		}
-		made.Name = namePrefix + made.Name
-		if of[one.Type]++; of[one.Type] > 1 {
-			made.Name += fmt.Sprint("-", of[one.Type])
+		converted.Name = namePrefix + converted.Name
+		if counts[limit.Type]++; counts[limit.Type] > 1 {
+			converted.Name += fmt.Sprint("-", counts[limit.Type])
 		}
-		made.Burst, made.Tokens, made.WarningReservePercent = s.tokens(at+".burst", one.Burst), s.tokens(at+".qps", one.QPS), new(int32)
-		made.Interval = &v1alpha1.Duration{Duration: metav1.Duration{Duration: time.Second}}
-		limits = append(limits, made)
+		converted.Burst, converted.Tokens, converted.WarningReservePercent = s.tokens(path+".burst", limit.Burst), s.tokens(path+".qps", limit.QPS), new(int32)
+		converted.Interval = &v1alpha1.Duration{Duration: metav1.Duration{Duration: time.Second}}
+		limits = append(limits, converted)
 	}
 	return limits
 }
 
-// tokens is a number of tokens.
-func (s *source) tokens(at string, n int64) int32 {
+// tokens checks a number of tokens and returns it.
+func (s *source) tokens(path string, n int64) int32 {
 	if n < 1 || n > maxBucket {
-		s.AddError(at, "must be at least 1 and at most %d, not %d", maxBucket, n)
+		s.AddError(path, "must be at least 1 and at most %d, not %d", maxBucket, n)
 		return 0
 	}
 	return int32(n)

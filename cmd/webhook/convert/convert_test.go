@@ -28,9 +28,9 @@ func TestConvert(t *testing.T) {
 		notes  string
 	}{
 		"all limits":                    {args: []string{in("limits.yaml")}, output: "quota.yaml"},
-		"an AdmissionConfiguration":     {args: []string{in("admission.yaml")}, output: "quota.yaml", notes: "passed over: plugin PodSecurity\n"},
-		"with the limits in it":         {args: []string{"-"}, stdin: cli.ReadFile(t, in("inline.json")), output: "quota.yaml"},
-		"documents of nothing around":   {args: []string{"-"}, stdin: "---\n# nothing\n---\n" + cli.ReadFile(t, in("limits.yaml")) + "---\n", output: "quota.yaml"},
+		"an AdmissionConfiguration":     {args: []string{in("admission.yaml")}, output: "quota.yaml", notes: "skipped: plugin PodSecurity\n"},
+		"an inline configuration":       {args: []string{"-"}, stdin: cli.ReadFile(t, in("inline.json")), output: "quota.yaml"},
+		"empty documents around":        {args: []string{"-"}, stdin: "---\n# nothing\n---\n" + cli.ReadFile(t, in("limits.yaml")) + "---\n", output: "quota.yaml"},
 		"merge keys that replace":       {args: []string{"-"}, stdin: limits("&a {type: User, qps: 2, burst: 1, cacheSize: 5}", "{<<: *a, qps: 1}"), output: "quota-merged.yaml"},
 		"as JSON":                       {args: []string{in("limits.yaml"), "-o", "json"}, output: "quota.json"},
 		"standard input":                {args: []string{"-"}, stdin: cli.ReadFile(t, in("limits.yaml")), output: "quota.yaml"},
@@ -53,8 +53,8 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestConvertWritesValidQuotas holds that every quota among the golden files
-// compiles, for all Events, with no token for Warnings only.
+// TestConvertWritesValidQuotas checks that every quota among the golden files compiles, matches all Events and reserves no
+// tokens for Warnings.
 func TestConvertWritesValidQuotas(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "quota*"))
 	if err != nil {
@@ -76,7 +76,7 @@ func TestConvertWritesValidQuotas(t *testing.T) {
 	}
 }
 
-// compiled is a quota as convert writes it.
+// compiled compiles a quota that convert wrote.
 func compiled(t *testing.T, document string) *policy.Quota {
 	t.Helper()
 	compiler, err := policy.NewCompiler()

@@ -11,12 +11,12 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// limits is a configuration with some limits.
+// limits returns a configuration with these limits.
 func limits(each ...string) string {
 	return "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [" + strings.Join(each, ", ") + "]\n"
 }
 
-// distinctLimits are n limits of one type, no two the same.
+// distinctLimits returns n different limits of one type.
 func distinctLimits(n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -25,8 +25,7 @@ func distinctLimits(n int) []string {
 	return all
 }
 
-// TestBadConfigurationsReturnOneError holds the errors to those in
-// testdata/errors.txt, one line each.
+// TestBadConfigurationsReturnOneError compares the errors, one line each, with testdata/errors.txt.
 func TestBadConfigurationsReturnOneError(t *testing.T) {
 	const good = "{type: Server, qps: 1, burst: 1}"
 	var got strings.Builder
@@ -111,7 +110,7 @@ func TestBadConfigurationsReturnOneError(t *testing.T) {
 	cli.CompareGolden(t, filepath.Join("testdata", "errors.txt"), got.String())
 }
 
-// TestConvertReturnsWriteErrors holds that a full disk is not a success.
+// TestConvertReturnsWriteErrors checks that a failed write of the quota is an error.
 func TestConvertReturnsWriteErrors(t *testing.T) {
 	for _, format := range []string{"yaml", "json"} {
 		closed, out := io.Pipe()

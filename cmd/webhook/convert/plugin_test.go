@@ -16,11 +16,11 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 )
 
-// TestConvertedQuotaMatchesPlugin runs the cases that the plugin's own test has, but for two: that it forgets
-// the buckets of a namespace, and of a source and object, when its cache is full. Quotas have no such caches.
+// TestConvertedQuotaMatchesPlugin runs the cases of the plugin's own test, except two. These test that a full cache evicts the
+// buckets of a namespace, or of a source and object; quotas have no such caches.
 //
-// Each word is a request with a value of what is varied: after + a second later, and after ! it is refused. A word pod is
-// about no Event.
+// Each word is a request with a value for the varied field. A request with + comes a second later, and one with ! must be
+// refused. The word pod is a request for a Pod.
 func TestConvertedQuotaMatchesPlugin(t *testing.T) {
 	nothing := func(*admission.Request, string) {}
 	namespace := func(r *admission.Request, v string) {
@@ -34,20 +34,20 @@ func TestConvertedQuotaMatchesPlugin(t *testing.T) {
 		requests string
 	}{
 		"an Event passes while there are tokens":         {map[string]int{"Server": 3}, nothing, "a"},
-		"what is no Event passes":                        {map[string]int{"Server": 3}, nothing, "pod"},
+		"another resource passes":                        {map[string]int{"Server": 3}, nothing, "pod"},
 		"an Event is refused when there are none":        {map[string]int{"Server": 3}, nothing, "a a a !a"},
-		"what is no Event passes when there are none":    {map[string]int{"Server": 3}, nothing, "a a a pod"},
-		"what is no Event takes no token":                {map[string]int{"Server": 3}, nothing, "a a pod a"},
-		"a token comes back":                             {map[string]int{"Server": 3}, nothing, "a a a !a +a"},
+		"another resource passes when there are none":    {map[string]int{"Server": 3}, nothing, "a a a pod"},
+		"another resource takes no token":                {map[string]int{"Server": 3}, nothing, "a a pod a"},
+		"a token refills":                                {map[string]int{"Server": 3}, nothing, "a a a !a +a"},
 		"a namespace has its limit":                      {map[string]int{"Server": 100, "Namespace": 3}, namespace, "a a a !a"},
 		"another namespace passes":                       {map[string]int{"Server": 100, "Namespace": 3}, namespace, "a a a b"},
 		"another namespace takes no token of it":         {map[string]int{"Server": 100, "Namespace": 3}, namespace, "a a b a"},
-		"a token of a namespace comes back":              {map[string]int{"Server": 100, "Namespace": 3}, namespace, "a a a !a +a"},
+		"a token of a namespace refills":                 {map[string]int{"Server": 100, "Namespace": 3}, namespace, "a a a !a +a"},
 		"another namespace gives it no token":            {map[string]int{"Server": 100, "Namespace": 3}, namespace, "a a a b !a"},
 		"a source and object has its limit":              {map[string]int{"Server": 100, "SourceAndObject": 3}, component, "a a a !a"},
 		"another source and object passes":               {map[string]int{"Server": 100, "SourceAndObject": 3}, component, "a a a b"},
 		"another source and object takes no token of it": {map[string]int{"Server": 100, "SourceAndObject": 3}, component, "a a b a"},
-		"a token of a source and object comes back":      {map[string]int{"Server": 100, "SourceAndObject": 3}, component, "a a a !a +a"},
+		"a token of a source and object refills":         {map[string]int{"Server": 100, "SourceAndObject": 3}, component, "a a a !a +a"},
 		"another source and object gives it no token":    {map[string]int{"Server": 100, "SourceAndObject": 3}, component, "a a a b !a"},
 		"each host of a source has its tokens": {map[string]int{"SourceAndObject": 1}, func(r *admission.Request, v string) {
 			r.Object.Source.Host = v
@@ -81,7 +81,7 @@ func TestConvertedQuotaMatchesPlugin(t *testing.T) {
 	}
 }
 
-// requireSameDecisions asks about requests in turn, under limits in a file.
+// requireSameDecisions decides requests in turn under the limits of a file.
 func requireSameDecisions(t *testing.T, bursts map[string]int, vary func(*admission.Request, string), requests string, file func(...string) string) {
 	t.Helper()
 	gate, now := gateOf(t, bursts, file)
@@ -106,7 +106,7 @@ func requireSameDecisions(t *testing.T, bursts map[string]int, vary func(*admiss
 	}
 }
 
-// gateOf decides under what convert makes of a file of limits with some bursts and one token a second.
+// gateOf returns a gate with the quota that convert makes of limits with these bursts and one token a second.
 func gateOf(t *testing.T, bursts map[string]int, file func(...string) string) (*admission.Gate, *time.Time) {
 	t.Helper()
 	var all []string
@@ -120,7 +120,7 @@ func gateOf(t *testing.T, bursts map[string]int, file func(...string) string) (*
 		t.Fatal(err)
 	}
 	store := memory.New(memory.Options{Bytes: memory.MinBytes})
-	// It neither merges nor limits by source, and so leaves all to the quota.
+	// Without merging and spam filter, only the quota decides.
 	alone := policy.Default()
 	alone.Merge.Enabled, alone.SpamFilter.Enabled = false, false
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -130,7 +130,7 @@ func gateOf(t *testing.T, bursts map[string]int, file func(...string) string) (*
 	}, &now
 }
 
-// requestNumber is the i-th request. All are the same Event under different names.
+// requestNumber returns the i-th request. All have the same Event under different names.
 func requestNumber(i int) *admission.Request {
 	e := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("e-", i)},
@@ -144,7 +144,7 @@ func requestNumber(i int) *admission.Request {
 	}}
 }
 
-// toEventsV1 makes r about an Event of events.k8s.io, which may be in another namespace than its object.
+// toEventsV1 makes the Event of r one of events.k8s.io, whose namespace can differ from that of its object.
 func toEventsV1(r *admission.Request) {
 	e := r.Object
 	e.Source, e.EventTime = corev1.EventSource{}, metav1.NewMicroTime(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC))

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// configVersion is that of the plugin's configuration.
+	// configVersion and configKind identify the configuration of the plugin.
 	configVersion = "eventratelimit.admission.k8s.io/v1alpha1"
 	configKind    = "Configuration"
-	// admissionVersion and admissionKind are those of the file that --admission-control-config-file names. API servers
-	// read admissionAlpha too.
+	// admissionVersion and admissionKind identify the file that --admission-control-config-file names. API servers also
+	// accept admissionAlpha.
 	admissionVersion = "apiserver.config.k8s.io/v1"
 	admissionAlpha   = "apiserver.k8s.io/v1alpha1"
 	admissionKind    = "AdmissionConfiguration"
-	// plugin is the name of EventRateLimit in it.
+	// plugin is the name of EventRateLimit in that file.
 	plugin = "EventRateLimit"
-	// maxSkipped is how many parts are named that are passed over.
+	// maxSkipped bounds how many skipped parts a message lists.
 	maxSkipped = 10
-	// maxNameBytes bounds a name that is said, which may be anything.
+	// maxNameBytes bounds a name in a message. Names in files are arbitrary.
 	maxNameBytes = 100
 )
 
-// source is the configuration of EventRateLimit, and the parts of the file around it that are passed over.
+// source is the configuration of EventRateLimit and the skipped parts of its file.
 type source struct {
 	*document.Document
 	configuration
@@ -36,7 +36,7 @@ type source struct {
 	skipped []string
 }
 
-// configuration is that of the plugin.
+// configuration is the configuration of the plugin.
 type configuration struct {
 	APIVersion string  `json:"apiVersion"`
 	Kind       string  `json:"kind"`
@@ -50,7 +50,7 @@ type limit struct {
 	CacheSize int64  `json:"cacheSize"`
 }
 
-// admissionFile is what --admission-control-config-file names.
+// admissionFile is the AdmissionConfiguration that --admission-control-config-file names.
 type admissionFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -61,7 +61,7 @@ type admissionFile struct {
 	} `json:"plugins"`
 }
 
-// findConfiguration finds the configuration in the file at path, or in standard input for -.
+// findConfiguration finds the configuration of the plugin in the file at path, or in standard input if path is -.
 func findConfiguration(stdin io.Reader, path string) (*source, error) {
 	content, err := document.Load(path, stdin)
 	if err != nil {
@@ -77,15 +77,15 @@ func findConfiguration(stdin io.Reader, path string) (*source, error) {
 	return decode(doc, "", doc.Value, admissionKind)
 }
 
-// decode decodes a configuration that is in a document at a path, where there may be an object of another kind too, or of none.
-func decode(doc *document.Document, at string, value any, other string) (*source, error) {
-	s := &source{Document: doc, path: at}
-	field := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
-	object, is := value.(map[string]any)
+// decode decodes the configuration at a path of a document. Error messages name other as a second allowed kind, unless empty.
+func decode(doc *document.Document, path string, value any, other string) (*source, error) {
+	s := &source{Document: doc, path: path}
+	field := func(name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+	object, ok := value.(map[string]any)
 	version, kind := document.TypeMeta(value)
 	switch {
-	case !is:
-		s.AddError(at, "must be an object, not %s", document.Format(value))
+	case !ok:
+		s.AddError(path, "must be an object, not %s", document.Format(value))
 	case kind == configKind && version != configVersion:
 		s.AddError(field("apiVersion"), "must be %s for kind %s, not %s", configVersion, kind, document.Format(object["apiVersion"]))
 	case other == admissionKind && kind == other:
@@ -97,12 +97,12 @@ func decode(doc *document.Document, at string, value any, other string) (*source
 		}
 		s.AddError(field("kind"), "must be %s, not %s", allowed, document.Format(object["kind"]))
 	default:
-		s.Decode(at, value, &s.configuration)
+		s.Decode(path, value, &s.configuration)
 	}
 	return s, s.Err()
 }
 
-// findPlugin finds it as API servers do: the first EventRateLimit counts, and its configuration before its path.
+// findPlugin finds the plugin as API servers do: the first EventRateLimit counts, and configuration takes precedence over path.
 func findPlugin(doc *document.Document, path string) (*source, error) {
 	var file admissionFile
 	doc.Decode("", doc.Value, &file)
@@ -111,33 +111,33 @@ func findPlugin(doc *document.Document, path string) (*source, error) {
 	}
 	found := -1
 	var others []string
-	for i, one := range file.Plugins {
-		at := fmt.Sprintf("plugins[%d]", i)
+	for i, entry := range file.Plugins {
+		field := fmt.Sprintf("plugins[%d]", i)
 		switch {
-		case one.Name == plugin && found < 0:
+		case entry.Name == plugin && found < 0:
 			found = i
-			if one.Configuration != nil && one.Path != "" {
-				others = append(others, at+".path, as API servers read the configuration beside it")
+			if entry.Configuration != nil && entry.Path != "" {
+				others = append(others, field+".path, because API servers use its configuration")
 			}
-		case one.Name == plugin:
-			others = append(others, fmt.Sprintf("%s, as API servers read the first %s", at, plugin))
-		case one.Name == "":
-			others = append(others, at)
+		case entry.Name == plugin:
+			others = append(others, fmt.Sprintf("%s, because API servers use the first %s", field, plugin))
+		case entry.Name == "":
+			others = append(others, field)
 		default:
-			others = append(others, "plugin "+admission.Truncate(one.Name, maxNameBytes))
+			others = append(others, "plugin "+admission.Truncate(entry.Name, maxNameBytes))
 		}
 	}
 	if found < 0 {
-		doc.AddError("plugins", "must have a plugin %s, with its path or configuration; %s", plugin, presentPlugins(others))
+		doc.AddError("plugins", "must have a plugin %s with a path or configuration; found %s", plugin, presentPlugins(others))
 		return nil, doc.Err()
 	}
-	of, at := file.Plugins[found], fmt.Sprintf("plugins[%d]", found)
+	used, field := file.Plugins[found], fmt.Sprintf("plugins[%d]", found)
 	var s *source
 	var err error
-	if of.Configuration != nil {
-		s, err = decode(doc, at+".configuration", of.Configuration, "")
+	if used.Configuration != nil {
+		s, err = decode(doc, field+".configuration", used.Configuration, "")
 	} else {
-		s, err = readReferenced(doc, at+".path", of.Path, path)
+		s, err = readReferenced(doc, field+".path", used.Path, path)
 	}
 	if err != nil {
 		return nil, err
@@ -146,25 +146,25 @@ func findPlugin(doc *document.Document, path string) (*source, error) {
 	return s, nil
 }
 
-// readReferenced reads the file of a name, which a document has at a path, from the folder of its own file if the name is relative.
-func readReferenced(doc *document.Document, at, name, from string) (*source, error) {
+// readReferenced reads the file that the field at path names. A relative name is relative to the directory of from.
+func readReferenced(doc *document.Document, path, name, from string) (*source, error) {
 	switch {
 	case name == "":
-		doc.AddError(at, "must be given, or a configuration beside it")
+		doc.AddError(path, "is required if there is no configuration")
 		return nil, doc.Err()
 	case filepath.IsAbs(name):
 	case from == document.StdinPath:
-		doc.AddError(at, "must be absolute in %s, as it is relative to the folder of the file", document.Stdin)
+		doc.AddError(path, "must be absolute in %s: a relative path needs the directory of the file", document.Stdin)
 		return nil, doc.Err()
 	default:
 		name = filepath.Join(filepath.Dir(from), name)
 	}
-	if name == document.StdinPath { // a file that is called so
+	if name == document.StdinPath { // a file named -
 		name = "./" + name
 	}
 	content, err := document.Load(name, nil)
 	if err != nil {
-		doc.AddError(at, "%v: if it is elsewhere, convert may be given that file itself", err)
+		doc.AddError(path, "%v: if the file is elsewhere, pass it to convert directly", err)
 		return nil, doc.Err()
 	}
 	config, err := document.ParseOne(name, content)
@@ -174,15 +174,15 @@ func readReferenced(doc *document.Document, at, name, from string) (*source, err
 	return decode(config, "", config.Value, "")
 }
 
-// presentPlugins says which plugins a file has.
+// presentPlugins lists the plugins of a file.
 func presentPlugins(all []string) string {
 	if len(all) == 0 {
-		return "there is none"
+		return "none"
 	}
-	return "there is " + joinFirst(all)
+	return joinFirst(all)
 }
 
-// joinFirst are the first of all, and how many more there are.
+// joinFirst joins the first maxSkipped of all, and counts the others.
 func joinFirst(all []string) string {
 	if more := len(all) - maxSkipped; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(all[:maxSkipped], ", "), more)

@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ValueError says what a value must be. It is the error of types that decode themselves.
+// ValueError says what a value must be. Types with their own decoding return it.
 type ValueError string
 
 // Error implements error.
 func (m ValueError) Error() string { return string(m) }
 
-// TypeMeta is what an object says that it is.
+// TypeMeta returns apiVersion and kind of an object, or "" for those that are missing.
 func TypeMeta(value any) (apiVersion, kind string) {
 	object, _ := value.(map[string]any)
 	apiVersion, _ = object["apiVersion"].(string)
@@ -29,30 +29,30 @@ func TypeMeta(value any) (apiVersion, kind string) {
 	return apiVersion, kind
 }
 
-// Decode decodes a part of the document, which is at a path, into what is empty. It notes fields that are unknown and values that do not fit, up
-// to a bound, and leaves them out.
+// Decode decodes the part of the document at path into a zero value. It records unknown fields and values of the wrong type,
+// up to maxErrors, and leaves them out.
 func (d *Document) Decode(path string, part, into any) {
 	part = runtime.DeepCopyJSONValue(part)
 	var found []jsontext.Pointer
 	for range maxErrors {
-		wrong, err := decode(part, into)
+		typeErr, err := decode(part, into)
 		switch {
 		case err != nil:
 			d.AddError(path, "cannot be decoded")
 			return
-		case wrong == nil:
+		case typeErr == nil:
 			return
 		}
-		at := wrong.JSONPointer
-		// What is left of a value without a mistake that was named is no other mistake.
-		if !slices.ContainsFunc(found, at.Contains) {
-			value, where := resolvePointer(part, at)
-			d.AddError(strings.TrimPrefix(path+where, "."), "%s", typeErrorText(wrong, value))
+		pointer := typeErr.JSONPointer
+		// An error about the rest of a value whose part is already reported is not a new one.
+		if !slices.ContainsFunc(found, pointer.Contains) {
+			value, where := resolvePointer(part, pointer)
+			d.AddError(strings.TrimPrefix(path+where, "."), "%s", typeErrorText(typeErr, value))
 		}
-		if found = append(found, at); at == "" {
+		if found = append(found, pointer); pointer == "" {
 			return
 		}
-		removeAt(part, at)
+		removeAt(part, pointer)
 	}
 }
 
@@ -62,13 +62,13 @@ func decode(part, into any) (*json.SemanticError, error) {
 		return nil, err
 	}
 	err = json.Unmarshal(content, into, json.RejectUnknownMembers(true), jsontext.AllowInvalidUTF8(true))
-	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
-		return wrong, nil
+	if typeErr, ok := errors.AsType[*json.SemanticError](err); ok {
+		return typeErr, nil
 	}
 	return nil, err
 }
 
-// resolvePointer is the value at a pointer and its path, which begins with a dot or an index.
+// resolvePointer returns the value at a pointer, and its path, which begins with a dot or an index.
 func resolvePointer(value any, to jsontext.Pointer) (at any, path string) {
 	for token := range to.Tokens() {
 		if list, ok := value.([]any); ok {
@@ -85,20 +85,20 @@ func resolvePointer(value any, to jsontext.Pointer) (at any, path string) {
 	return value, path
 }
 
-// removeAt takes what is at a pointer out of a value. Items of lists become null, so that the others keep their places.
+// removeAt removes the value at a pointer. Items of lists become null, so that other items keep their indexes.
 func removeAt(value any, at jsontext.Pointer) {
 	parent, _ := resolvePointer(value, at.Parent())
-	switch of := parent.(type) {
+	switch container := parent.(type) {
 	case map[string]any:
-		delete(of, at.LastToken())
+		delete(container, at.LastToken())
 	case []any:
-		if i, err := strconv.Atoi(at.LastToken()); err == nil && i < len(of) {
-			of[i] = nil
+		if i, err := strconv.Atoi(at.LastToken()); err == nil && i < len(container) {
+			container[i] = nil
 		}
 	}
 }
 
-// typeErrorText says what a value must be.
+// typeErrorText returns the message for a value of the wrong type.
 func typeErrorText(err *json.SemanticError, value any) string {
 	if must, ok := errors.AsType[ValueError](err.Err); ok {
 		return string(must)
@@ -106,15 +106,15 @@ func typeErrorText(err *json.SemanticError, value any) string {
 	if errors.Is(err.Err, json.ErrUnknownName) {
 		return UnknownField(err.JSONPointer.LastToken(), fieldsOf(err.GoType))
 	}
-	says := fmt.Sprintf("must be %s, not %s", describeType(err.GoType), Format(value))
+	message := fmt.Sprintf("must be %s, not %s", describeType(err.GoType), Format(value))
 	switch value.(type) {
 	case nil, map[string]any, []any:
-		return says
+		return message
 	}
 	if kindOf(err.GoType) == reflect.String {
-		says += ": put it in quotes"
+		message += ": put it in quotes"
 	}
-	return says
+	return message
 }
 
 func kindOf(t reflect.Type) reflect.Kind {
@@ -131,7 +131,7 @@ func valueType(t reflect.Type) reflect.Type {
 	return t
 }
 
-// fieldsOf are the names of a type's fields in JSON.
+// fieldsOf returns the JSON names of the fields of a type.
 func fieldsOf(t reflect.Type) (names []string) {
 	if t = valueType(t); t == nil || t.Kind() != reflect.Struct {
 		return nil
@@ -149,7 +149,7 @@ func fieldsOf(t reflect.Type) (names []string) {
 	return names
 }
 
-// describeType is what a value of a type looks like.
+// describeType returns a readable name for a type, with its article.
 func describeType(t reflect.Type) string {
 	switch t = valueType(t); t {
 	case nil:
@@ -167,7 +167,7 @@ func describeType(t reflect.Type) string {
 	case reflect.Struct, reflect.Map:
 		return "an object"
 	case reflect.Int32:
-		return "a whole number of 32 bits"
+		return "a 32-bit integer"
 	}
-	return "a whole number"
+	return "an integer"
 }

@@ -46,8 +46,8 @@ func (s *size) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// TestDecodeErrorsHavePositions holds what is said of each mistake, in the order of lines, and that one mistake is said
-// once.
+// TestDecodeErrorsHavePositions checks the message for each mistake. Errors come in the order of lines, one for each
+// mistake.
 func TestDecodeErrorsHavePositions(t *testing.T) {
 	t.Parallel()
 	for says, test := range map[string]struct{ content, want string }{
@@ -62,9 +62,9 @@ func TestDecodeErrorsHavePositions(t *testing.T) {
 		"a number for a text":             {"name: 5", "f.yaml:1: name: must be text, not 5: put it in quotes"},
 		"true or false for a text":        {"labels:\n  a: yes", "f.yaml:2: labels.a: must be text, not true: put it in quotes"},
 		"a list for a text":               {"name: [a]", `f.yaml:1: name: must be text, not ["a"]`},
-		"a text for a number":             {"items: [{burst: '1'}]", `f.yaml:1: items[0].burst: must be a whole number, not "1"`},
-		"a number that is not whole":      {"large: 1.5", "f.yaml:1: large: must be a whole number, not 1.5"},
-		"a number that is too large":      {"number: 4294967297", "f.yaml:1: number: must be a whole number of 32 bits, not 4294967297"},
+		"a text for a number":             {"items: [{burst: '1'}]", `f.yaml:1: items[0].burst: must be an integer, not "1"`},
+		"a number that is not whole":      {"large: 1.5", "f.yaml:1: large: must be an integer, not 1.5"},
+		"a number that is too large":      {"number: 4294967297", "f.yaml:1: number: must be a 32-bit integer, not 4294967297"},
 		"a text for true or false":        {"is: maybe", `f.yaml:1: is: must be true or false, not "maybe"`},
 		"a text for a time":               {"time: noon", `f.yaml:1: time: must be a time such as 2026-01-01T12:00:00Z, not "noon"`},
 		"an object for a list":            {"items: {}", "f.yaml:1: items: must be a list, not {}"},
@@ -72,9 +72,9 @@ func TestDecodeErrorsHavePositions(t *testing.T) {
 		"a long text":                     {"is: " + strings.Repeat("a", 1000), `f.yaml:1: is: must be true or false, not "` + strings.Repeat("a", 59) + "..."},
 		"what decodes itself":             {"own: 7", "f.yaml:1: own: must be an object with max"},
 		"a field of what decodes itself":  {"own: {min: 1}", "f.yaml:1: own.min: must be an object with max"},
-		"several":                         {"name: 5\nnam: 1\nitems:\n- {burst: a}\n- {burst: b}\n- 7", `f.yaml:1: name: must be text, not 5: put it in quotes; f.yaml:2: nam: unknown field: must be one of any, is, items, labels, large, name, number, own, time; f.yaml:4: items[0].burst: must be a whole number, not "a"; f.yaml:5: items[1].burst: must be a whole number, not "b"; f.yaml:6: items[2]: must be an object, not 7`},
-		"one that is there twice as well": {"name: 5\nis: 1\nis: true", "f.yaml:1: name: must be text, not 5: put it in quotes; f.yaml:3: is: is there twice: first in line 2"},
-		"more than are named":             {"name: a\n" + strings.Repeat("name: a\n", 12), "f.yaml:2: name: is there twice: first in line 1; f.yaml:3: name: is there twice: first in line 1; f.yaml:4: name: is there twice: first in line 1; f.yaml:5: name: is there twice: first in line 1; f.yaml:6: name: is there twice: first in line 1; f.yaml:7: name: is there twice: first in line 1; f.yaml:8: name: is there twice: first in line 1; f.yaml:9: name: is there twice: first in line 1; f.yaml:10: name: is there twice: first in line 1; f.yaml:11: name: is there twice: first in line 1; and 2 more"},
+		"several":                         {"name: 5\nnam: 1\nitems:\n- {burst: a}\n- {burst: b}\n- 7", `f.yaml:1: name: must be text, not 5: put it in quotes; f.yaml:2: nam: unknown field: must be one of any, is, items, labels, large, name, number, own, time; f.yaml:4: items[0].burst: must be an integer, not "a"; f.yaml:5: items[1].burst: must be an integer, not "b"; f.yaml:6: items[2]: must be an object, not 7`},
+		"one that is there twice as well": {"name: 5\nis: 1\nis: true", "f.yaml:1: name: must be text, not 5: put it in quotes; f.yaml:3: is: is a duplicate: first on line 2"},
+		"more than are named":             {"name: a\n" + strings.Repeat("name: a\n", 12), "f.yaml:2: name: is a duplicate: first on line 1; f.yaml:3: name: is a duplicate: first on line 1; f.yaml:4: name: is a duplicate: first on line 1; f.yaml:5: name: is a duplicate: first on line 1; f.yaml:6: name: is a duplicate: first on line 1; f.yaml:7: name: is a duplicate: first on line 1; f.yaml:8: name: is a duplicate: first on line 1; f.yaml:9: name: is a duplicate: first on line 1; f.yaml:10: name: is a duplicate: first on line 1; f.yaml:11: name: is a duplicate: first on line 1; and 2 more"},
 	} {
 		doc, err := document.ParseOne("f.yaml", []byte(test.content))
 		if err != nil {
@@ -88,7 +88,7 @@ func TestDecodeErrorsHavePositions(t *testing.T) {
 			got = err.Error()
 		}
 		if got != test.want {
-			t.Errorf("%s: said\n%s\nwant\n%s", says, got, test.want)
+			t.Errorf("%s: got\n%s\nwant\n%s", says, got, test.want)
 		}
 		if after := document.Format(doc.Value); after != before {
 			t.Errorf("%s: the value was %s and is %s", says, before, after)
@@ -96,7 +96,7 @@ func TestDecodeErrorsHavePositions(t *testing.T) {
 	}
 }
 
-// TestDecodePart holds the values of what fits, and the paths of what does not.
+// TestDecodePart checks the decoded values and the paths of errors.
 func TestDecodePart(t *testing.T) {
 	t.Parallel()
 	doc, err := document.ParseOne("f.yaml", []byte("any:\n- {name: a,\n   is: 3, items: [{}, 7, {burst: 2}], number: 1}\n"))
@@ -109,7 +109,7 @@ func TestDecodePart(t *testing.T) {
 		doc.Decode("any[0]", list[0], &part)
 	}
 	if got, want := fmtErr(doc.Err()), "f.yaml:3: any[0].is: must be true or false, not 3; f.yaml:3: any[0].items[1]: must be an object, not 7"; got != want {
-		t.Errorf("said %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	one := int32(1)
 	want := decoded{Name: "a", Number: &one, Items: []item{{}, {}, {2}}}
@@ -125,7 +125,7 @@ func fmtErr(err error) string {
 	return err.Error()
 }
 
-// FuzzDecode decodes anything. It ends, and an error is one line of a line that the file has.
+// FuzzDecode decodes arbitrary bytes. Decode must end, and each error must be one line with a line number.
 func FuzzDecode(f *testing.F) {
 	for _, content := range []string{"", "name: 5", "items: [{burst: a}, 7]", "a: &a [*a]", "\xff\xfea\x00", "<<: {name: [1]}", "own: {min: {}}", `{"": {"": 1}, "a.b": 1, "/": [1]}`, "- - - 1"} {
 		f.Add([]byte(content))

@@ -1,5 +1,5 @@
-// Package document reads files of YAML and JSON: it splits them into documents, knows in which line each field is, and decodes
-// them. It says in plain words what is wrong, in which file, line and field.
+// Package document parses files of YAML and JSON. It splits them into documents, records the line of each field, and decodes
+// them. Its errors name the file, the line and the field.
 package document
 
 import (
@@ -17,22 +17,22 @@ import (
 	"github.com/eventquota/eventquota/admission/text"
 )
 
-// Document is one document of a file. It collects what is wrong with it.
+// Document is one document of a file. It collects the errors found in it.
 type Document struct {
 	// File is the name of the file.
 	File string
-	// Value is what is in it, as JSON has it: integers are int64. It is nil if it is empty or cannot be read.
+	// Value is the content as decoded JSON, with integers as int64. It is nil if the document is empty or cannot be parsed.
 	Value any
-	// Start is where it begins.
+	// Start is the position of the first node.
 	Start Position
 
-	root *yamlnode.Node // nil where lines are unknown
-	line int            // that of the file in which its text begins
+	root *yamlnode.Node // nil if lines are unknown
+	line int            // the line of the file in which the text begins
 	errs []*FieldError
 }
 
-// Parse reads the documents of a file, as kubectl reads them. Of fields that are there twice each has the last one, and a
-// mistake; other mistakes leave it without a Value.
+// Parse parses the documents of a file as kubectl does. If a field occurs twice, the last value counts and an error is
+// recorded. After any other error, Value is nil.
 func Parse(file string, content []byte) []*Document {
 	chunks := split(toUTF8(content))
 	all := make([]*Document, len(chunks))
@@ -67,64 +67,65 @@ func (d *Document) parse(content []byte) {
 	case err != nil:
 		d.addSyntaxError(content, err)
 	case utiljson.Unmarshal(asJSON, &d.Value) != nil:
-		d.addError(d.Start, "cannot be read as JSON")
+		d.addError(d.Start, "cannot be converted to JSON")
 	default:
 		d.errs = c.duplicates
 	}
 }
 
-func (d *Document) addError(at Position, why string) {
-	d.errs = append(d.errs, &FieldError{File: d.File, Position: at, Reason: why})
+func (d *Document) addError(position Position, reason string) {
+	d.errs = append(d.errs, &FieldError{File: d.File, Position: position, Reason: reason})
 }
 
-// addSyntaxError notes why the document cannot be read.
+// addSyntaxError records why the document cannot be parsed.
 func (d *Document) addSyntaxError(content []byte, err error) {
 	found := text.YAML(err)
-	at, why := d.Start, found.Message
-	if bytes.Contains(content, []byte("{{")) && !strings.Contains(why, "template") {
-		why += "; render a template first"
+	position, message := d.Start, found.Message
+	if bytes.Contains(content, []byte("{{")) && !strings.Contains(message, "template") {
+		message += "; render a template first"
 	}
 	switch line := invalidLine(content); {
 	case found.Line > 0:
-		at = Position{Line: d.line + found.Line - 1}
+		position = Position{Line: d.line + found.Line - 1}
 	case line > 0:
-		at = Position{Line: d.line + line - 1}
+		position = Position{Line: d.line + line - 1}
 	default:
 		if name := regexp.MustCompile(`anchor '([^']*)'`).FindStringSubmatch(err.Error()); name != nil {
 			if before, _, ok := bytes.Cut(content, []byte("*"+name[1])); ok {
-				at = Position{Line: d.line + countLines(before)}
+				position = Position{Line: d.line + countLines(before)}
 			}
 		}
 	}
-	if last := d.line + countLines(bytes.TrimRight(content, "\r\n")); at.Line > last {
-		at.Line = last // where a text does not end, the parser is beyond the last line
+	if last := d.line + countLines(bytes.TrimRight(content, "\r\n")); position.Line > last {
+		position.Line = last // for an unclosed string, the parser reports a line after the last one
 	}
-	d.addError(at, why)
+	d.addError(position, message)
 }
 
 func (d *Document) position(n *yamlnode.Node) Position {
 	return Position{d.line + n.Line - 1, n.Column}
 }
 
-// PositionOf is where a field is, or the innermost part of its path that is there. Paths are as in errors of the API server:
-// spec.limits[0].name, or metadata.labels[a.b/c].
+// PositionOf returns the position of a field or, if it does not exist, of the longest part of its path that does. Paths have
+// the form of the API server's errors: spec.limits[0].name, metadata.labels[a.b/c].
 func (d *Document) PositionOf(path string) Position {
-	at, n := d.Start, d.root
+	position, n := d.Start, d.root
 	for n != nil {
 		n = resolveAlias(n)
 		name, value, rest := nextPathElement(n, path)
 		if value == nil {
 			break
 		}
-		at, n, path = d.position(value), value, rest
+		position, n, path = d.position(value), value, rest
 		if name != nil {
-			at = d.position(name)
+			position = d.position(name)
 		}
 	}
-	return at
+	return position
 }
 
-// nextPathElement is the part of a node that a path begins with, its name if it has one, and the rest of the path.
+// nextPathElement resolves the first element of a path in n. It returns the key node, if n is an object, the value node, and
+// the rest of the path.
 func nextPathElement(n *yamlnode.Node, path string) (name, value *yamlnode.Node, rest string) {
 	path = strings.TrimPrefix(path, ".")
 	switch n.Kind {
@@ -135,15 +136,15 @@ func nextPathElement(n *yamlnode.Node, path string) (name, value *yamlnode.Node,
 		}
 	case yamlnode.MappingNode:
 		longest := -1
-		for key, one := range fields(n) {
+		for key, field := range fields(n) {
 			after, ok := strings.CutPrefix(path, "["+key.Value+"]")
 			if !ok {
 				after, ok = strings.CutPrefix(path, key.Value)
 				ok = ok && (after == "" || after[0] == '.' || after[0] == '[')
 			}
-			// The last one of a name counts.
+			// The last field of a name counts.
 			if ok && len(key.Value) >= longest {
-				longest, name, value, rest = len(key.Value), key, one, after
+				longest, name, value, rest = len(key.Value), key, field, after
 			}
 		}
 	default:

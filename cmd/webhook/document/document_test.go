@@ -8,7 +8,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
-// errorsOf is what is wrong with a file.
+// errorsOf returns the errors in a file.
 func errorsOf(content string) string {
 	var all []string
 	for _, doc := range document.Parse("f.yaml", []byte(content)) {
@@ -61,7 +61,7 @@ func TestSplitKeepsLineNumbers(t *testing.T) {
 	}
 }
 
-// TestPositionOf holds the line and column of fields, and of what is around those that are not there.
+// TestPositionOf checks the positions of fields, and of the parents of missing fields.
 func TestPositionOf(t *testing.T) {
 	t.Parallel()
 	const content = `# first
@@ -111,8 +111,8 @@ items:
 func TestErrorsHaveFileLines(t *testing.T) {
 	t.Parallel()
 	for says, test := range map[string]struct{ content, want string }{
-		"a field that is there twice":         {"a: 1\n---\nb:\n- c: 1\n  c: 2\n", "5: b[0].c: is there twice: first in line 4"},
-		"two of them":                         {"a: 1\na: 2\nb: {c: 1, c: 1}\n", "2: a: is there twice: first in line 1; 3: b.c: is there twice: first in line 3"},
+		"a field that is there twice":         {"a: 1\n---\nb:\n- c: 1\n  c: 2\n", "5: b[0].c: is a duplicate: first on line 4"},
+		"two of them":                         {"a: 1\na: 2\nb: {c: 1, c: 1}\n", "2: a: is a duplicate: first on line 1; 3: b.c: is a duplicate: first on line 3"},
 		"a value that is wrong":               {"a: 1\n---\nb: 1\nc: d: e\n", "4: no field can begin here: check the indentation, and quote a value that has a colon and a space in it"},
 		"one of each document":                {"a: [\n---\nb: ]\n---\nc: 1\n", "1: a value is expected here; 3: a value is expected here"},
 		"text that is no UTF-8":               {"a: 1\n---\nb: 1\n# x\nc: \xff\n", "5: must be UTF-8"},
@@ -127,12 +127,12 @@ func TestErrorsHaveFileLines(t *testing.T) {
 		"what merges are twice in is allowed": {"a: &a {b: 1}\nc: {<<: *a, b: 2}\n", ""},
 	} {
 		if got := errorsOf(test.content); got != test.want {
-			t.Errorf("%s: said %q, want %q", says, got, test.want)
+			t.Errorf("%s: got %q, want %q", says, got, test.want)
 		}
 	}
 }
 
-// TestHostileFilesAreReadWithinBounds gives what costs a careless reader all its time or memory: without bounds it does not end.
+// TestHostileFilesAreReadWithinBounds parses files that would exhaust time or memory without bounds.
 func TestHostileFilesAreReadWithinBounds(t *testing.T) {
 	t.Parallel()
 	var bomb strings.Builder
@@ -154,7 +154,7 @@ func TestHostileFilesAreReadWithinBounds(t *testing.T) {
 		"many fields twice":  strings.Repeat("a: 1\n", 20_000),
 		"a long line":        "a: " + strings.Repeat("x", 1<<20),
 	} {
-		t.Log(says) // that which is the last does not end
+		t.Log(says) // if one never ends, it is the last in the log
 		for _, doc := range document.Parse("f.yaml", []byte(content)) {
 			doc.PositionOf("a29.x.y.z")
 			doc.PositionOf("a29[0][0][0][0][0]")

@@ -12,34 +12,35 @@ import (
 )
 
 const (
-	// maxErrors is how many mistakes an error names.
+	// maxErrors is the number of errors that a message lists.
 	maxErrors = 10
-	// maxValueBytes is how many bytes of a value are shown, and maxTextBytes of a field and of why it is wrong.
+	// maxValueBytes bounds the shown part of a value; maxTextBytes that of a field path and of a reason.
 	maxValueBytes = 60
 	maxTextBytes  = 1000
 )
 
-// Position is where something is in a file. Both count from 1; 0 is unknown.
+// Position is a position in a file. Line and Column count from 1; 0 means unknown.
 type Position struct{ Line, Column int }
 
-// FieldError is something that is wrong with a file, and where.
+// FieldError is an error in a file and its position.
 type FieldError struct {
-	// File is its name. It is empty for what no file has.
+	// File is the name of the file. It is empty if the error is about no file.
 	File string
 	Position
 
-	// Field is the path of the field that is wrong, as in errors of the API server. It is empty if it is none, or all of it.
+	// Field is the path of the invalid field, in the form of the API server's errors. It is empty for an error about the
+	// whole document.
 	Field  string
 	Reason string
 }
 
-// Error is one line: the file and line, the field, and why it is wrong.
-func (m *FieldError) Error() string {
+// Error returns one line: the file and line, the field, and the reason.
+func (e *FieldError) Error() string {
 	var parts []string
-	if m.File != "" {
-		parts = append(parts, text.Sanitize(m.Location()))
+	if e.File != "" {
+		parts = append(parts, text.Sanitize(e.Location()))
 	}
-	for _, part := range []string{m.Field, m.Reason} {
+	for _, part := range []string{e.Field, e.Reason} {
 		if part = strings.Join(strings.Fields(text.Sanitize(part)), " "); part != "" {
 			parts = append(parts, cut(part, maxTextBytes))
 		}
@@ -47,42 +48,43 @@ func (m *FieldError) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-// Location is the file, with the line if it is known.
-func (m *FieldError) Location() string {
-	if m.Line == 0 {
-		return m.File
+// Location returns the file, with the line if it is known.
+func (e *FieldError) Location() string {
+	if e.Line == 0 {
+		return e.File
 	}
-	return fmt.Sprintf("%s:%d", m.File, m.Line)
+	return fmt.Sprintf("%s:%d", e.File, e.Line)
 }
 
-// FieldErrors are all that is wrong with a document, in the order of lines.
+// FieldErrors are the errors in a document, in the order of lines.
 type FieldErrors []*FieldError
 
-// Error is one line that has the first of them.
-func (all FieldErrors) Error() string {
-	says := make([]string, 0, maxErrors+1)
-	for _, m := range all[:min(len(all), maxErrors)] {
-		says = append(says, m.Error())
+// Error returns one line with the first maxErrors errors.
+func (e FieldErrors) Error() string {
+	messages := make([]string, 0, maxErrors+1)
+	for _, err := range e[:min(len(e), maxErrors)] {
+		messages = append(messages, err.Error())
 	}
-	if more := len(all) - maxErrors; more > 0 {
-		says = append(says, fmt.Sprintf("and %d more", more))
+	if more := len(e) - maxErrors; more > 0 {
+		messages = append(messages, fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(says, "; ")
+	return strings.Join(messages, "; ")
 }
 
-// AddError notes that a field is wrong. Of the path of a field that is not there, its place is that of what would have it.
-func (d *Document) AddError(path, why string, args ...any) {
-	d.errs = append(d.errs, &FieldError{d.File, d.PositionOf(path), path, fmt.Sprintf(why, args...)})
+// AddError records an error about the field at path. If the field does not exist, the position is that of the object that
+// would have it.
+func (d *Document) AddError(path, reason string, args ...any) {
+	d.errs = append(d.errs, &FieldError{d.File, d.PositionOf(path), path, fmt.Sprintf(reason, args...)})
 }
 
-// Errors are all that is known to be wrong.
+// Errors returns the errors recorded so far, in the order of lines.
 func (d *Document) Errors() FieldErrors {
 	all := slices.Clone(d.errs)
 	slices.SortStableFunc(all, func(a, b *FieldError) int { return cmp.Compare(a.Line, b.Line) })
 	return all
 }
 
-// Err has all Errors, and is nil if there are none.
+// Err returns Errors as one error, or nil if there are none.
 func (d *Document) Err() error {
 	if len(d.errs) == 0 {
 		return nil
@@ -90,7 +92,7 @@ func (d *Document) Err() error {
 	return d.Errors()
 }
 
-// Format is a value as JSON has it, or its beginning.
+// Format returns a value as JSON, cut if it is long.
 func Format(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -98,21 +100,21 @@ func Format(value any) string {
 	case string:
 		return cut(fmt.Sprintf("%q", v), maxValueBytes)
 	}
-	says, err := json.Marshal(value)
+	content, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Sprintf("%T", value) // which no document has
+		return fmt.Sprintf("%T", value) // not reached: values of documents are JSON
 	}
-	return cut(string(says), maxValueBytes)
+	return cut(string(content), maxValueBytes)
 }
 
-func cut(s string, most int) string {
-	if len(s) <= most {
+func cut(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
+	return strings.ToValidUTF8(s[:limit], "") + "..."
 }
 
-// UnknownField says of a field of a name that it is none of those that there are.
+// UnknownField returns the message for an unknown field: the closest known field, or all of them.
 func UnknownField(name string, fields []string) string {
 	if meant := wellknown.Closest(name, fields); meant != "" {
 		return "unknown field; did you mean " + meant + "?"
@@ -120,13 +122,13 @@ func UnknownField(name string, fields []string) string {
 	return "unknown field: must be one of " + strings.Join(slices.Sorted(slices.Values(fields)), ", ")
 }
 
-// NotOneOf says of a value that it is none of those that are allowed.
+// NotOneOf returns the message for a value that is not among those allowed.
 func NotOneOf(value any, allowed []string) string {
-	says := "must be one of " + strings.Join(allowed, ", ") + ", not " + Format(value)
+	message := "must be one of " + strings.Join(allowed, ", ") + ", not " + Format(value)
 	if name, ok := value.(string); ok {
 		if meant := wellknown.Closest(name, allowed); meant != "" {
-			says += "; did you mean " + meant + "?"
+			message += "; did you mean " + meant + "?"
 		}
 	}
-	return says
+	return message
 }

@@ -11,16 +11,15 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// What files are.
 const (
-	// MaxFile is how many bytes a file may have.
+	// MaxFile is the maximum size of a file in bytes.
 	MaxFile = 16 << 20
 	// StdinPath is the path of standard input, and Stdin is its name.
 	StdinPath = "-"
 	Stdin     = "standard input"
 )
 
-// DisplayName is that of the file at a path.
+// DisplayName returns the name of a file for messages.
 func DisplayName(path string) string {
 	if path == StdinPath {
 		return Stdin
@@ -43,7 +42,7 @@ func load(path string, in io.Reader) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = opened.Close() }() // what was read is known already
+		defer func() { _ = opened.Close() }() // only read from
 		in = opened
 	}
 	if in == nil {
@@ -56,23 +55,23 @@ func load(path string, in io.Reader) ([]byte, error) {
 	return content, err
 }
 
-// ReadError says that there is nothing to be read at a path, and why.
+// ReadError wraps an error of reading the file at path.
 func ReadError(path string, err error) *FieldError {
-	m := &FieldError{File: DisplayName(path), Reason: err.Error()}
-	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		m.Reason = "cannot be read: " + at.Err.Error()
+	fieldErr := &FieldError{File: DisplayName(path), Reason: err.Error()}
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		fieldErr.Reason = "cannot be read: " + pathErr.Err.Error()
 	}
-	return m
+	return fieldErr
 }
 
-// ParseOne reads a file that has one document, which is an object. Err has the fields that are there twice.
+// ParseOne parses a file that must have one document with an object. Err of the document reports duplicate fields.
 func ParseOne(file string, content []byte) (*Document, error) {
 	all := Parse(file, content)
 	switch {
 	case len(all) == 0 || len(all) == 1 && all[0].Value == nil && all[0].Err() == nil:
-		return nil, ReadError(file, errors.New("is empty: it must have an object in YAML or JSON"))
+		return nil, ReadError(file, errors.New("is empty: must have an object in YAML or JSON"))
 	case len(all) > 1:
-		return nil, &FieldError{File: file, Position: all[1].Start, Reason: "must have one document, and another one begins here"}
+		return nil, &FieldError{File: file, Position: all[1].Start, Reason: "must have one document, but a second one begins here"}
 	}
 	d := all[0]
 	if _, ok := d.Value.(map[string]any); ok {
@@ -89,7 +88,7 @@ func IsUTF16(content []byte) bool {
 	return bytes.HasPrefix(content, []byte{0xff, 0xfe}) || bytes.HasPrefix(content, []byte{0xfe, 0xff})
 }
 
-// toUTF8 is a text in UTF-8, without a mark of the byte order. What is no text stays, and is found later.
+// toUTF8 converts UTF-16 to UTF-8 and removes a byte order mark. Invalid text is kept and reported later.
 func toUTF8(content []byte) []byte {
 	if IsUTF16(content) {
 		if decoded, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder().Bytes(content); err == nil {

@@ -44,17 +44,17 @@ func TestUnreadableFilesAreNamed(t *testing.T) {
 func TestParseOne(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{
-		"a: 1":                             "",
-		"---\n# first\n---\na: 1\n---\n":   "",
-		"":                                 "f.yaml: is empty: it must have an object in YAML or JSON",
-		"# nothing\n---\n":                 "f.yaml: is empty: it must have an object in YAML or JSON",
-		"null":                             "f.yaml: is empty: it must have an object in YAML or JSON",
-		"text":                             "f.yaml:1: must be an object, not \"text\"",
-		"# first\n[7]":                     "f.yaml:2: must be an object, not [7]",
-		"a: 1\n---\n# second\n\nb: 1\n":    "f.yaml:5: must have one document, and another one begins here",
-		"a: [":                             "f.yaml:1: a value is expected here",
-		"a: 1\nb: {{ .Values.b }}\n":       "f.yaml:2: the name of a field must be text: render a template first, and quote {{",
-		"a: 1\na: 2\n" /* Err tells it */ : "",
+		"a: 1":                               "",
+		"---\n# first\n---\na: 1\n---\n":     "",
+		"":                                   "f.yaml: is empty: must have an object in YAML or JSON",
+		"# nothing\n---\n":                   "f.yaml: is empty: must have an object in YAML or JSON",
+		"null":                               "f.yaml: is empty: must have an object in YAML or JSON",
+		"text":                               "f.yaml:1: must be an object, not \"text\"",
+		"# first\n[7]":                       "f.yaml:2: must be an object, not [7]",
+		"a: 1\n---\n# second\n\nb: 1\n":      "f.yaml:5: must have one document, but a second one begins here",
+		"a: [":                               "f.yaml:1: a value is expected here",
+		"a: 1\nb: {{ .Values.b }}\n":         "f.yaml:2: the name of a field must be text: render a template first, and quote {{",
+		"a: 1\na: 2\n" /* Err reports it */ : "",
 	} {
 		if _, err := document.ParseOne("f.yaml", []byte(content)); fmtErr(err) != want {
 			t.Errorf("%q: error %q, want %q", content, fmtErr(err), want)

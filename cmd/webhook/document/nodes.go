@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// maxMerges is how many objects << may take for one object: they may be a circle, or grow without bounds.
+	// maxMerges bounds how many objects << merges into one object. Merges can be circular or multiply.
 	maxMerges = 1000
-	// maxDepth is how deep it is looked for fields that are there twice. Values of ours are not so deep.
+	// maxDepth bounds the depth of the search for duplicate fields. Policies, quotas and tests are less deep.
 	maxDepth = 100
 	mergeKey = "<<"
 )
 
 func index(i int) string { return fmt.Sprintf("[%d]", i) }
 
-// resolveAlias is what an alias stands for, or n.
+// resolveAlias returns the node that an alias refers to, or n.
 func resolveAlias(n *yamlnode.Node) *yamlnode.Node {
 	if n.Kind == yamlnode.AliasNode && n.Alias != nil {
 		return n.Alias
@@ -26,28 +26,29 @@ func resolveAlias(n *yamlnode.Node) *yamlnode.Node {
 	return n
 }
 
-// fields are the names and values of an object, those that << takes from others first.
+// fields returns the keys and values of an object, with those merged by << first.
 func fields(n *yamlnode.Node) iter.Seq2[*yamlnode.Node, *yamlnode.Node] {
 	merges := maxMerges
 	return func(yield func(*yamlnode.Node, *yamlnode.Node) bool) { walkFields(n, &merges, yield) }
 }
 
-// walkFields gives the fields of an object to yield. It reports whether to go on. merges is how many may still be taken.
+// walkFields passes the fields of an object to yield. It reports whether to continue. merges is the number of merges that
+// are still allowed.
 func walkFields(n *yamlnode.Node, merges *int, yield func(*yamlnode.Node, *yamlnode.Node) bool) bool {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value != mergeKey {
 			continue
 		}
 		value := resolveAlias(n.Content[i+1])
-		from := []*yamlnode.Node{value}
+		sources := []*yamlnode.Node{value}
 		if value.Kind == yamlnode.SequenceNode {
-			from = value.Content
+			sources = value.Content
 		}
-		for _, one := range from {
+		for _, source := range sources {
 			if *merges--; *merges < 0 {
 				break
 			}
-			if one = resolveAlias(one); one.Kind == yamlnode.MappingNode && !walkFields(one, merges, yield) {
+			if source = resolveAlias(source); source.Kind == yamlnode.MappingNode && !walkFields(source, merges, yield) {
 				return false
 			}
 		}
@@ -60,13 +61,13 @@ func walkFields(n *yamlnode.Node, merges *int, yield func(*yamlnode.Node, *yamln
 	return true
 }
 
-// duplicateChecker looks for names of fields that are there twice, or are no text. It follows no alias, so that each node is looked at
+// duplicateChecker finds duplicate field names and names that are not text. It follows no alias, so it visits each node
 // once.
 type duplicateChecker struct {
 	*Document
 
 	duplicates []*FieldError
-	nonTextKey *Position // the first name that is no text
+	nonTextKey *Position // the first name that is not text
 }
 
 func (c *duplicateChecker) check(n *yamlnode.Node, path string, depth int) {
@@ -75,8 +76,8 @@ func (c *duplicateChecker) check(n *yamlnode.Node, path string, depth int) {
 	}
 	switch n.Kind {
 	case yamlnode.SequenceNode:
-		for i, one := range n.Content {
-			c.check(one, path+index(i), depth+1)
+		for i, item := range n.Content {
+			c.check(item, path+index(i), depth+1)
 		}
 	case yamlnode.MappingNode:
 		c.object(n, path, depth)
@@ -87,19 +88,19 @@ func (c *duplicateChecker) check(n *yamlnode.Node, path string, depth int) {
 func (c *duplicateChecker) object(n *yamlnode.Node, path string, depth int) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, place := resolveAlias(n.Content[i]), c.position(n.Content[i])
+		key, position := resolveAlias(n.Content[i]), c.position(n.Content[i])
 		if key.Kind != yamlnode.ScalarNode || key.Tag == "!!null" {
 			if c.nonTextKey == nil {
-				c.nonTextKey = &place
+				c.nonTextKey = &position
 			}
 			continue
 		}
-		at := strings.TrimPrefix(path+"."+key.Value, ".")
+		field := strings.TrimPrefix(path+"."+key.Value, ".")
 		if first, ok := seen[key.Value]; ok && key.Value != mergeKey {
-			c.duplicates = append(c.duplicates, &FieldError{c.File, place, at, fmt.Sprintf("is there twice: first in line %d", first)})
+			c.duplicates = append(c.duplicates, &FieldError{c.File, position, field, fmt.Sprintf("is a duplicate: first on line %d", first)})
 		} else {
-			seen[key.Value] = place.Line
+			seen[key.Value] = position.Line
 		}
-		c.check(n.Content[i+1], at, depth+1)
+		c.check(n.Content[i+1], field, depth+1)
 	}
 }

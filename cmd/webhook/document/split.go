@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// chunk is the text of one document of a file.
+// chunk is the text of one document.
 type chunk struct {
-	// line is that of the file in which the text begins, from 1.
+	// line is the line of the file in which the text begins, from 1.
 	line int
 	text []byte
 }
 
-// split splits a file into documents, at lines that begin with --- or ... and a space, or are nothing else. What is on
-// the same line behind --- belongs to the next document. Directives and comments alone are no document.
+// split splits a file into documents, at lines that are --- or ... or begin with one of them and a space. Text after --- on
+// the same line belongs to the next document. Directives and comments alone do not make a document.
 func split(content []byte) []chunk {
 	rest := content
 	var all []chunk
@@ -31,15 +31,15 @@ func split(content []byte) []chunk {
 		switch {
 		case isSeparator(line, "---"):
 			end(number)
-			// Spaces keep columns right. What is before a first document, such as a directive, stays in front of it.
+			// Spaces keep the columns right. Text before the first document, such as a directive, stays in front of it.
 			current.text = append(current.text, "   "...)
 			current.text = append(current.text, line[3:]...)
 		case isSeparator(line, "..."):
-			if end(number + 1); current.line <= number { // it ends nothing
+			if end(number + 1); current.line <= number { // there is no document to end
 				current.text = append(current.text, line[3:]...)
 			}
 		case (bytes.HasPrefix(line, []byte("%YAML ")) || bytes.HasPrefix(line, []byte("%TAG "))) && isBlank(current.text):
-			current.text = append(current.text, '#') // the parser would want a --- after it
+			current.text = append(current.text, '#') // the parser would require a --- after it
 			current.text = append(current.text, line...)
 		default:
 			current.text = append(current.text, line...)
@@ -49,7 +49,7 @@ func split(content []byte) []chunk {
 	return all
 }
 
-// lineLength is how long the first line is, with its end: LF, CR LF or CR.
+// lineLength returns the length of the first line including its end: LF, CR LF or CR.
 func lineLength(text []byte) int {
 	i := bytes.IndexAny(text, "\r\n")
 	switch {
@@ -67,7 +67,7 @@ func isSeparator(line []byte, mark string) bool {
 	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// isBlank reports whether there is nothing in a text but comments.
+// isBlank reports whether a text has only comments and white space.
 func isBlank(text []byte) bool {
 	for len(text) > 0 {
 		line := text[:lineLength(text)]
@@ -79,7 +79,7 @@ func isBlank(text []byte) bool {
 	return true
 }
 
-// invalidLine is the line, from 1, of the first byte that is no character which YAML allows, or 0.
+// invalidLine returns the line, from 1, of the first byte that YAML does not allow, or 0.
 func invalidLine(text []byte) int {
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRune(text[i:])
@@ -91,7 +91,7 @@ func invalidLine(text []byte) int {
 	return 0
 }
 
-// countLines counts the ends of lines in a text.
+// countLines counts the line ends in a text.
 func countLines(text []byte) (n int) {
 	for len(text) > 0 {
 		length := lineLength(text)

@@ -1,4 +1,4 @@
-// Package lint is the command that says what is wrong with policies and quotas, without a recording of Events.
+// Package lint is the command that reports errors and warnings in files of policies and quotas.
 package lint
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 )
 
-// formatGitHub is the format of annotations of GitHub.
+// formatGitHub writes annotations for GitHub Actions.
 const formatGitHub = "github"
 
 // options are the flags.
@@ -25,36 +25,37 @@ type options struct {
 	Strict bool
 }
 
-// Command is eventquota lint.
+// Command returns eventquota lint.
 func Command() *cobra.Command {
 	o := &options{Output: output.Table}
 	cmd := &cobra.Command{
 		Use:   "lint FILE...",
-		Short: "Say what is wrong with policies and quotas",
-		Long: `Lint reads policies and quotas and says what is not valid, with the file, the line
-and the field, as the API server and the webhook would: unknown fields, values that
+		Short: "Check files of policies and quotas",
+		Long: `Lint reads policies and quotas and reports each error with its file, line and field.
+It applies the checks of the API server and the webhook: unknown fields, values that
 are not allowed, conditions that do not compile or cost too much, and more rules than
-may be in force in a namespace.
+can be in force in a namespace.
 
-It warns of policies that never govern and limits that never apply, as another one
-always goes before them, and of controllers, kinds and reasons that are near to those
-of Kubernetes and no such: Kubelet for kubelet. It shows what each condition may cost.
+It warns about policies that never govern and limits that never apply, because another
+rule always comes first. It also warns about controllers, kinds and reasons that look
+like a misspelled name of Kubernetes, such as Kubelet for kubelet. It shows the
+maximum cost of each condition.
 
-FILE is a file of YAML or JSON, a directory of such files, or - for standard input.
-Objects of other kinds are passed over and counted, but a file with nothing else in it
-is an error. Of a directory of kustomize, the files in it are read as they are, with
-its namespace and without its patches; to check what it makes:
+FILE is a YAML or JSON file, a directory of such files, or - for standard input.
+Objects of other kinds are skipped and counted. A file that has nothing else is an
+error. In a directory with a kustomization, lint reads the files as they are, with the
+namespace of the kustomization and without its patches. To check its output:
 
   kubectl kustomize DIRECTORY | eventquota lint -
 
-Lint asks no cluster: a rule is not compared with those that are there. It fails if
-anything is not valid, and with --strict if there is a warning.`,
+Lint reads no cluster, so it does not compare the files with rules that exist there.
+It fails if there is an error or, with --strict, a warning.`,
 		Example: `  eventquota lint policies/
   eventquota lint policies/ -o json | jq '.findings[] | select(.severity == "error")'
   helm template chart/ | eventquota lint --strict -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("lint: must be given files or directories, or - for standard input")
+				return errors.New("lint: name at least one file or directory, or - for standard input")
 			}
 			o.Paths, o.Stdin = args, cmd.InOrStdin()
 			if err := o.run(cmd.OutOrStdout()); err != nil {
@@ -65,11 +66,11 @@ anything is not valid, and with --strict if there is a warning.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.Strict, "strict", o.Strict, "fail if there is a warning")
-	f.BoolVarP(&o.Recursive, "recursive", "R", o.Recursive, "read directories within directories too")
-	f.BoolVar(&o.AllowUnrelated, "ignore-others", o.AllowUnrelated, "pass over a file that has no policy or quota in it, as in directories")
-	f.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "namespace of EventPolicies and EventQuotas that name none, as of kubectl apply")
+	f.BoolVarP(&o.Recursive, "recursive", "R", o.Recursive, "read subdirectories too")
+	f.BoolVar(&o.AllowUnrelated, "ignore-others", o.AllowUnrelated, "skip named files that have no policy or quota, as files in directories are")
+	f.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "namespace of EventPolicies and EventQuotas that do not name one, as in kubectl apply")
 	output.AddChoiceFlag(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, formatGitHub},
-		"format: table, json, or github for annotations of a workflow of GitHub")
+		"format: table, json, or github for annotations of GitHub Actions")
 	return cmd
 }
 
@@ -79,7 +80,7 @@ func (o *options) run(to io.Writer) error {
 		return err
 	}
 	r := newReport(rules)
-	out := bufio.NewWriter(to) // which keeps its first error for Flush
+	out := bufio.NewWriter(to) // keeps its first error for Flush
 	switch o.Output {
 	case output.JSON:
 		_, err = output.Write(out, output.JSON, r)
@@ -94,7 +95,7 @@ func (o *options) run(to io.Writer) error {
 	return r.verdict(o.Strict)
 }
 
-// verdict is the error with which lint ends, or nil.
+// verdict returns the error that lint ends with, or nil.
 func (r *report) verdict(strict bool) error {
 	errs, warnings := policyfile.Count(r.Errors, "error"), policyfile.Count(r.Warnings, "warning")
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// TestPreCommitHookRunsLint holds the definition to the name that go install gives the program, and to the
-// flags of lint. pre-commit itself is not run here.
+// TestPreCommitHookRunsLint compares the hook definition with the name that go install gives the program and with the flags of
+// lint. It does not run pre-commit itself.
 func TestPreCommitHookRunsLint(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
@@ -29,13 +29,13 @@ func TestPreCommitHookRunsLint(t *testing.T) {
 	entry := strings.Fields(hooks[0].Entry)
 	program := filepath.Join(root, "cmd", entry[0], "main.go")
 	if source := cli.ReadFile(t, program); !strings.Contains(source, "\npackage main\n") {
-		t.Errorf("%s is no program", program)
+		t.Errorf("%s is not a main package", program)
 	}
 	files := regexp.MustCompile(hooks[0].Files)
 	if !files.MatchString("policies/a.yaml") || !files.MatchString("a.yml") || files.MatchString("a.yaml.md") {
 		t.Errorf("files %s", hooks[0].Files)
 	}
-	for _, dir := range []string{"examples", "base"} { // one has policies, and the other mostly other objects
+	for _, dir := range []string{"examples", "base"} { // examples has only policies, base mostly other objects
 		paths, err := filepath.Glob(filepath.Join(root, "manifests", dir, "*.yaml"))
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%d files, %v", len(paths), err)

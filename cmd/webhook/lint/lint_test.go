@@ -26,7 +26,7 @@ func TestLint(t *testing.T) {
 		"as JSON":                {"", "policies.yaml -o json", "policies.json.txt", "lint: 3 errors and 6 warnings"},
 		"for GitHub":             {"", "policies.yaml -o github", "policies.github.txt", "lint: 3 errors and 6 warnings"},
 		"what is valid":          {"", "valid.json", "valid.txt", ""},
-		"that as JSON":           {"", "valid.json -o json", "valid.json.txt", ""},
+		"valid as JSON":          {"", "valid.json -o json", "valid.json.txt", ""},
 		"warnings":               {"", "warned.yaml", "warned.txt", ""},
 		"warnings for GitHub":    {"", "warned.yaml -o github", "warned.github.txt", ""},
 		"warnings under --strict": {"", "warned.yaml --strict", "warned.txt",
@@ -50,7 +50,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestShippedPoliciesAreValid holds it of every directory of manifests.
+// TestShippedPoliciesAreValid lints every directory of manifests.
 func TestShippedPoliciesAreValid(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..", "..", "manifests"))
 	dirs, err := filepath.Glob("components/*")
@@ -62,7 +62,7 @@ func TestShippedPoliciesAreValid(t *testing.T) {
 		t.Fatalf("%d overlays, %v", len(overlays), err)
 	}
 	ends := map[string]string{
-		// Many examples are for the same Events, and go before each other.
+		// Many examples match the same Events and shadow each other.
 		"examples":                          "9 policies and 11 quotas are valid, with 4 warnings",
 		"base":                              "1 quota is valid",
 		"components/recommended-100-nodes":  "1 quota is valid",
@@ -81,7 +81,7 @@ func TestShippedPoliciesAreValid(t *testing.T) {
 	for _, dir := range append(append(dirs, overlays...), "examples", "base", "crds", "alerts", "dashboards") {
 		want, ours := ends[dir]
 		if !ours {
-			want = "there are no policies or quotas"
+			want = "no policies or quotas found"
 		}
 		out, errs, err := lint(t, "", dir)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -96,7 +96,7 @@ func TestShippedPoliciesAreValid(t *testing.T) {
 	}
 }
 
-// TestConditionCostCountsSharedExpressionsOnce holds that an expression counts once, and not at all where it is disabled.
+// TestConditionCostCountsSharedExpressionsOnce checks that an expression counts once, and not at all in a disabled rule.
 func TestConditionCostCountsSharedExpressionsOnce(t *testing.T) {
 	t.Parallel()
 	of := func(name, mode, expression string) string {
@@ -124,7 +124,7 @@ func TestConditionCostCountsSharedExpressionsOnce(t *testing.T) {
 	}
 }
 
-// TestFileNamesAreEscapedInAnnotations gives names that GitHub and terminals would obey.
+// TestFileNamesAreEscapedInAnnotations uses names with workflow commands and terminal escapes.
 func TestFileNamesAreEscapedInAnnotations(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const name = "a,line=9::b%0A\n::error::c\r\x1b[2J.yaml"
@@ -153,7 +153,7 @@ func TestBadArgumentsReturnOneError(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":           {nil, "lint: must be given files or directories, or - for standard input"},
+		"no file":           {nil, "lint: name at least one file or directory, or - for standard input"},
 		"an unknown format": {[]string{"testdata", "-o", "xml"}, `invalid argument "xml" for "-o, --output" flag: must be one of table, json, github`},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestEndlessFileIsBounded(t *testing.T) {
 	}
 }
 
-// TestLintReturnsWriteErrors holds that a full disk is not a success.
+// TestLintReturnsWriteErrors checks that a failed write of the report is an error.
 func TestLintReturnsWriteErrors(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"table", "json", "github"} {

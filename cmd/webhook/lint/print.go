@@ -11,17 +11,17 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 )
 
-// writeText writes the report for people. Whoever runs the command sees what w does not take.
+// writeText writes the report for people. Flush of w returns its write errors.
 func (r *report) writeText(w io.Writer) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		says := &policyfile.InvalidError{FieldError: document.FieldError{Field: f.Field, Reason: f.Message}, Object: f.Object}
-		at := &document.FieldError{File: f.File, Position: document.Position{Line: f.Line}}
+		message := &policyfile.InvalidError{FieldError: document.FieldError{Field: f.Field, Reason: f.Message}, Object: f.Object}
+		position := &document.FieldError{File: f.File, Position: document.Position{Line: f.Line}}
 		severity := ""
 		if f.Severity != severityError {
 			severity = f.Severity + ": "
 		}
-		fmt.Fprintln(w, text.Sanitize(at.Location()+": "+severity+says.Error()))
+		fmt.Fprintln(w, text.Sanitize(position.Location()+": "+severity+message.Error()))
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintln(w, text.Sanitize("note: "+note))
@@ -34,12 +34,12 @@ func (r *report) writeText(w io.Writer) {
 	}
 }
 
-// writeCosts writes what conditions cost at most for an Event.
+// writeCosts writes the maximum cost of conditions for one Event.
 func (r *report) writeCosts(w io.Writer) {
 	if len(r.Findings)+len(r.Notes) > 0 {
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintln(w, "What conditions take at most for an Event, and how much of what is allowed. A step is about a nanosecond.")
+	fmt.Fprintln(w, "The maximum cost of each condition for one Event, and its share of the bound. A step is about a nanosecond.")
 	rows := output.NewRows(w)
 	rows.Add("CONDITION", "OF", "STEPS", "", "BYTES", "", "WHERE")
 	for i := range r.Conditions {
@@ -47,50 +47,50 @@ func (r *report) writeCosts(w io.Writer) {
 		rows.Add(c.Name, c.Object, c.Steps, percentText(c.Steps, r.One.MaxSteps), c.Bytes, percentText(c.Bytes, r.One.MaxBytes), fmt.Sprintf("%s:%d", c.File, c.Line))
 	}
 	rows.Add("all", "the cluster", r.All.Steps, percentText(r.All.Steps, r.All.MaxSteps), r.All.Bytes, percentText(r.All.Bytes, r.All.MaxBytes))
-	_ = rows.Flush() // the writer below keeps its error
+	_ = rows.Flush() // w keeps its error
 	fmt.Fprintln(w)
 }
 
-// percentText is n as a part of what is allowed.
-func percentText(n, of int64) string {
-	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(of))
+// percentText returns n as a percentage of its bound.
+func percentText(n, bound int64) string {
+	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(bound))
 }
 
-// summary says how much is valid.
+// summary returns a line that counts the valid policies and quotas.
 func (r *report) summary() string {
-	var of []string
+	var counts []string
 	if r.Policies > 0 {
-		of = append(of, policyfile.Count(r.Policies, "policy"))
+		counts = append(counts, policyfile.Count(r.Policies, "policy"))
 	}
 	if r.Quotas > 0 {
-		of = append(of, policyfile.Count(r.Quotas, "quota"))
+		counts = append(counts, policyfile.Count(r.Quotas, "quota"))
 	}
-	says := strings.Join(of, " and ")
+	text := strings.Join(counts, " and ")
 	switch r.Policies + r.Quotas {
 	case 0:
-		return "there are no policies or quotas"
+		return "no policies or quotas found"
 	case 1:
-		says += " is valid"
+		text += " is valid"
 	default:
-		says += " are valid"
+		text += " are valid"
 	}
 	if r.Warnings > 0 {
-		says += ", with " + policyfile.Count(r.Warnings, "warning")
+		text += ", with " + policyfile.Count(r.Warnings, "warning")
 	}
-	return says
+	return text
 }
 
-// writeAnnotations writes the report as commands of a workflow of GitHub, which shows them beside the lines.
+// writeAnnotations writes the report as workflow commands of GitHub Actions, which GitHub shows beside the lines.
 func (r *report) writeAnnotations(w io.Writer) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		says := &document.FieldError{Field: f.Field, Reason: f.Message}
-		if f.File == document.Stdin { // there is no such file to show it beside
-			says.File, says.Line = f.File, f.Line
-			writeAnnotation(w, f.Severity, says.Error(), "title", f.Object)
+		message := &document.FieldError{Field: f.Field, Reason: f.Message}
+		if f.File == document.Stdin { // GitHub has no file to show it in
+			message.File, message.Line = f.File, f.Line
+			writeAnnotation(w, f.Severity, message.Error(), "title", f.Object)
 			continue
 		}
-		writeAnnotation(w, f.Severity, says.Error(), "file", f.File, "line", positionText(f.Line), "col", positionText(f.Column), "title", f.Object)
+		writeAnnotation(w, f.Severity, message.Error(), "file", f.File, "line", positionText(f.Line), "col", positionText(f.Column), "title", f.Object)
 	}
 	for _, note := range r.Notes {
 		writeAnnotation(w, "notice", note)
@@ -100,7 +100,7 @@ func (r *report) writeAnnotations(w io.Writer) {
 	}
 }
 
-// positionText is a line or column, or empty if it is unknown.
+// positionText returns a line or column, or "" if it is unknown.
 func positionText(n int) string {
 	if n == 0 {
 		return ""
@@ -108,7 +108,7 @@ func positionText(n int) string {
 	return fmt.Sprint(n)
 }
 
-// writeAnnotation writes a command with a message and pairs of properties, of which it leaves out those that are empty.
+// writeAnnotation writes a command with a message and pairs of properties. It leaves out empty properties.
 func writeAnnotation(w io.Writer, command, message string, properties ...string) {
 	var all []string
 	for i := 0; i+1 < len(properties); i += 2 {
@@ -116,14 +116,14 @@ func writeAnnotation(w io.Writer, command, message string, properties ...string)
 			all = append(all, properties[i]+"="+escapeAnnotation(value, "%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C"))
 		}
 	}
-	between := ""
+	separator := ""
 	if len(all) > 0 {
-		between = " "
+		separator = " "
 	}
-	fmt.Fprintf(w, "::%s%s%s::%s\n", command, between, strings.Join(all, ","), escapeAnnotation(message, "%", "%25", "\r", "%0D", "\n", "%0A"))
+	fmt.Fprintf(w, "::%s%s%s::%s\n", command, separator, strings.Join(all, ","), escapeAnnotation(message, "%", "%25", "\r", "%0D", "\n", "%0A"))
 }
 
-// escapeAnnotation is s as GitHub's toolkit escapes it, without what a terminal would obey.
+// escapeAnnotation escapes s as GitHub's toolkit does, and removes terminal escapes.
 func escapeAnnotation(s string, pairs ...string) string {
 	return strings.NewReplacer(pairs...).Replace(text.Sanitize(s))
 }

@@ -22,13 +22,13 @@ const (
 	severityWarning = "warning"
 )
 
-// What is warned of, beside the rules of policyfile.
+// The rules of warnings. Errors have the rules of policyfile.
 const (
-	ruleShadowed     = "shadowed"      // it never governs or limits
-	ruleUnknownValue = "unknown-value" // a value is near to one that is known
+	ruleShadowed     = "shadowed"      // the rule never governs or limits
+	ruleUnknownValue = "unknown-value" // a value looks like a misspelled known one
 )
 
-// finding is what is wrong, or may be.
+// finding is an error or a warning.
 type finding struct {
 	File     string `json:"file"`
 	Line     int    `json:"line,omitempty"`
@@ -40,7 +40,7 @@ type finding struct {
 	Message  string `json:"message"`
 }
 
-// condition is what a condition costs at most for an Event.
+// condition has the maximum cost of a condition for one Event.
 type condition struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
@@ -52,7 +52,7 @@ type condition struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// cost is what conditions cost together, and may cost.
+// cost is the cost of conditions, and its bound.
 type cost struct {
 	Steps    int64 `json:"steps"`
 	MaxSteps int64 `json:"maxSteps"`
@@ -60,7 +60,7 @@ type cost struct {
 	MaxBytes int64 `json:"maxBytes"`
 }
 
-// report is all that lint says.
+// report is the result of lint.
 type report struct {
 	Policies   int         `json:"policies"`
 	Quotas     int         `json:"quotas"`
@@ -68,15 +68,15 @@ type report struct {
 	Warnings   int         `json:"warnings"`
 	Findings   []finding   `json:"findings"`
 	Conditions []condition `json:"conditions"`
-	// One is what the costliest condition takes, and All what all of them do.
+	// One is the cost of the costliest condition, and All the cost of all together.
 	One   cost     `json:"costliestCondition"`
 	All   cost     `json:"allConditions"`
 	Notes []string `json:"notes"`
 
-	objects map[string]*policyfile.Object // by their names
+	objects map[string]*policyfile.Object // by name; valid ones only
 }
 
-// newReport says what is wrong with rules.
+// newReport checks rules and collects the findings.
 func newReport(rules *policyfile.Rules) *report {
 	r := &report{
 		Findings: []finding{}, Conditions: []condition{}, Notes: append([]string{}, rules.Unrelated.Notes()...),
@@ -123,46 +123,46 @@ func (r *report) add(severity string, p *policyfile.InvalidError) {
 	r.Findings = append(r.Findings, finding{p.File, p.Line, p.Column, severity, p.Rule, p.Object, p.Field, p.Reason})
 }
 
-// checkValues warns of values that are near to known ones.
+// checkValues warns about values that look like misspelled known ones.
 func (r *report) checkValues(o *policyfile.Object) {
 	spec, _ := o.Content["spec"].(map[string]any)
 	match, _ := spec["match"].(map[string]any)
-	for _, of := range []struct {
-		field string
-		names []string
-	}{{"controllers", wellknown.Controllers()}, {"kinds", wellknown.Kinds()}, {"reasons", wellknown.Reasons()}} {
-		list, _ := match[of.field].([]any)
-		for i, one := range list {
-			value, _ := one.(string)
-			if meant := wellknown.Closest(value, of.names); meant != "" {
-				r.add(severityWarning, o.Problem(ruleUnknownValue, fmt.Sprintf("spec.match.%s[%d]", of.field, i),
-					fmt.Sprintf("nothing known is called %q; did you mean %s?", value, meant)))
+	for _, list := range []struct {
+		field, noun string
+		names       []string
+	}{{"controllers", "controller", wellknown.Controllers()}, {"kinds", "kind", wellknown.Kinds()}, {"reasons", "reason", wellknown.Reasons()}} {
+		values, _ := match[list.field].([]any)
+		for i, v := range values {
+			value, _ := v.(string)
+			if meant := wellknown.Closest(value, list.names); meant != "" {
+				r.add(severityWarning, o.Problem(ruleUnknownValue, fmt.Sprintf("spec.match.%s[%d]", list.field, i),
+					fmt.Sprintf("no known %s is called %q; did you mean %s?", list.noun, value, meant)))
 			}
 		}
 	}
 }
 
-// checkShadowed warns of what never governs or limits.
+// checkShadowed warns about policies that never govern and limits that never apply.
 func (r *report) checkShadowed(set *policy.Set, namespaces []string) {
 	for _, namespace := range append([]string{""}, namespaces...) {
 		found := set.Shadowed(namespace)
 		for _, name := range slices.Sorted(maps.Keys(found)) {
 			o := r.objects[name]
-			if o == nil { // an object that is not valid as a whole, say for a field that is there twice
+			if o == nil { // the object is not valid, for example because of a duplicate field
 				continue
 			}
 			for _, why := range found[name] {
-				field, says := "", "never governs: what it matches is "+why
+				field, message := "", "never governs: its Events are "+why
 				if limit := limitField(o, why); limit != "" {
-					field, says = limit, "never limits: "+why
+					field, message = limit, "never limits: "+why
 				}
-				r.add(severityWarning, o.Problem(ruleShadowed, field, says))
+				r.add(severityWarning, o.Problem(ruleShadowed, field, message))
 			}
 		}
 	}
 }
 
-// limitField is the field of the limit that a line of policy.Set.Shadowed is about, or empty.
+// limitField returns the field of the limit that a line of policy.Set.Shadowed is about, or "".
 func limitField(o *policyfile.Object, line string) string {
 	spec, _ := o.Content["spec"].(map[string]any)
 	limits, _ := spec["limits"].([]any)
@@ -175,7 +175,7 @@ func limitField(o *policyfile.Object, line string) string {
 	return ""
 }
 
-// addCosts lists what conditions cost. All of them count each expression once, as replicas evaluate it.
+// addCosts lists the costs of conditions. All counts each expression once, because replicas evaluate it once.
 func (r *report) addCosts(rules policy.Rules) {
 	seen, shared := map[string]bool{}, int64(0)
 	for rule := range rules.All() {

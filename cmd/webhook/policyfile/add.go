@@ -24,7 +24,7 @@ const (
 	notTextMessage = "each value must be text: put a number, true or false in quotes"
 )
 
-// add adds a namespace, policy or quota, and says what is wrong with it.
+// add adds a namespace, policy or quota, and returns its faults.
 func (r *Rules) add(u *unstructured.Unstructured) []fault {
 	if u.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace") {
 		faults := r.metadataFaults(u)
@@ -35,28 +35,28 @@ func (r *Rules) add(u *unstructured.Unstructured) []fault {
 	}
 	identity := identityOf(u)
 	faults := r.metadataFaults(u)
-	var made policy.Rules
+	var compiled policy.Rules
 	if !malformed(faults) {
-		compiled, err := r.compiler.Compile(u)
-		made = compiled
+		var err error
+		compiled, err = r.compiler.Compile(u)
 		faults = append(faults, r.faultsOf(identity.Kind, err)...)
 	}
 	if identity.Name != "" && r.seen[identity] {
-		faults = append(faults, fault{RuleDuplicate, "metadata.name", "is the name of another object of this kind before"})
+		faults = append(faults, fault{RuleDuplicate, "metadata.name", "is already used by an object of this kind"})
 	}
 	own := namespaced(identity.Kind) && identity.Namespace != "" && !r.seen[identity]
 	r.seen[identity] = true
 	if len(faults) > 0 {
-		made = policy.Rules{}
+		compiled = policy.Rules{}
 	}
-	if own { // one that is not valid takes a place too
-		if err := r.addNamespaced(u, made); err != nil && len(faults) == 0 {
+	if own { // an invalid rule counts towards the bounds too
+		if err := r.addNamespaced(u, compiled); err != nil && len(faults) == 0 {
 			faults = append(faults, fault{RuleInvalid, "spec.match", strings.TrimPrefix(err.Error(), "spec.match: ")})
 		}
 		return faults
 	}
 	if len(faults) == 0 {
-		r.Cluster.Add(made)
+		r.Cluster.Add(compiled)
 	}
 	return faults
 }
@@ -65,15 +65,15 @@ func identityOf(u *unstructured.Unstructured) policy.Identity {
 	return policy.Identity{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// malformed reports whether metadata is not what code that reads it expects.
+// malformed reports whether the metadata could not be decoded.
 func malformed(faults []fault) bool {
 	return slices.ContainsFunc(faults, func(f fault) bool { return f.rule == ruleMalformed })
 }
 
-// ruleMalformed is RuleInvalid of metadata that cannot be read at all.
+// ruleMalformed marks metadata that cannot be decoded. It is reported as RuleInvalid.
 const ruleMalformed = "malformed"
 
-// metadataFaults says what is wrong with the metadata of an object of ours, or of a namespace.
+// metadataFaults returns the faults in the metadata of a policy, quota or namespace.
 func (r *Rules) metadataFaults(u *unstructured.Unstructured) (faults []fault) {
 	if !r.compiler.Strict { // the API server has checked it
 		return nil
@@ -89,58 +89,58 @@ func (r *Rules) metadataFaults(u *unstructured.Unstructured) (faults []fault) {
 	if meta == nil {
 		meta = &metav1.ObjectMeta{}
 	}
-	at := field.NewPath("metadata")
+	path := field.NewPath("metadata")
 	switch scoped := namespaced(kind); {
 	case meta.Name == "":
 		return append(faults, fault{RuleInvalid, "metadata.name", "is required"})
 	case scoped && meta.Namespace == "":
-		faults = append(faults, fault{RuleInvalid, "metadata.namespace", "is required: " + kind + " is for one namespace"})
+		faults = append(faults, fault{RuleInvalid, "metadata.namespace", "is required: " + kind + " is namespaced"})
 	case !scoped && meta.Namespace != "":
-		faults = append(faults, fault{RuleInvalid, "metadata.namespace", "is not allowed: " + kind + " has none"})
+		faults = append(faults, fault{RuleInvalid, "metadata.namespace", "is not allowed: " + kind + " is cluster-scoped"})
 	default:
 		name := apivalidation.NameIsDNSSubdomain
 		if kind == "Namespace" {
 			name = apivalidation.ValidateNamespaceName
 		}
-		errs := apivalidation.ValidateObjectMeta(meta, scoped, name, at)
-		slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) }) // maps have no order
+		errs := apivalidation.ValidateObjectMeta(meta, scoped, name, path)
+		slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) }) // map iteration has no order
 		faults = append(faults, r.faultsOf(kind, errs.ToAggregate())...)
 	}
 	return faults
 }
 
-// metadataFields are those that people write.
+// metadataFields returns the fields that users write; messages suggest no others.
 func metadataFields() []string {
 	return []string{"name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"}
 }
 
-// metadataFault says why metadata cannot be read.
+// metadataFault describes an error of decoding metadata.
 func metadataFault(err error) fault {
-	f := fault{rule: ruleMalformed, field: "metadata", message: "has a value that it cannot have"}
-	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	f := fault{rule: ruleMalformed, field: "metadata", message: "has a value of the wrong type"}
+	typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
 		return f
 	}
-	if wrong.Field == "" {
+	if typeErr.Field == "" {
 		f.message = "must be an object"
 		return f
 	}
-	f.field += "." + wrong.Field
-	f.message = "must not be " + typeName(strings.Fields(wrong.Value + " ")[0])
-	if name, _, _ := strings.Cut(wrong.Field, "."); name == "labels" || name == "annotations" {
+	f.field += "." + typeErr.Field
+	f.message = "must not be " + typeName(strings.Fields(typeErr.Value + " ")[0])
+	if name, _, _ := strings.Cut(typeErr.Field, "."); name == "labels" || name == "annotations" {
 		f.message = notTextMessage
 	}
 	return f
 }
 
-// isRuleKind reports whether an apiVersion and a kind are meant to be a policy or quota, right or wrong.
+// isRuleKind reports whether an object was meant to be a policy or quota: its kind or its API group is eventquota's.
 func isRuleKind(apiVersion, kind string) bool {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	_, ok := v1alpha1.Resources()[kind]
 	return ok || group == v1alpha1.GroupName
 }
 
-// namespaced reports whether rules of a kind are in a namespace.
+// namespaced reports whether a kind of rules is namespaced.
 func namespaced(kind string) bool {
 	return kind == v1alpha1.KindEventPolicy || kind == v1alpha1.KindEventQuota
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestBoundsMatchReplicas holds that files have no more in force in a namespace than replicas would.
+// TestBoundsMatchReplicas checks that files have the same rules in force in a namespace as replicas would.
 func TestBoundsMatchReplicas(t *testing.T) {
 	t.Parallel()
 	var all []string
@@ -51,7 +51,7 @@ func TestBoundsMatchReplicas(t *testing.T) {
 	}
 }
 
-// TestInvalidRuleCountsTowardsBounds holds that it is one of the oldest, as in replicas, which do not forget it.
+// TestInvalidRuleCountsTowardsBounds checks that an invalid rule counts as one of the oldest, as in replicas.
 func TestInvalidRuleCountsTowardsBounds(t *testing.T) {
 	t.Parallel()
 	r, err := New()
@@ -71,7 +71,7 @@ func TestInvalidRuleCountsTowardsBounds(t *testing.T) {
 	}
 }
 
-// TestTooLargeRuleIsInvalid holds that it is said of which rule, and that others have the place.
+// TestTooLargeRuleIsInvalid checks that the error names the rule and that the rule is not in force.
 func TestTooLargeRuleIsInvalid(t *testing.T) {
 	t.Parallel()
 	r, err := New()

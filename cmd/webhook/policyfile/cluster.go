@@ -17,11 +17,11 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// ErrNoCRDs is in Invalid if a cluster does not know policies and quotas.
-var ErrNoCRDs = errors.New("the cluster has no policies, as their CRDs are not installed: the built-in default governs")
+// ErrNoCRDs is in Invalid if the CRDs are not installed in a cluster.
+var ErrNoCRDs = errors.New("the cluster has no policies, because their CRDs are not installed: the built-in default governs")
 
-// ReadCluster reads the policies, quotas and labels that a cluster has now, of all namespaces or of one. What is not
-// valid, or costs too much, is left out, and in Invalid.
+// ReadCluster reads the current policies, quotas and namespaces of a cluster, or those of one namespace. Rules that are
+// invalid or beyond a bound are left out and reported in Invalid.
 func ReadCluster(ctx context.Context, config *rest.Config, namespace string) (*Rules, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -54,14 +54,14 @@ func ReadCluster(ctx context.Context, config *rest.Config, namespace string) (*R
 	}
 	for i := range objects {
 		if err := invalidErrors(identityOf(&objects[i]).String(), r.add(&objects[i])); err != nil {
-			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is left out here, while replicas use its last valid version, if they have seen one", err))
+			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is left out here; replicas use the last valid version they have read, if any", err))
 		}
 	}
 	r.applyBounds()
 	return r, nil
 }
 
-// namespacesOf are all namespaces of a cluster, or one.
+// namespacesOf returns one namespace, or all if name is empty.
 func namespacesOf(ctx context.Context, client dynamic.Interface, name string) ([]unstructured.Unstructured, error) {
 	namespaces := client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 	if name != "" {

@@ -8,38 +8,38 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
-// What may be wrong, or be said, as identifiers for programs.
+// The rules that a finding can break, as identifiers for programs.
 const (
 	RuleUnreadable   = "unreadable"    // the file cannot be read
-	RuleSyntax       = "syntax"        // it is not YAML or JSON
-	RuleNoRules      = "nothing-found" // it has no policy or quota
-	RuleKind         = "kind"          // apiVersion or kind is another one
+	RuleSyntax       = "syntax"        // the content is not YAML or JSON
+	RuleNoRules      = "nothing-found" // the file has no policy or quota
+	RuleKind         = "kind"          // apiVersion or kind is not one of eventquota's
 	RuleUnknownField = "unknown-field"
 	RuleInvalid      = "invalid"   // a value is not allowed
-	RuleDuplicate    = "duplicate" // a field, or an object, is there twice
-	RuleTooMany      = "too-many"  // it is not in force, as others take all that is allowed
+	RuleDuplicate    = "duplicate" // a field or an object occurs twice
+	RuleTooMany      = "too-many"  // the object is not in force, because other objects use up a bound
 )
 
-// InvalidError is what is not valid, and where. Warnings have its form too. Its Field is a path in the object, if it is about
-// one.
+// InvalidError describes a problem and its position. Warnings use this type too. Field is relative to the object, if the
+// problem is about one.
 type InvalidError struct {
 	document.FieldError
 
-	// Object is the kind, namespace and name of a policy or quota, where it is about one.
+	// Object is the kind, namespace and name of the policy or quota, or empty.
 	Object string
 	Rule   string
 }
 
-// Error is one line: the file and line, the object, the field, and what is wrong.
-func (p *InvalidError) Error() string {
-	m := p.FieldError
-	if p.Object != "" {
-		m.Field = strings.TrimSuffix(p.Object+": "+m.Field, ": ")
+// Error returns one line: the file and line, the object, the field, and the reason.
+func (e *InvalidError) Error() string {
+	located := e.FieldError
+	if e.Object != "" {
+		located.Field = strings.TrimSuffix(e.Object+": "+located.Field, ": ")
 	}
-	return m.Error()
+	return located.Error()
 }
 
-// fault is what is wrong with an object, before it is known where that is.
+// fault is a problem of an object whose position is not known yet.
 type fault struct{ rule, field, message string }
 
 func (f fault) String() string {
@@ -49,43 +49,44 @@ func (f fault) String() string {
 	return f.field + ": " + f.message
 }
 
-// invalidErrors makes one error of all that is wrong with an object.
+// invalidErrors joins the faults of an object into one error of one line.
 func invalidErrors(object string, faults []fault) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	says := make([]string, len(faults))
+	messages := make([]string, len(faults))
 	for i, f := range faults {
-		says[i] = f.String()
+		messages[i] = f.String()
 	}
-	return text.OneLine(errors.New(object + ": " + strings.Join(says, "; ")))
+	return text.OneLine(errors.New(object + ": " + strings.Join(messages, "; ")))
 }
 
-// Object is a policy or quota as a file has it.
+// Object is a policy or quota of a file.
 type Object struct {
-	// Name is its kind, namespace and name.
+	// Name is the kind, namespace and name.
 	Name string
-	// Kind is that which it says.
+	// Kind is the kind as written, which need not exist.
 	Kind string
-	// Content is what the file has, as JSON.
+	// Content is the decoded object.
 	Content map[string]any
-	// Valid says that nothing is wrong with it alone. It may be not in force all the same.
+	// Valid is whether the object alone is valid. A valid object can still be out of force because of a bound.
 	Valid bool
 
 	source
 }
 
-// source is where an object is.
+// source is the position of an object.
 type source struct {
 	doc    *document.Document
-	prefix string // the path of the object in the document, for an item of a list
+	prefix string // the path of the object in the document; empty unless it is an item of a list
 }
 
-// Problem is one about the object. Of the path of a field that is not there, it is where the rest of it is.
+// Problem returns an error about a field of the object. If the field does not exist, the position is that of the longest
+// part of its path that does.
 func (o *Object) Problem(rule, field, message string) *InvalidError {
-	at := o.prefix
-	if at != "" && field != "" {
-		at += "."
+	path := o.prefix
+	if path != "" && field != "" {
+		path += "."
 	}
-	return &InvalidError{document.FieldError{File: o.doc.File, Position: o.doc.PositionOf(at + field), Field: field, Reason: message}, o.Name, rule}
+	return &InvalidError{document.FieldError{File: o.doc.File, Position: o.doc.PositionOf(path + field), Field: field, Reason: message}, o.Name, rule}
 }

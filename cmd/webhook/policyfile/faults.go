@@ -11,23 +11,23 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
-// faultsOf are the errors of fields that an error has, in plain words.
+// faultsOf translates the field errors within err into faults with plain messages.
 func (r *Rules) faultsOf(kind string, err error) []fault {
 	if err == nil {
 		return nil
 	}
-	all := []error{err}
+	errs := []error{err}
 	if many, ok := errors.AsType[utilerrors.Aggregate](err); ok {
-		all = many.Errors()
+		errs = many.Errors()
 	}
 	var faults []fault
-	for _, one := range all {
-		about, ok := errors.AsType[*field.Error](one)
+	for _, err := range errs {
+		fieldErr, ok := errors.AsType[*field.Error](err)
 		if !ok {
-			faults = append(faults, fault{rule: RuleInvalid, message: "cannot be read as a " + kind})
+			faults = append(faults, fault{rule: RuleInvalid, message: "cannot be decoded as " + kind})
 			continue
 		}
-		faults = append(faults, r.faultOf(kind, about))
+		faults = append(faults, r.faultOf(kind, fieldErr))
 	}
 	return faults
 }
@@ -43,7 +43,7 @@ func (r *Rules) faultOf(kind string, e *field.Error) fault {
 	return f
 }
 
-// plainText says an error of a field in plain words: the API server's speak of bodies and of what it calls types.
+// plainText words a field error for readers of a file. The API server's texts mention request bodies and internal types.
 func plainText(e *field.Error) string {
 	detail := e.Detail
 	if _, after, ok := strings.Cut(detail, " in body "); ok {
@@ -53,7 +53,7 @@ func plainText(e *field.Error) string {
 	case field.ErrorTypeRequired:
 		return join("is required", detail)
 	case field.ErrorTypeDuplicate:
-		return join(strings.TrimSpace("is there twice: "+document.Format(e.BadValue)), detail)
+		return join(strings.TrimSpace("is a duplicate: "+document.Format(e.BadValue)), detail)
 	case field.ErrorTypeNotSupported:
 		return allowedValuesText(e)
 	case field.ErrorTypeTypeInvalid:
@@ -69,16 +69,16 @@ func plainText(e *field.Error) string {
 	}
 }
 
-func join(says, detail string) string {
+func join(text, detail string) string {
 	if detail == "" {
-		return says
+		return text
 	}
-	return says + ": " + detail
+	return text + ": " + detail
 }
 
-// boundsText says what values are allowed.
+// boundsText rewords the validation error of a value that is out of its bounds.
 func boundsText(detail string, value any) string {
-	for _, one := range []struct{ pattern, says string }{
+	for _, rule := range []struct{ pattern, text string }{
 		{`^should be greater than or equal to (\S+)$`, "must be at least $1"},
 		{`^should be less than or equal to (\S+)$`, "must be at most $1"},
 		{`^should be greater than (\S+)$`, "must be more than $1"},
@@ -90,46 +90,46 @@ func boundsText(detail string, value any) string {
 		{`^should have at (least|most) (\d+) items$`, "must have at $1 $2 items"},
 		{`^should match '(.*)'$`, "must match the regular expression $1"},
 	} {
-		if pattern := regexp.MustCompile(one.pattern); pattern.MatchString(detail) {
-			says := pattern.ReplaceAllString(detail, one.says)
+		if pattern := regexp.MustCompile(rule.pattern); pattern.MatchString(detail) {
+			text := pattern.ReplaceAllString(detail, rule.text)
 			switch value.(type) {
 			case int64, float64:
-				return says + ", not " + document.Format(value)
+				return text + ", not " + document.Format(value)
 			}
-			return says
+			return text
 		}
 	}
 	return detail
 }
 
-// allowedValuesText names the values that are allowed.
+// allowedValuesText lists the allowed values.
 func allowedValuesText(e *field.Error) string {
 	list, _ := strings.CutPrefix(e.Detail, "supported values: ")
 	var allowed []string
-	for one := range strings.SplitSeq(list, ", ") {
-		allowed = append(allowed, strings.Trim(one, `"`))
+	for value := range strings.SplitSeq(list, ", ") {
+		allowed = append(allowed, strings.Trim(value, `"`))
 	}
 	return document.NotOneOf(e.BadValue, allowed)
 }
 
-// typeMismatchText says which type a value must have, and which it has.
+// typeMismatchText names the required type of a value and its actual type.
 func typeMismatchText(detail string) string {
 	m := regexp.MustCompile(`must be of type ([a-z]+)(?:: "([a-z]+)")?`).FindStringSubmatch(detail)
 	if m == nil {
-		return "has a value of another type than it must have"
+		return "has a value of the wrong type"
 	}
-	says := "must be " + typeName(m[1])
+	text := "must be " + typeName(m[1])
 	if m[2] != "" {
-		says += ", not " + typeName(m[2])
+		text += ", not " + typeName(m[2])
 	}
-	return says
+	return text
 }
 
-// typeName is how people call a type of JSON.
-func typeName(of string) string {
-	switch of {
+// typeName returns a readable name for a JSON type, with its article.
+func typeName(jsonType string) string {
+	switch jsonType {
 	case "integer", "array", "object":
-		return map[string]string{"integer": "an integer", "array": "a list", "object": "an object"}[of]
+		return map[string]string{"integer": "an integer", "array": "a list", "object": "an object"}[jsonType]
 	case "string":
 		return "text"
 	case "boolean", "bool":
@@ -137,7 +137,7 @@ func typeName(of string) string {
 	case "null":
 		return "nothing"
 	}
-	return "a " + of
+	return "a " + jsonType
 }
 
 func numberIn(detail string) string { return regexp.MustCompile(`-?\d+`).FindString(detail) }

@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/manifests"
 )
 
-// fields are those that objects of each kind may have.
+// fields has the schema of each kind.
 type fields map[string]*apiextensionsv1.JSONSchemaProps
 
 func newFields() (fields, error) {
@@ -26,19 +26,19 @@ func newFields() (fields, error) {
 	return all, nil
 }
 
-// unknown says that there is no such field, and which there are.
+// unknown returns the message for an unknown field, with the closest or all fields that exist.
 func (f fields) unknown(kind, path string) string {
-	at := f[kind]
-	for at != nil {
+	schema := f[kind]
+	for schema != nil {
 		name, rest, more := strings.Cut(path, ".")
 		name, _, indexed := strings.Cut(name, "[")
-		next, ok := at.Properties[name]
+		next, ok := schema.Properties[name]
 		if !ok || !more {
-			return document.UnknownField(name, slices.Collect(maps.Keys(at.Properties)))
+			return document.UnknownField(name, slices.Collect(maps.Keys(schema.Properties)))
 		}
-		at, path = &next, rest
+		schema, path = &next, rest
 		if indexed && next.Items != nil {
-			at = next.Items.Schema
+			schema = next.Items.Schema
 		}
 	}
 	return "unknown field"

@@ -15,21 +15,21 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Input is where policies and quotas are read from.
+// Input says which files to read, and how.
 type Input struct {
-	// Paths are files, directories of them, or - for Stdin.
+	// Paths are files, directories, or - for Stdin.
 	Paths []string
 	Stdin io.Reader
-	// Namespace is that of rules which name none, as of kubectl.
+	// Namespace is used for namespaced rules that do not name one, as kubectl -n does.
 	Namespace string
-	// Recursive says that directories within directories are read too.
+	// Recursive also reads subdirectories.
 	Recursive bool
-	// AllowUnrelated says that files may have nothing of ours in them, as those in directories may.
+	// AllowUnrelated accepts named files without policies and quotas. Files found in directories are always accepted.
 	AllowUnrelated bool
 }
 
-// Read reads files and directories. What is not valid is left out, and in Invalid. The error says that nothing can be
-// read at all.
+// Read reads files and directories. Invalid objects are left out and reported in Invalid. The error means that Read could
+// not start.
 func Read(in Input) (*Rules, error) {
 	r, err := New()
 	if err != nil {
@@ -60,13 +60,13 @@ func (r *Rules) read(in Input) {
 	r.applyBounds()
 }
 
-// inputFile is one to be read.
+// inputFile is a file to read.
 type inputFile struct {
 	path     string
-	explicit bool // by the user, and not found in a directory
+	explicit bool // named by the user, not found in a directory
 }
 
-// filesAt is the file at path or, of a directory, the files in it that kubectl apply -f would read.
+// filesAt returns the file at path or, if it is a directory, the files that kubectl apply -f would read.
 func filesAt(path string, recursive bool) (files []inputFile, err error) {
 	if path == document.StdinPath {
 		return []inputFile{{path, true}}, nil
@@ -74,41 +74,41 @@ func filesAt(path string, recursive bool) (files []inputFile, err error) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return []inputFile{{path, true}}, err
 	}
-	all := 0
-	err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
+	candidates := 0
+	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && at != path && !recursive:
+		case entry.IsDir() && file != path && !recursive:
 			return fs.SkipDir
 		case entry.IsDir():
 			return nil
 		}
-		if isKustomization(at) {
-			all++
+		if isKustomization(file) {
+			candidates++
 			return nil
 		}
-		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(at)) {
-			all++
-			files = append(files, inputFile{path: at})
+		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
+			candidates++
+			files = append(files, inputFile{path: file})
 		}
 		return nil
 	})
-	if err == nil && all == 0 {
-		return nil, errors.New("has no .yaml, .yml or .json file in it")
+	if err == nil && candidates == 0 {
+		return nil, errors.New("has no .yaml, .yml or .json file")
 	}
 	return files, err
 }
 
-// readFile adds what is in a file.
+// readFile adds the content of a file.
 func (r *Rules) readFile(f inputFile, in Input) {
 	content, err := document.Load(f.path, in.Stdin)
 	name := document.DisplayName(f.path)
-	if err == nil && document.IsUTF16(content) { // of which kubectl reads the first document only
-		err = document.ReadError(f.path, errors.New("must be UTF-8, and is UTF-16: save it as UTF-8"))
+	if err == nil && document.IsUTF16(content) { // kubectl would read only its first document
+		err = document.ReadError(f.path, errors.New("must be UTF-8, not UTF-16"))
 	}
-	if wrong, ok := errors.AsType[*document.FieldError](err); ok {
-		r.Invalid = append(r.Invalid, &InvalidError{FieldError: *wrong, Rule: RuleUnreadable})
+	if readErr, ok := errors.AsType[*document.FieldError](err); ok {
+		r.Invalid = append(r.Invalid, &InvalidError{FieldError: *readErr, Rule: RuleUnreadable})
 		return
 	}
 	r.namespacing = namespacing{fallback: in.Namespace}
@@ -120,35 +120,35 @@ func (r *Rules) readFile(f inputFile, in Input) {
 		}
 		r.namespacing.override = k.namespaceOf(f.path)
 	}
-	// What does not even name the group is not ours.
+	// A file that does not mention the API group cannot hold policies or quotas.
 	foreign := !bytes.Contains(content, []byte(v1alpha1.GroupName))
 	lenient := !f.explicit || in.AllowUnrelated
-	var has contents
+	var total contents
 	for _, doc := range document.Parse(name, content) {
-		one := r.addDocument(doc, lenient && foreign)
-		has.rules, has.others = has.rules+one.rules, has.others+one.others
+		counts := r.addDocument(doc, lenient && foreign)
+		total.rules, total.others = total.rules+counts.rules, total.others+counts.others
 	}
-	r.Unrelated.Objects += has.others
-	if has.others > 0 {
+	r.Unrelated.Objects += total.others
+	if total.others > 0 {
 		r.Unrelated.Files++
 	}
-	if has.rules == 0 && !lenient {
-		r.Invalid = append(r.Invalid, &InvalidError{FieldError: *document.ReadError(f.path, errors.New(noRulesText(f.path, has.others))), Rule: RuleNoRules})
+	if total.rules == 0 && !lenient {
+		r.Invalid = append(r.Invalid, &InvalidError{FieldError: *document.ReadError(f.path, errors.New(noRulesText(f.path, total.others))), Rule: RuleNoRules})
 	}
 }
 
-// noRulesText says what a file has that has nothing of ours.
+// noRulesText describes a file without policies and quotas.
 func noRulesText(path string, others int) string {
 	switch {
 	case isKustomization(path):
-		return "is a kustomization, and no policy or quota: name its directory"
+		return "is a kustomization: name its directory instead"
 	case others == 0:
-		return "is empty: it has no policy or quota"
+		return "is empty"
 	}
 	return "has no policy or quota of " + v1alpha1.GroupVersion().String() + ", but " + Count(others, "object") + " of other kinds"
 }
 
-// Count is a number of things in words.
+// Count returns a number with its noun, in the plural if needed.
 func Count(n int, thing string) string {
 	switch {
 	case n == 1:
@@ -159,17 +159,17 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// namespacing is the namespace of rules in a file.
+// namespacing sets the namespace of the rules in a file.
 type namespacing struct {
-	fallback string // of those that have none
-	override string // of all, if it is not empty
+	fallback string // for rules without a namespace
+	override string // for all rules, unless empty
 }
 
 func (n namespacing) apply(metadata map[string]any) {
 	if n.override != "" {
 		metadata["namespace"] = n.override
 	}
-	if has, ok := metadata["namespace"]; n.fallback != "" && (!ok || has == nil || has == "") {
+	if current, ok := metadata["namespace"]; n.fallback != "" && (!ok || current == nil || current == "") {
 		metadata["namespace"] = cmp.Or(n.override, n.fallback)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// FuzzRead reads anything as a file of policies and quotas. What is wrong with it is said in one line that says something,
-// of a line that the file has, and what has nothing wrong can be asked about an Event.
+// FuzzRead reads arbitrary bytes as a file of policies and quotas. Each error must be one line with a reason and a
+// position inside the file, and the valid rules must resolve an Event.
 func FuzzRead(f *testing.F) {
 	examples, err := filepath.Glob("../../../manifests/examples/*.yaml")
 	if err != nil || len(examples) == 0 {
@@ -52,7 +52,7 @@ func FuzzRead(f *testing.F) {
 		for _, err := range r.Invalid {
 			p, ok := errors.AsType[*InvalidError](err)
 			if !ok {
-				t.Fatalf("error %v has no place", err)
+				t.Fatalf("error %v has no position", err)
 			}
 			if says := p.Error(); p.Reason == "" || strings.ContainsAny(says, "\n\r") || p.Line < 1 || p.Line > lines || p.Column < 0 {
 				t.Errorf("error %q of a file of %d lines", says, lines)

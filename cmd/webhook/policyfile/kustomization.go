@@ -8,38 +8,39 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/eventquota/eventquota/cmd/webhook/document"
+	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// Unrelated is what files and directories have beside policies and quotas.
+// Unrelated describes the content of files and directories that is not policies or quotas.
 type Unrelated struct {
-	// Objects is how many of other kinds there are, and Files how many files have them.
+	// Objects counts objects of other kinds, and Files the files that have them.
 	Objects, Files int
-	// Unreadable are documents that cannot be read, in files that have nothing of ours.
+	// Unreadable has an error for each document that cannot be read, in files that do not mention the API group.
 	Unreadable []*document.FieldError
-	// KustomizationOnly are directories that have a kustomization and nothing else that is read.
+	// KustomizationOnly are directories whose only readable file is a kustomization.
 	KustomizationOnly []string
-	// Patches are files that a kustomization applies to others.
+	// Patches are files that a kustomization applies to other objects.
 	Patches []string
 }
 
-// Notes say what was passed over, a sentence each.
-func (p *Unrelated) Notes() (all []string) {
-	if p.Objects > 0 {
-		all = append(all, Count(p.Objects, "object")+" of other kinds passed over, in "+Count(p.Files, "file"))
+// Notes returns a sentence for each thing that was skipped.
+func (u *Unrelated) Notes() (all []string) {
+	if u.Objects > 0 {
+		all = append(all, "skipped "+Count(u.Objects, "object")+" of other kinds in "+Count(u.Files, "file"))
 	}
-	for _, path := range p.KustomizationOnly {
-		all = append(all, path+" has nothing but a kustomization; what that makes is read from: kubectl kustomize "+path)
+	for _, path := range u.KustomizationOnly {
+		all = append(all, path+" has only a kustomization; pipe its output instead: kubectl kustomize "+path)
 	}
-	for _, path := range p.Patches {
-		all = append(all, path+" passed over: its kustomization applies it to others as a patch")
+	for _, path := range u.Patches {
+		all = append(all, "skipped "+path+": its kustomization applies it as a patch")
 	}
-	for _, m := range p.Unreadable {
-		all = append(all, m.Location()+" passed over, as nothing there names our API group: "+m.Reason)
+	for _, m := range u.Unreadable {
+		all = append(all, "skipped "+m.Location()+", which does not mention the API group "+v1alpha1.GroupName+": "+m.Reason)
 	}
 	return all
 }
 
-// kustomization is what matters here of the file of kustomize in a directory.
+// kustomization has the fields of a kustomization file that matter here.
 type kustomization struct {
 	Namespace string   `json:"namespace"`
 	Resources []string `json:"resources"`
@@ -52,22 +53,23 @@ type kustomization struct {
 	} `json:"patchesJson6902"`
 }
 
-// isKustomization reports whether kustomize reads a file by its name.
+// isKustomization reports whether a file has one of the names of kustomization files.
 func isKustomization(path string) bool { return slices.Contains(kustomizations(), filepath.Base(path)) }
 
 func kustomizations() []string {
 	return []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 }
 
-// kustomizationOf is that of the directory of a file; it is empty if there is none that can be read.
+// kustomizationOf returns the kustomization in the directory of a file. It is empty if there is none or it cannot be
+// read.
 func kustomizationOf(path string) (k kustomization) {
 	for _, name := range kustomizations() {
-		at := filepath.Join(filepath.Dir(path), name)
-		content, err := document.Load(at, nil)
+		file := filepath.Join(filepath.Dir(path), name)
+		content, err := document.Load(file, nil)
 		if err != nil {
 			continue
 		}
-		for _, doc := range document.Parse(at, content) {
+		for _, doc := range document.Parse(file, content) {
 			object, _ := doc.Value.(map[string]any)
 			if runtime.DefaultUnstructuredConverter.FromUnstructured(object, &k) == nil {
 				return k
@@ -77,7 +79,7 @@ func kustomizationOf(path string) (k kustomization) {
 	return kustomization{}
 }
 
-// patches reports whether a file is applied to other objects.
+// patches reports whether k applies a file to other objects as a patch.
 func (k *kustomization) patches(path string) bool {
 	names := slices.Clone(k.PatchesStrategicMerge)
 	for _, patch := range slices.Concat(k.Patches, k.PatchesJSON6902) {
@@ -86,7 +88,7 @@ func (k *kustomization) patches(path string) bool {
 	return containsPath(path, names)
 }
 
-// namespaceOf is the namespace that kustomize gives what is in a file, or empty.
+// namespaceOf returns the namespace that kustomize sets on the objects of a file, or "".
 func (k *kustomization) namespaceOf(path string) string {
 	if containsPath(path, k.Resources) {
 		return k.Namespace

@@ -1,4 +1,4 @@
-// Package policyfile reads policies and quotas from files, and from a cluster as it is now.
+// Package policyfile reads policies and quotas from files and from a cluster.
 package policyfile
 
 import (
@@ -11,26 +11,26 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// Rules are policies and quotas, and what is known of namespaces: one without labels is only known from its rules.
-// They are for one goroutine at a time.
+// Rules holds policies, quotas and the metadata of namespaces. A namespace without labels was only named by its rules.
+// Rules is not safe for concurrent use.
 type Rules struct {
 	Cluster    policy.Rules
 	Namespaces map[string]policy.Namespace
-	// Invalid says what was left out of files and clusters, and why. Of files each is a *InvalidError.
+	// Invalid has an error for each object that was left out. Errors of files are of type *InvalidError.
 	Invalid []error
-	// Objects are the policies and quotas of files, valid or not, in their order.
+	// Objects are the policies and quotas of files in the order of reading, valid or not.
 	Objects []*Object
-	// Unrelated is what files have beside them.
+	// Unrelated counts the other content of files.
 	Unrelated Unrelated
 
 	compiler    *policy.Compiler
 	fields      fields
 	namespacing namespacing
 	seen        map[policy.Identity]bool
-	namespaced  map[scope][]namespacedRule // all of them, whether in force or not
+	namespaced  map[scope][]namespacedRule // every rule of a namespace, in force or not
 }
 
-// New makes Rules without any.
+// New returns empty Rules.
 func New() (*Rules, error) {
 	compiler, err := policy.NewCompiler()
 	if err != nil {
@@ -44,7 +44,7 @@ func New() (*Rules, error) {
 	return (&Rules{compiler: compiler, fields: fields}).empty(), nil
 }
 
-// empty is r without any rules. Making the compiler takes most of the time of New.
+// empty returns Rules without content that share the compiler of r. Making the compiler takes most of the time of New.
 func (r *Rules) empty() *Rules {
 	return &Rules{
 		compiler: r.compiler, fields: r.fields,
@@ -52,8 +52,8 @@ func (r *Rules) empty() *Rules {
 	}
 }
 
-// Decode adds what is valid in a document of YAML or JSON, and says what is not. It has an object, a list of them, or
-// nothing.
+// Decode adds the valid objects of YAML or JSON documents and returns an error for the others. A document holds an object,
+// a list of objects, or nothing.
 func (r *Rules) Decode(content []byte) error {
 	before := len(r.Invalid)
 	for _, doc := range document.Parse("", content) {
@@ -64,7 +64,7 @@ func (r *Rules) Decode(content []byte) error {
 	return errors.Join(invalid...)
 }
 
-// UseNamespacesOf uses the labels and annotations of others' namespaces if r has none.
+// UseNamespacesOf takes the labels and annotations of namespaces from others if r has none.
 func (r *Rules) UseNamespacesOf(others *Rules) {
 	for _, n := range r.Namespaces {
 		if n.Labels != nil {
@@ -77,7 +77,7 @@ func (r *Rules) UseNamespacesOf(others *Rules) {
 	}
 }
 
-// KnownNamespaces are the namespaces with what replicas know of them.
+// KnownNamespaces returns the namespaces with the metadata that replicas would keep of them.
 func (r *Rules) KnownNamespaces() map[string]policy.Namespace {
 	selected, known := r.Cluster.SelectedLabels(), maps.Clone(r.Namespaces)
 	for name, n := range known {
@@ -89,16 +89,16 @@ func (r *Rules) KnownNamespaces() map[string]policy.Namespace {
 	return known
 }
 
-// Set is all that was read.
+// Set returns a Set of all rules that were read and the built-in default.
 func (r *Rules) Set() *policy.Set {
 	return policy.NewSet(policy.Default(), r.Cluster, r.KnownNamespaces())
 }
 
 // addNamespace adds the labels and annotations of a namespace.
-func (r *Rules) addNamespace(name string, has, annotations map[string]string) {
+func (r *Rules) addNamespace(name string, own, annotations map[string]string) {
 	n := r.Namespaces[name]
-	// The API server sets its name as a label.
-	n.Labels = labels.Merge(has, labels.Set{nameLabel: name})
+	// The API server sets this label on every namespace.
+	n.Labels = labels.Merge(own, labels.Set{nameLabel: name})
 	n.Annotations = annotations
 	r.Namespaces[name] = n
 }

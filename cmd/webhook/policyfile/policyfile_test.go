@@ -8,7 +8,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestUseNamespacesOf holds it by a quota that selects a namespace by a label of the others.
+// TestUseNamespacesOf uses a quota that selects a namespace by a label of the others.
 func TestUseNamespacesOf(t *testing.T) {
 	read := func(documents ...string) *Rules {
 		t.Helper()

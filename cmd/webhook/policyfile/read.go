@@ -12,17 +12,17 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// maxLists is how many lists within each other are read.
-const maxLists = 8
+// maxListDepth bounds how deep lists may be nested.
+const maxListDepth = 8
 
-// contents is what a file, or a part of it, has.
+// contents counts the objects of a file or a part of it.
 type contents struct {
-	rules  int // policies, quotas, lists of them and namespaces, or what was meant to be one
+	rules  int // policies, quotas, lists of them and namespaces, including invalid ones
 	others int // other objects
 }
 
-// addDocument adds what is in a document. lenient passes over what is no YAML.
-func (r *Rules) addDocument(doc *document.Document, lenient bool) (has contents) {
+// addDocument adds the content of a document. lenient skips a document that is not YAML.
+func (r *Rules) addDocument(doc *document.Document, lenient bool) (counts contents) {
 	mistakes := doc.Errors()
 	if doc.Value == nil && lenient && len(mistakes) > 0 {
 		r.Unrelated.Unreadable = append(r.Unrelated.Unreadable, mistakes[0])
@@ -30,52 +30,52 @@ func (r *Rules) addDocument(doc *document.Document, lenient bool) (has contents)
 	}
 	before := len(r.Objects)
 	if doc.Value != nil {
-		if has = r.addValue(source{doc: doc}, doc.Value, 0); has.rules == 0 {
-			return has // what others have twice is theirs
+		if counts = r.addValue(source{doc: doc}, doc.Value, 0); counts.rules == 0 {
+			return counts // duplicate fields in unrelated objects are not reported
 		}
 	}
-	for _, m := range mistakes {
-		p := &InvalidError{FieldError: *m, Rule: RuleSyntax}
-		if m.Field != "" {
-			p.Rule = RuleDuplicate
-			p.assignTo(r.Objects[before:])
+	for _, mistake := range mistakes {
+		invalid := &InvalidError{FieldError: *mistake, Rule: RuleSyntax}
+		if mistake.Field != "" {
+			invalid.Rule = RuleDuplicate
+			invalid.assignTo(r.Objects[before:])
 		}
-		r.Invalid = append(r.Invalid, p)
-		has.rules = max(has.rules, 1)
+		r.Invalid = append(r.Invalid, invalid)
+		counts.rules = max(counts.rules, 1)
 	}
-	return has
+	return counts
 }
 
-// assignTo says which of the objects of a document a problem is about, and makes it not valid.
-func (p *InvalidError) assignTo(objects []*Object) {
+// assignTo finds the object of a document that e is about, and marks it invalid.
+func (e *InvalidError) assignTo(objects []*Object) {
 	for _, o := range objects {
-		if rest, ok := strings.CutPrefix(p.Field, o.prefix); ok && (o.prefix == "" || strings.HasPrefix(rest, ".")) {
+		if rest, ok := strings.CutPrefix(e.Field, o.prefix); ok && (o.prefix == "" || strings.HasPrefix(rest, ".")) {
 			o.Valid = false
-			p.Object, p.Field = o.Name, strings.TrimPrefix(rest, ".")
+			e.Object, e.Field = o.Name, strings.TrimPrefix(rest, ".")
 		}
 	}
 }
 
-// addValue adds an object, or the items of a list.
-func (r *Rules) addValue(s source, value any, depth int) (has contents) {
+// addValue adds an object or the items of a list.
+func (r *Rules) addValue(s source, value any, depth int) (counts contents) {
 	object, ok := value.(map[string]any)
 	if !ok {
 		return contents{others: 1}
 	}
 	apiVersion, kind := document.TypeMeta(value)
 	items, isList := object["items"].([]any)
-	if isList && (kind == "List" || strings.HasSuffix(kind, "List")) && depth < maxLists {
-		of, _ := strings.CutSuffix(kind, "List")
+	if isList && (kind == "List" || strings.HasSuffix(kind, "List")) && depth < maxListDepth {
+		itemKind, _ := strings.CutSuffix(kind, "List")
 		for i, item := range items {
-			at := s
-			at.prefix = strings.TrimPrefix(fmt.Sprintf("%s.items[%d]", s.prefix, i), ".")
-			one := r.addValue(at, withTypeMeta(item, apiVersion, of), depth+1)
-			has.rules, has.others = has.rules+one.rules, has.others+one.others
+			itemSource := s
+			itemSource.prefix = strings.TrimPrefix(fmt.Sprintf("%s.items[%d]", s.prefix, i), ".")
+			itemCounts := r.addValue(itemSource, withTypeMeta(item, apiVersion, itemKind), depth+1)
+			counts.rules, counts.others = counts.rules+itemCounts.rules, counts.others+itemCounts.others
 		}
-		if of != "" && isRuleKind(apiVersion, of) {
-			has.rules++
+		if itemKind != "" && isRuleKind(apiVersion, itemKind) {
+			counts.rules++
 		}
-		return has
+		return counts
 	}
 	switch {
 	case apiVersion == "v1" && kind == "Namespace":
@@ -89,7 +89,7 @@ func (r *Rules) addValue(s source, value any, depth int) (has contents) {
 	return contents{rules: 1}
 }
 
-// withTypeMeta gives an item of a list of one kind that kind, where it does not say any.
+// withTypeMeta sets apiVersion and kind of an item of a typed list, if the item has neither.
 func withTypeMeta(item any, apiVersion, kind string) any {
 	object, ok := item.(map[string]any)
 	if !ok || kind == "" || object["kind"] != nil || object["apiVersion"] != nil || !isRuleKind(apiVersion, kind) {
@@ -100,7 +100,7 @@ func withTypeMeta(item any, apiVersion, kind string) any {
 	return object
 }
 
-// addObject adds a policy or quota, or says why it is none.
+// addObject adds a policy or quota, or reports why it is invalid.
 func (r *Rules) addObject(s source, content map[string]any, apiVersion, kind string) {
 	u := &unstructured.Unstructured{Object: content}
 	if metadata, ok := content["metadata"].(map[string]any); ok && namespaced(kind) {
@@ -115,7 +115,7 @@ func (r *Rules) addObject(s source, content map[string]any, apiVersion, kind str
 		return
 	}
 	if apiVersion != v1alpha1.GroupVersion().String() {
-		r.addFaults(o, []fault{{RuleKind, "apiVersion", fmt.Sprintf("must be %s in kind %s, not %s", v1alpha1.GroupVersion(), kind, document.Format(content["apiVersion"]))}})
+		r.addFaults(o, []fault{{RuleKind, "apiVersion", fmt.Sprintf("must be %s for kind %s, not %s", v1alpha1.GroupVersion(), kind, document.Format(content["apiVersion"]))}})
 		return
 	}
 	faults := r.add(u)
@@ -123,7 +123,7 @@ func (r *Rules) addObject(s source, content map[string]any, apiVersion, kind str
 	r.addFaults(o, faults)
 }
 
-// nameOf is the kind, namespace and name of an object, as far as it has them.
+// nameOf returns the kind, namespace and name of an object, without those that are missing.
 func nameOf(u *unstructured.Unstructured) string {
 	name := u.GetName()
 	if u.GetNamespace() != "" {
@@ -132,7 +132,7 @@ func nameOf(u *unstructured.Unstructured) string {
 	return strings.TrimSpace(u.GetKind() + " " + name)
 }
 
-// addFaults says what is wrong with an object.
+// addFaults reports the faults of an object in Invalid.
 func (r *Rules) addFaults(o *Object, faults []fault) {
 	for _, f := range faults {
 		if f.rule == ruleMalformed {

@@ -20,11 +20,11 @@ import (
 // Bounds of a test.
 const (
 	maxWrites = 100_000
-	// maxTime is longer than any window and the time in which a bucket of a namespace fills up.
+	// maxTime is longer than any window, and longer than the bucket of a namespace takes to fill.
 	maxTime = 72 * time.Hour
 )
 
-// suite is a file of tests that is valid, with its policies.
+// suite is a valid test file with its policies.
 type suite struct {
 	doc   *document.Document
 	tests []test
@@ -32,7 +32,7 @@ type suite struct {
 	rules *policyfile.Rules
 }
 
-// readSuite reads a file. What is wrong with it is the error, and is document.FieldErrors if it has lines.
+// readSuite reads a test file. Errors with lines are of type document.FieldErrors.
 func readSuite(name string) (*suite, error) {
 	content, err := document.Load(name, nil)
 	if err != nil {
@@ -46,10 +46,10 @@ func newSuite(name string, content []byte) (*suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	var of suiteFile
-	switch version, is := document.TypeMeta(doc.Value); {
-	case version == apiVersion && is == kind:
-		doc.Decode("", doc.Value, &of)
+	var parsed suiteFile
+	switch version, parsedKind := document.TypeMeta(doc.Value); {
+	case version == apiVersion && parsedKind == kind:
+		doc.Decode("", doc.Value, &parsed)
 	case version != apiVersion:
 		doc.AddError("apiVersion", "must be %s", apiVersion)
 	default:
@@ -58,30 +58,30 @@ func newSuite(name string, content []byte) (*suite, error) {
 	if err := doc.Err(); err != nil {
 		return nil, err
 	}
-	c := &checker{Document: doc, file: &of}
-	if len(of.Tests) == 0 {
+	c := &checker{Document: doc, file: &parsed}
+	if len(parsed.Tests) == 0 {
 		c.AddError("tests", "must have at least one test")
 	}
 	rules, err := c.policies()
 	if err != nil {
 		return nil, err
 	}
-	s := &suite{doc: doc, tests: of.Tests, rules: rules}
+	s := &suite{doc: doc, tests: parsed.Tests, rules: rules}
 	seen := map[string]bool{}
-	for i := range of.Tests {
-		at, t := fmt.Sprintf("tests[%d]", i), &of.Tests[i]
+	for i := range parsed.Tests {
+		path, t := fmt.Sprintf("tests[%d]", i), &parsed.Tests[i]
 		if t.Name == "" {
-			c.AddError(at+".name", "must say what the test holds")
+			c.AddError(path+".name", "is required: say what the test checks")
 		} else if seen[t.Name] {
-			c.AddError(at+".name", "%q: must not be the name of another test too", t.Name)
+			c.AddError(path+".name", "%q: is already the name of another test", t.Name)
 		}
 		seen[t.Name] = true
-		s.steps = append(s.steps, c.checkTest(at, t, rules))
+		s.steps = append(s.steps, c.checkTest(path, t, rules))
 	}
 	return s, c.Err()
 }
 
-// checker finds what is wrong with a file that can be decoded.
+// checker checks a decoded test file.
 type checker struct {
 	*document.Document
 
@@ -89,7 +89,7 @@ type checker struct {
 	ruleNames *ruleNames
 }
 
-// policies reads the policies of the file, and the labels of namespaces. All must be valid and in force.
+// policies reads the policies and namespaces of the file. All policies must be valid and in force.
 func (c *checker) policies() (*policyfile.Rules, error) {
 	var paths []string
 	for i, path := range c.file.Policies {
@@ -114,13 +114,13 @@ func (c *checker) policies() (*policyfile.Rules, error) {
 		c.AddError("policies", "%v", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.file.Namespaces)) {
-		at := "namespaces." + name
-		if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-			c.AddError(at, "must be the name of a namespace: %s", strings.Join(wrong, "; "))
+		field := "namespaces." + name
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			c.AddError(field, "must be the name of a namespace: %s", strings.Join(problems, "; "))
 			continue
 		}
 		if rules.Namespaces[name].Labels != nil {
-			c.AddError(at, "is among the policies already")
+			c.AddError(field, "is already defined in the policy files")
 			continue
 		}
 		setLabels(rules, name, c.file.Namespaces[name])
@@ -129,58 +129,58 @@ func (c *checker) policies() (*policyfile.Rules, error) {
 	return rules, nil
 }
 
-// setLabels makes a namespace known, with the label that the API server gives it.
-func setLabels(rules *policyfile.Rules, name string, has map[string]string) {
+// setLabels sets the labels of a namespace, with the one that the API server adds.
+func setLabels(rules *policyfile.Rules, name string, own map[string]string) {
 	n := rules.Namespaces[name]
-	n.Labels = labels.Merge(has, labels.Set{corev1.LabelMetadataName: name})
+	n.Labels = labels.Merge(own, labels.Set{corev1.LabelMetadataName: name})
 	rules.Namespaces[name] = n
 }
 
-// checkTest checks a test, and returns what its steps write.
-func (c *checker) checkTest(at string, t *test, rules *policyfile.Rules) (steps []*stepWriter) {
+// checkTest checks a test and returns the writers of its steps.
+func (c *checker) checkTest(path string, t *test, rules *policyfile.Rules) (steps []*stepWriter) {
 	if len(t.Events) == 0 {
-		c.AddError(at+".events", "must have at least one Event")
+		c.AddError(path+".events", "must have at least one Event")
 	}
 	wants := 0
 	if t.Want != nil {
 		wants++
-		c.checkWant(at+".want", &t.Want.want, t.Want.EtcdWrites != nil || t.Want.Notices != nil)
+		c.checkWant(path+".want", &t.Want.want, t.Want.EtcdWrites != nil || t.Want.Notices != nil)
 	}
 	var begin time.Duration
-	all := 0
+	writes := 0
 	for i := range t.Events {
-		here, s := fmt.Sprintf("%s.events[%d]", at, i), &t.Events[i]
-		w := c.checkStep(here, s, begin)
+		stepPath, s := fmt.Sprintf("%s.events[%d]", path, i), &t.Events[i]
+		w := c.checkStep(stepPath, s, begin)
 		if s.Want != nil {
 			wants++
-			c.checkWant(here+".want", s.Want, false)
+			c.checkWant(stepPath+".want", s.Want, false)
 		}
 		if w == nil {
 			continue
 		}
 		w.step, begin = i, w.end()
 		if begin > maxTime {
-			c.AddError(here+".every", "the last is %s after the beginning, and must be at most %.0fh", begin, maxTime.Hours())
+			c.AddError(stepPath+".every", "the last write is %s after the start, must be at most %.0fh", begin, maxTime.Hours())
 			begin = 0
 		}
-		all += w.objects * w.times
-		c.checkNamespaces(here, w, rules)
+		writes += w.objects * w.times
+		c.checkNamespaces(stepPath, w, rules)
 		steps = append(steps, w)
 	}
-	if all > maxWrites {
-		c.AddError(at+".events", "has %d writes, objects times times, and must have at most %d", all, maxWrites)
+	if writes > maxWrites {
+		c.AddError(path+".events", "has %d writes (objects times times), must have at most %d", writes, maxWrites)
 	}
 	if wants == 0 && len(t.Events) > 0 {
-		c.AddError(at+".want", "must be there, or in one of its events")
+		c.AddError(path+".want", "is required here or in one of the events")
 	}
 	return steps
 }
 
-// checkNamespaces checks the namespaces of a step, which are known from then on.
-func (c *checker) checkNamespaces(at string, w *stepWriter, rules *policyfile.Rules) {
-	field := at + ".event.namespace"
+// checkNamespaces checks the namespaces of a step and adds them to rules.
+func (c *checker) checkNamespaces(path string, w *stepWriter, rules *policyfile.Rules) {
+	field := path + ".event.namespace"
 	if w.isObject {
-		field = at + ".object.metadata.namespace"
+		field = path + ".object.metadata.namespace"
 	}
 	count := 1
 	if w.namespaceNumbered {
@@ -189,11 +189,11 @@ func (c *checker) checkNamespaces(at string, w *stepWriter, rules *policyfile.Ru
 	for n := range count {
 		e, err := w.event(n, 0)
 		if err != nil {
-			c.AddError(at, "must be an Event with {n} and {i} replaced")
+			c.AddError(path, "must be an Event with {n} and {i} replaced")
 			return
 		}
-		if wrong := validation.IsDNS1123Label(e.Namespace); len(wrong) > 0 {
-			c.AddError(field, "%q: must be the name of a namespace: %s", e.Namespace, strings.Join(wrong, "; "))
+		if problems := validation.IsDNS1123Label(e.Namespace); len(problems) > 0 {
+			c.AddError(field, "%q: must be the name of a namespace: %s", e.Namespace, strings.Join(problems, "; "))
 			return
 		}
 		if rules.Namespaces[e.Namespace].Labels == nil {
@@ -202,61 +202,61 @@ func (c *checker) checkNamespaces(at string, w *stepWriter, rules *policyfile.Ru
 	}
 }
 
-// checkWant checks what is wanted. more says that it holds something beside.
-func (c *checker) checkWant(at string, w *want, more bool) {
+// checkWant checks the expectations of a step or test. more is whether there are others beside w.
+func (c *checker) checkWant(path string, w *want, more bool) {
 	if !more && *w == (want{}) {
-		c.AddError(at, "must have at least one of admitted, audited, combined, dropped, merged, policy, refusedBy, warningsDropped")
+		c.AddError(path, "must have at least one of admitted, audited, combined, dropped, merged, policy, refusedBy, warningsDropped")
 	}
 	if w.Policy != nil {
-		c.checkKnown(at+".policy", *w.Policy, c.ruleNames.policies)
+		c.checkKnown(path+".policy", *w.Policy, c.ruleNames.policies)
 	}
 	if w.RefusedBy != nil {
-		c.checkKnown(at+".refusedBy", *w.RefusedBy, c.ruleNames.refusers)
+		c.checkKnown(path+".refusedBy", *w.RefusedBy, c.ruleNames.refusers)
 	}
 	if w.Audited != nil {
 		if *w.Audited == (counts{}) {
-			c.AddError(at+".audited", "must have at least one of admitted, dropped, merged, refusedBy")
+			c.AddError(path+".audited", "must have at least one of admitted, dropped, merged, refusedBy")
 		}
 		if w.Audited.RefusedBy != nil {
-			c.checkKnown(at+".audited.refusedBy", *w.Audited.RefusedBy, c.ruleNames.refusers)
+			c.checkKnown(path+".audited.refusedBy", *w.Audited.RefusedBy, c.ruleNames.refusers)
 		}
 	}
 }
 
-// checkKnown checks that names are known.
-func (c *checker) checkKnown(at string, all names, known []string) {
-	for _, name := range all {
+// checkKnown checks that every name is one of known.
+func (c *checker) checkKnown(path string, wanted names, known []string) {
+	for _, name := range wanted {
 		if !slices.Contains(known, name) {
-			c.AddError(at, "%s", document.NotOneOf(name, known))
+			c.AddError(path, "%s", document.NotOneOf(name, known))
 		}
 	}
 }
 
-// ruleNames are the names that rules have in wants.
+// ruleNames are the names that tests can use for policies, and for the limits and filters that refuse Events.
 type ruleNames struct{ policies, refusers []string }
 
 func ruleNamesOf(r *policyfile.Rules) *ruleNames {
-	all := policy.Rules{Policies: []*policy.Policy{policy.Default()}}
-	all.Add(r.Cluster)
+	rules := policy.Rules{Policies: []*policy.Policy{policy.Default()}}
+	rules.Add(r.Cluster)
 	for _, n := range r.Namespaces {
-		all.Add(n.Rules)
+		rules.Add(n.Rules)
 	}
-	k := &ruleNames{}
-	for _, p := range all.Policies {
-		k.policies = append(k.policies, p.Name)
+	found := &ruleNames{}
+	for _, p := range rules.Policies {
+		found.policies = append(found.policies, p.Name)
 		switch {
 		case p.Action == policy.Drop:
-			k.refusers = append(k.refusers, p.Name)
+			found.refusers = append(found.refusers, p.Name)
 		case p.Action == policy.Limit && p.SpamFilter.Enabled:
-			k.refusers = append(k.refusers, "spam filter of "+p.Name)
+			found.refusers = append(found.refusers, "spam filter of "+p.Name)
 		}
 	}
-	for _, q := range all.Quotas {
+	for _, q := range rules.Quotas {
 		for i := range q.Limits {
-			k.refusers = append(k.refusers, q.Limits[i].Name+" of "+q.Name)
+			found.refusers = append(found.refusers, q.Limits[i].Name+" of "+q.Name)
 		}
 	}
-	slices.Sort(k.policies)
-	slices.Sort(k.refusers)
-	return k
+	slices.Sort(found.policies)
+	slices.Sort(found.refusers)
+	return found
 }

@@ -1,5 +1,5 @@
-// Package policytest is the command that holds policies and quotas to tests: files that say which Events are admitted,
-// merged and dropped under them.
+// Package policytest is the command that tests policies and quotas. Test files say which Events are admitted, merged and
+// dropped.
 package policytest
 
 import (
@@ -24,23 +24,22 @@ type options struct {
 	Output string
 }
 
-// Command is eventquota test.
+// Command returns eventquota test.
 func Command() *cobra.Command {
 	o := &options{Output: formatText}
 	cmd := &cobra.Command{
 		Use:   "test {FILE | DIR}...",
 		Short: "Run tests of policies and quotas",
-		Long: `Test runs files that say which Events are admitted, merged and dropped under which
-policies and quotas, and fails where that is not so. It needs no cluster, and the code
-that decides is the webhook's.
+		Long: `Test runs test files. They say which Events are admitted, merged and dropped under which
+policies and quotas. It needs no cluster and decides with the code of the webhook.
 
-Of a DIR, it runs all files in it and below whose names end in ` + fileSuffix + `.yaml. This
-one says that a storm over 500 pods costs etcd the 160 Normal Events that a quota gives,
-and a notice of the rest:
+In a DIR and below, it runs all files whose names end in ` + fileSuffix + `.yaml. This one
+expects that a storm over 500 pods costs 161 writes to etcd: the 160 Normal Events that a
+quota admits, and a notice about the others:
 
   apiVersion: ` + apiVersion + `
   kind: ` + kind + `
-  policies: [fair.yaml]       # files and directories, seen from this file
+  policies: [fair.yaml]       # files and directories, relative to this file
   tests:
   - name: a storm over many pods is bounded
     events:
@@ -49,16 +48,16 @@ and a notice of the rest:
       want: {admitted: 160, dropped: 340, refusedBy: namespace of ClusterEventQuota fair}
     want: {etcdWrites: 161}
 
-Each test begins with nothing stored and full buckets. Its times are virtual: nothing
-waits. docs/concepts.md, "Testing policies", has all fields.
+Each test starts with an empty store and full buckets. Time is virtual, so no test waits.
+docs/concepts.md, "Testing policies", describes all fields.
 
-It exits with 1 if a test fails or a file is not valid.`,
+The exit code is 1 if a test fails or a file is not valid.`,
 		Example: `  eventquota test policies/
   eventquota test policies/ --run 'storm|crash'
   eventquota test policies/ -o junit > report.xml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("test: must be given files or directories")
+				return errors.New("test: name at least one file or directory")
 			}
 			return nil
 		},
@@ -68,20 +67,20 @@ It exits with 1 if a test fails or a file is not valid.`,
 			return o.run(ctx, cmd, args)
 		},
 	}
-	cmd.Flags().StringVar(&o.Run, "run", o.Run, "regular expression: run only tests whose names have a match")
+	cmd.Flags().StringVar(&o.Run, "run", o.Run, "run only tests whose names match this regular expression")
 	output.AddChoiceFlag(cmd, &o.Output, "output", "o", []string{formatText, output.JSON, formatJUnit}, "format: text, json, or junit for the XML that CI systems read")
 	return cmd
 }
 
-// run runs the files at paths.
+// run runs the tests at paths and writes the report.
 func (o *options) run(ctx context.Context, cmd *cobra.Command, paths []string) error {
 	only, err := regexp.Compile(o.Run)
 	if err != nil {
-		says := err.Error()
-		if wrong, ok := errors.AsType[*syntax.Error](err); ok {
-			says = wrong.Code.String()
+		message := err.Error()
+		if syntaxErr, ok := errors.AsType[*syntax.Error](err); ok {
+			message = syntaxErr.Code.String()
 		}
-		return fmt.Errorf("--run %q: must be a regular expression: %s", o.Run, says)
+		return fmt.Errorf("--run %q: must be a regular expression: %s", o.Run, message)
 	}
 	files, err := discover(paths)
 	if err != nil {
@@ -96,7 +95,7 @@ func (o *options) run(ctx context.Context, cmd *cobra.Command, paths []string) e
 		r.add(f)
 	}
 	if r.Passed+r.Failed+r.Invalid == 0 {
-		return fmt.Errorf("--run %q: matches the name of no test", o.Run)
+		return fmt.Errorf("--run %q: matches no test", o.Run)
 	}
 	if err := r.write(cmd.OutOrStdout(), o.Output); err != nil {
 		return fmt.Errorf("test: write the report: %w", err)
@@ -104,7 +103,7 @@ func (o *options) run(ctx context.Context, cmd *cobra.Command, paths []string) e
 	return r.err()
 }
 
-// add adds a file, if any of its tests were run or it is not valid.
+// add adds a file, unless it is valid and none of its tests ran.
 func (r *Report) add(f *File) {
 	if len(f.Errors) > 0 {
 		r.Invalid++
@@ -121,7 +120,7 @@ func (r *Report) add(f *File) {
 	r.Files = append(r.Files, f)
 }
 
-// runFile runs the tests of a file whose names match. The error says that it could not go on.
+// runFile runs the tests of a file whose names match. An invalid file is reported in File; an error ends the command.
 func runFile(ctx context.Context, name string, only *regexp.Regexp) (*File, error) {
 	f := &File{Name: name}
 	s, err := readSuite(name)
@@ -142,15 +141,15 @@ func runFile(ctx context.Context, name string, only *regexp.Regexp) (*File, erro
 	return f, nil
 }
 
-// errorLines is what is wrong with a file, a line for each.
+// errorLines returns the errors of a file, one a line.
 func errorLines(err error) []string {
 	all, ok := errors.AsType[document.FieldErrors](err)
 	if !ok {
 		return []string{err.Error()}
 	}
-	says := make([]string, len(all))
-	for i, one := range all {
-		says[i] = one.Error()
+	lines := make([]string, len(all))
+	for i, fieldErr := range all {
+		lines[i] = fieldErr.Error()
 	}
-	return says
+	return lines
 }

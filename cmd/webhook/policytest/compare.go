@@ -10,28 +10,28 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
-// compare compares what became of a test with what it wants.
-func (r *Result) compare(t *test, from *document.Document, number int) {
-	say := func(where string, failures []string, o *Outcome) {
+// compare compares the outcomes of a test with its expectations and records failures.
+func (r *Result) compare(t *test, doc *document.Document, number int) {
+	addFailures := func(place string, failures []string, o *Outcome) {
 		if len(failures) > 0 {
-			r.Failures = append(r.Failures, where+": "+strings.Join(failures, "; ")+o.deciders())
+			r.Failures = append(r.Failures, place+": "+strings.Join(failures, "; ")+o.deciders())
 		}
 	}
 	for i := range t.Events {
-		o, line := r.Events[i], from.PositionOf(fmt.Sprintf("tests[%d].events[%d]", number, i)).Line
+		o, line := r.Events[i], doc.PositionOf(fmt.Sprintf("tests[%d].events[%d]", number, i)).Line
 		failures := o.otherFailures()
 		if w := t.Events[i].Want; w != nil {
 			failures = append(w.failures(o), failures...)
 		}
-		say(fmt.Sprintf("events[%d], line %d", i, line), failures, o)
+		addFailures(fmt.Sprintf("events[%d], line %d", i, line), failures, o)
 	}
 	if w := t.Want; w != nil {
 		failures := append(w.failures(r.All), amountFailure("writes to etcd", w.EtcdWrites, r.EtcdWrites)...)
-		say("in all", append(failures, amountFailure("stored as notices", w.Notices, r.Notices)...), r.All)
+		addFailures("in all", append(failures, amountFailure("stored as notices", w.Notices, r.Notices)...), r.All)
 	}
 }
 
-// amountFailure is empty where an amount is as wanted, or where none is wanted.
+// amountFailure returns a failure if an amount is not as expected. Any amount passes if want is nil.
 func amountFailure(what string, want *amount, got int64) []string {
 	if want == nil || want.contains(got) {
 		return nil
@@ -39,7 +39,7 @@ func amountFailure(what string, want *amount, got int64) []string {
 	return []string{fmt.Sprintf("%d %s, want %s", got, what, want)}
 }
 
-// failures say what is not as wanted.
+// failures returns the expectations of w that o does not meet.
 func (w *want) failures(o *Outcome) []string {
 	all := w.counts.failures("", o)
 	all = append(all, amountFailure("combined", w.Combined, o.Combined)...)
@@ -57,16 +57,16 @@ func (w *want) failures(o *Outcome) []string {
 	return all
 }
 
-// failures say what is not as wanted. Once one count is there, those that are not are 0.
+// failures returns the expectations of c that o does not meet. If one of the three counts is set, the others default to 0.
 func (c *counts) failures(prefix string, o *Outcome) (all []string) {
 	if c.Admitted != nil || c.Merged != nil || c.Dropped != nil {
-		for _, one := range []struct {
+		for _, count := range []struct {
 			what string
 			want *amount
 			got  int64
 		}{{"admitted", c.Admitted, o.Admitted}, {"merged", c.Merged, o.Merged}, {"dropped", c.Dropped, o.Dropped}} {
-			if !one.want.contains(one.got) {
-				all = append(all, fmt.Sprintf("%d %s%s, want %s", one.got, prefix, one.what, one.want))
+			if !count.want.contains(count.got) {
+				all = append(all, fmt.Sprintf("%d %s%s, want %s", count.got, prefix, count.what, count.want))
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (c *counts) failures(prefix string, o *Outcome) (all []string) {
 	return all
 }
 
-// nameFailure is empty where got are the names that are wanted, in any order.
+// nameFailure returns a failure unless got are the wanted names. The order of want does not matter.
 func nameFailure(what string, want names, got []string) []string {
 	wanted := slices.Compact(slices.Sorted(slices.Values(want)))
 	if slices.Equal(wanted, got) {
@@ -85,10 +85,10 @@ func nameFailure(what string, want names, got []string) []string {
 	return []string{fmt.Sprintf("%s %s, want %s", what, cmp.Or(strings.Join(got, ", "), "none"), cmp.Or(strings.Join(wanted, ", "), "none"))}
 }
 
-// otherFailures are writes that no policy or quota has to do with, which no test can want.
+// otherFailures returns a failure for each kind of write that was not decided by policies. No test can expect these.
 func (o *Outcome) otherFailures() (all []string) {
-	for _, why := range slices.Sorted(maps.Keys(o.Other)) {
-		all = append(all, fmt.Sprintf("%d %s", o.Other[why], why))
+	for _, reason := range slices.Sorted(maps.Keys(o.Other)) {
+		all = append(all, fmt.Sprintf("%d %s", o.Other[reason], reason))
 	}
 	return all
 }

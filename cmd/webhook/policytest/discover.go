@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// fileSuffix is how the names of files of tests end, before .yaml or .yml.
+// fileSuffix is the end of the names of test files, before .yaml or .yml.
 const fileSuffix = "eventquota-test"
 
-// discover returns the files at paths: those given, and of directories those below with the name of a file of tests. Hidden
-// directories and links to directories are left out.
+// discover returns the named files and, for each directory, the test files in it and below. It skips hidden directories and
+// links to directories.
 func discover(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -40,7 +40,7 @@ func discover(paths []string) (files []string, err error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if len(files) == before {
-			return nil, fmt.Errorf("%s: no file in it or below has a name that ends in %s.yaml", path, fileSuffix)
+			return nil, fmt.Errorf("%s: has no file, in it or below, whose name ends in %s.yaml", path, fileSuffix)
 		}
 	}
 	slices.Sort(files)

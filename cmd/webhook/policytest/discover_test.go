@@ -31,12 +31,12 @@ func TestDiscover(t *testing.T) {
 		return files
 	}
 	for says, test := range map[string]struct{ paths, want []string }{
-		"of a directory, those below with such a name": {[]string{"a"}, in("a")},
-		"of a link to a directory":                     {[]string{"link"}, in("link")},
-		"each once":                                    {[]string{"a/b", "a/", "./a"}, in("a")},
-		"a file of any name":                           {[]string{"other.yaml"}, []string{"other.yaml"}},
-		"what is hidden, by its name":                  {[]string{"a/.git"}, []string{"a/.git/eventquota-test.yaml"}},
-		"from here, and not through links":             {[]string{"."}, in("a")},
+		"a directory, with files below":        {[]string{"a"}, in("a")},
+		"a link to a directory":                {[]string{"link"}, in("link")},
+		"the same file by several paths":       {[]string{"a/b", "a/", "./a"}, in("a")},
+		"a file of any name":                   {[]string{"other.yaml"}, []string{"other.yaml"}},
+		"a hidden directory, by its name":      {[]string{"a/.git"}, []string{"a/.git/eventquota-test.yaml"}},
+		"the working directory, without links": {[]string{"."}, in("a")},
 	} {
 		t.Run(says, func(t *testing.T) {
 			got, err := discover(test.paths)

@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// file is a file of one test, of which some parts are replaced.
+// file returns a test file with some parts replaced.
 func file(replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(`apiVersion: test.eventquota.io/v1alpha1
 kind: PolicyTest
@@ -26,8 +26,8 @@ tests:
 `)
 }
 
-// TestBadFilesReturnOneLineErrors holds the errors to those in testdata/errors.txt: each names the file, the line, the field
-// and what is allowed.
+// TestBadFilesReturnOneLineErrors compares the errors with testdata/errors.txt. Each names the file, the line, the field and
+// the allowed values.
 func TestBadFilesReturnOneLineErrors(t *testing.T) {
 	policies, dir := cli.ReadFile(t, filepath.Join("testdata", "policies.yaml")), t.TempDir()
 	for name, content := range map[string]string{"policies.yaml": policies, "bad.yaml": strings.ReplaceAll(policies, "burst: 2", "burst: -2")} {
@@ -145,11 +145,11 @@ func TestBadArgumentsReturnOneError(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":                  {nil, "test: must be given files or directories"},
+		"nothing":                  {nil, "test: name at least one file or directory"},
 		"a file that is not there": {[]string{"nothing.yaml"}, "test: stat nothing.yaml: no such file"},
-		"a directory without any":  {[]string{empty}, "test: " + empty + ": no file in it or below has a name that ends in eventquota-test.yaml"},
+		"a directory without any":  {[]string{empty}, "test: " + empty + ": has no file, in it or below, whose name ends in eventquota-test.yaml"},
 		"no expression":            {[]string{"passing", "--run", "("}, `--run "(": must be a regular expression: missing closing )`},
-		"a name of no test":        {[]string{"passing", "--run", "nothing"}, `--run "nothing": matches the name of no test`},
+		"a name of no test":        {[]string{"passing", "--run", "nothing"}, `--run "nothing": matches no test`},
 		"another format":           {[]string{"passing", "-o", "xml"}, `invalid argument "xml" for "-o, --output" flag: must be one of text, json, junit`},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestBadArgumentsReturnOneError(t *testing.T) {
 	}
 }
 
-// TestCommandReturnsWriteErrors holds that a full disk is not a success.
+// TestCommandReturnsWriteErrors checks that a failed write of the report is an error.
 func TestCommandReturnsWriteErrors(t *testing.T) {
 	for _, format := range []string{"text", "json", "junit"} {
 		closed, out := io.Pipe()

@@ -11,66 +11,66 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
-// What a file says that it is. No cluster has such objects, so the group is not that of policies.
+// The type of test files. The group differs from that of policies, because clusters have no such objects.
 const (
 	apiVersion = "test.eventquota.io/v1alpha1"
 	kind       = "PolicyTest"
 )
 
-// suiteFile is a file of tests.
+// suiteFile is the content of a test file.
 type suiteFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Policies are files and directories, from the directory of the file. The built-in default is always there.
+	// Policies are files and directories, relative to the test file. The built-in default is always included.
 	Policies []string `json:"policies"`
-	// Namespaces have labels. All others that Events are in have none.
+	// Namespaces has the labels of namespaces. Other namespaces have none.
 	Namespaces map[string]map[string]string `json:"namespaces"`
 	Tests      []test                       `json:"tests"`
 }
 
-// test begins with nothing stored and all buckets full.
+// test is a sequence of steps. It starts with an empty store and full buckets.
 type test struct {
 	Name   string `json:"name"`
 	Events []step `json:"events"`
-	// Want is what becomes of all Events together.
+	// Want has the expectations for all Events together.
 	Want *totals `json:"want"`
 }
 
-// step is one Event and its repetitions, for one object or several.
+// step writes an Event about one or several objects, once or repeatedly.
 type step struct {
-	// Event or Object is what is written: the usual fields, or an Event of core/v1.
+	// Event or Object is the Event to write: in the short form, or as an Event of core/v1.
 	Event  *event        `json:"event"`
 	Object *corev1.Event `json:"object"`
-	// User writes it, by default the service account default of its namespace. Groups are by default those that the
-	// API server gives a user of this name.
+	// User is the user of the requests, by default the service account default of the namespace. Groups are by default
+	// those that the API server gives this user.
 	User   string   `json:"user"`
 	Groups []string `json:"groups"`
-	// At is when it happens first, by default when the last of the step before does.
+	// At is the time of the first write since the start, by default that of the last write of the previous step.
 	At *duration `json:"at"`
-	// Objects is how many Events there are, whose texts have the number of each, from 0, for {n}.
+	// Objects is the number of objects. {n} in texts of the Event is replaced by the number of the object, from 0.
 	Objects *int32 `json:"objects"`
-	// Times is how often each is written, with the number of the time, from 0, for {i}, and Every is how long after the
-	// time before.
+	// Times is the number of writes for each object, and Every the time between them. {i} is replaced by the number of the
+	// write, from 0.
 	Times *int32   `json:"times"`
 	Every duration `json:"every"`
-	// Repeat is how: Create or Patch.
+	// Repeat is how writes are repeated: Create or Patch.
 	Repeat string `json:"repeat"`
-	// Want is what becomes of them.
+	// Want has the expectations for the Events of the step.
 	Want *want `json:"want"`
 }
 
-// How a client repeats an Event.
+// The values of Repeat.
 const (
-	// repeatCreate is a CREATE each time, as of clients that do not merge. It is the default.
+	// repeatCreate sends a CREATE each time, as clients that do not merge do. It is the default.
 	repeatCreate = "Create"
-	// repeatPatch is a CREATE, and then the PATCHes by which a recorder counts it up.
+	// repeatPatch sends a CREATE, and then PATCHes that increase the count, as a recorder does.
 	repeatPatch = "Patch"
 )
 
 // event is the short form of an Event.
 type event struct {
 	Namespace string `json:"namespace"`
-	// About is the kind and name of the involved object, with the version of its API before if that is not v1.
+	// About is the involved object as kind/name, preceded by its API version and a slash unless that is v1.
 	About      string `json:"about"`
 	Reason     string `json:"reason"`
 	Type       string `json:"type"`
@@ -79,45 +79,46 @@ type event struct {
 	Host       string `json:"host"`
 }
 
-// counts say what becomes of Events. Where none is there, any outcome is right; else those that are missing are 0.
+// counts has the expected counts of Events. If none of Admitted, Merged and Dropped is set, any outcome passes. Otherwise the
+// unset ones must be 0.
 type counts struct {
 	Admitted *amount `json:"admitted"`
 	Merged   *amount `json:"merged"`
 	Dropped  *amount `json:"dropped"`
-	// RefusedBy are all that drop any of them. Absent, any may.
+	// RefusedBy lists everything that drops any of the Events. If it is unset, any may.
 	RefusedBy *names `json:"refusedBy"`
 }
 
-// want is what becomes of the Events of a step, or of all.
+// want has the expectations for the Events of a step or a test.
 type want struct {
 	counts
 
-	// Policy are all policies that govern any of them. Absent, any may.
+	// Policy lists all policies that govern any of the Events. If it is unset, any may.
 	Policy *names `json:"policy"`
-	// Combined are those of the admitted that are stored as combined from similar ones.
+	// Combined counts the admitted Events that are stored as combined from similar events.
 	Combined *amount `json:"combined"`
-	// WarningsDropped are the dropped ones of type Warning.
+	// WarningsDropped counts the dropped Events of type Warning.
 	WarningsDropped *amount `json:"warningsDropped"`
-	// Audited is what would become of those that a rule in mode Audit matches if that were Enforce.
+	// Audited has the expected decisions of rules in mode Audit, if their mode were Enforce.
 	Audited *counts `json:"audited"`
 }
 
-// totals are what becomes of all Events of a test.
+// totals has the expectations for all Events of a test.
 type totals struct {
 	want
 
-	// EtcdWrites are those of clients, of counts and of notices, until nothing is pending.
+	// EtcdWrites counts the writes of clients, of counts and of notices, until nothing is pending.
 	EtcdWrites *amount `json:"etcdWrites"`
-	// Notices are how many are stored, EventsDropped and combined ones.
+	// Notices counts the stored notices: EventsDropped and combined ones.
 	Notices *amount `json:"notices"`
 }
 
-// amount is a number, or its bounds.
+// amount is a number or a range.
 type amount struct{ Min, Max int64 }
 
 // UnmarshalJSONFrom reads a number, or an object with min, max or both.
 func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	const must = "must be a whole number from 0, or an object with min, max or both"
+	const must = "must be an integer of at least 0, or an object with min, max or both"
 	if d.PeekKind() != '{' {
 		var n int64
 		if err := json.UnmarshalDecode(d, &n); err != nil || n < 0 {
@@ -126,27 +127,27 @@ func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		a.Min, a.Max = n, n
 		return nil
 	}
-	var of struct {
+	var bounds struct {
 		Min *int64 `json:"min"`
 		Max *int64 `json:"max"`
 	}
-	if err := json.UnmarshalDecode(d, &of); err != nil || of.Min == nil && of.Max == nil {
+	if err := json.UnmarshalDecode(d, &bounds); err != nil || bounds.Min == nil && bounds.Max == nil {
 		return document.ValueError(must)
 	}
 	*a = amount{0, maxWrites}
-	if of.Min != nil {
-		a.Min = *of.Min
+	if bounds.Min != nil {
+		a.Min = *bounds.Min
 	}
-	if of.Max != nil {
-		a.Max = *of.Max
+	if bounds.Max != nil {
+		a.Max = *bounds.Max
 	}
 	if a.Min < 0 || a.Max < a.Min {
-		return document.ValueError(must + ", min not above max")
+		return document.ValueError(must + ", with min at most max")
 	}
 	return nil
 }
 
-// String says how many.
+// String returns the number or range in words.
 func (a *amount) String() string {
 	switch {
 	case a == nil:
@@ -161,7 +162,7 @@ func (a *amount) String() string {
 	return fmt.Sprintf("%d to %d", a.Min, a.Max)
 }
 
-// contains reports whether n is right.
+// contains reports whether n is the number or in the range. A nil amount contains only 0.
 func (a *amount) contains(n int64) bool {
 	if a == nil {
 		return n == 0
@@ -169,10 +170,10 @@ func (a *amount) contains(n int64) bool {
 	return n >= a.Min && n <= a.Max
 }
 
-// names is a text, or a list of them.
+// names is a name or a list of names.
 type names []string
 
-// UnmarshalJSONFrom reads one text or several.
+// UnmarshalJSONFrom reads a text or a list of texts.
 func (n *names) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	var err error
 	if d.PeekKind() == '[' {
@@ -187,19 +188,19 @@ func (n *names) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// duration is how long something takes.
+// duration is a time.Duration from 0 to maxTime.
 type duration time.Duration
 
-// UnmarshalJSONFrom reads a duration as Go writes it.
-func (l *duration) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	var says string
-	if err := json.UnmarshalDecode(d, &says); err != nil {
+// UnmarshalJSONFrom reads a duration in the format of time.ParseDuration.
+func (u *duration) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	var text string
+	if err := json.UnmarshalDecode(d, &text); err != nil {
 		return document.ValueError("must be a duration such as 10s or 1h30m")
 	}
-	long, err := time.ParseDuration(says)
-	if err != nil || long < 0 || long > maxTime {
+	parsed, err := time.ParseDuration(text)
+	if err != nil || parsed < 0 || parsed > maxTime {
 		return document.ValueError(fmt.Sprintf("must be a duration from 0s to %.0fh, such as 10s or 1h30m", maxTime.Hours()))
 	}
-	*l = duration(long)
+	*u = duration(parsed)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
-// FuzzFile reads anything as a file of tests. Each error is a line that names the file, and what has none can be run.
+// FuzzFile reads arbitrary bytes as a test file. Each error must be one line that names the file. A valid file must run.
 func FuzzFile(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.yaml", "testdata/passing/*", "testdata/passing/below/*", "../../../test/policies/*.yaml"} {
 		files, err := filepath.Glob(pattern)
@@ -31,7 +31,7 @@ func FuzzFile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if bytes.Contains(content, []byte("policies")) {
-			return // it may name files anywhere
+			return // the file could name other files
 		}
 		s, err := newSuite("file", content)
 		if all, ok := errors.AsType[document.FieldErrors](err); ok {
@@ -53,7 +53,7 @@ func FuzzFile(f *testing.F) {
 				writes += w.objects * w.times
 			}
 			if writes > 100 {
-				continue // which only takes long
+				continue // would only take long
 			}
 			if _, err := s.run(t.Context(), i); err != nil {
 				t.Error(err)

@@ -13,26 +13,26 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Outcome is what became of Events.
+// Outcome counts the decisions about Events.
 type Outcome struct {
 	Admitted        int64 `json:"admitted"`
 	Combined        int64 `json:"combined,omitempty"`
 	Merged          int64 `json:"merged"`
 	Dropped         int64 `json:"dropped"`
 	WarningsDropped int64 `json:"warningsDropped,omitempty"`
-	// Other are those that were not decided, or that the API server refuses, by why.
+	// Other counts writes that were not decided, or that the API server refuses, by reason.
 	Other map[string]int64 `json:"other,omitempty"`
-	// Policies governed, and RefusedBy dropped, so many.
+	// Policies counts Events by governing policy, and RefusedBy drops by the limit or filter that refused them.
 	Policies  map[string]int64   `json:"policies,omitempty"`
 	RefusedBy map[string]refusal `json:"refusedBy,omitempty"`
-	// Audited is what would have become of those that a rule in mode Audit matches.
+	// Audited counts the decisions that rules in mode Audit would have made.
 	Audited *Outcome `json:"audited,omitempty"`
 }
 
-// refusal is what one limit dropped.
+// refusal counts the drops of one limit.
 type refusal struct {
 	Count int64 `json:"count"`
-	// First is when, since the beginning.
+	// First is the time of the first drop since the start of the test.
 	First string `json:"first"`
 }
 
@@ -40,7 +40,7 @@ func newOutcome() *Outcome {
 	return &Outcome{Other: map[string]int64{}, Policies: map[string]int64{}, RefusedBy: map[string]refusal{}}
 }
 
-// add counts what became of a write.
+// add counts the decision about a write.
 func (o *Outcome) add(d *simulate.Decision, warning bool) {
 	o.count(d.Outcome, d.Refused, d.Time)
 	if d.Outcome == admission.Dropped && warning {
@@ -57,9 +57,9 @@ func (o *Outcome) add(d *simulate.Decision, warning bool) {
 	}
 }
 
-// count counts one outcome.
-func (o *Outcome) count(is admission.Outcome, by simulate.Refused, at time.Time) {
-	switch is {
+// count counts an outcome of the enforced rules or of those in mode Audit.
+func (o *Outcome) count(outcome admission.Outcome, by simulate.Refused, at time.Time) {
+	switch outcome {
 	case admission.Aggregated:
 		o.Combined++
 		o.Admitted++
@@ -79,23 +79,23 @@ func (o *Outcome) count(is admission.Outcome, by simulate.Refused, at time.Time)
 	case admission.Ignored:
 		o.Other["not valid for the API server"]++
 	case simulate.Failed:
-		o.Other["of a name that is taken"]++
+		o.Other["with a name that exists already"]++
 	default:
 		o.Other["not decided"]++
 	}
 }
 
-// maxNames is how many of each kind a failure names.
+// maxNames bounds how many policies and how many limits a failure lists.
 const maxNames = 3
 
-// deciders says what governed and what refused, the most first.
+// deciders lists the policies that governed and the limits that refused, the most frequent first.
 func (o *Outcome) deciders() string {
-	counted := func(count map[string]int64, says func(name string) string) string {
-		all := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
+	counted := func(counts map[string]int64, format func(name string) string) string {
+		all := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
 		more := len(all) - maxNames
 		all = all[:min(maxNames, len(all))]
 		for i, name := range all {
-			all[i] = says(name)
+			all[i] = format(name)
 		}
 		if more > 0 {
 			all = append(all, fmt.Sprintf("%d more", more))

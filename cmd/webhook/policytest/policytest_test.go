@@ -53,7 +53,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestResultsAreDeterministic holds that tests have the same results each time, whatever runs before them.
+// TestResultsAreDeterministic checks that results do not depend on the order of files.
 func TestResultsAreDeterministic(t *testing.T) {
 	t.Chdir("testdata")
 	run := func(args ...string) string {
@@ -69,7 +69,7 @@ func TestResultsAreDeterministic(t *testing.T) {
 	}
 }
 
-// TestJSONAndJUnitAgree holds that JSON and JUnit's format have the same counts, whatever is in names.
+// TestJSONAndJUnitAgree checks that both formats have the same counts, even with control characters in names.
 func TestJSONAndJUnitAgree(t *testing.T) {
 	const hostile = `"a\u001b[2J \u0000 \u202e <&> ]]> z"`
 	file := filepath.Join(t.TempDir(), "hostile.yaml")

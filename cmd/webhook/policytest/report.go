@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
-// Report is what became of all files.
+// Report has the results of all files.
 type Report struct {
 	Files []*File `json:"files"`
 	// Passed and Failed count tests, and Invalid counts files.
@@ -19,43 +19,43 @@ type Report struct {
 	Invalid int `json:"invalidFiles"`
 }
 
-// File is what became of a file.
+// File has the results of a file.
 type File struct {
 	Name string `json:"file"`
-	// Errors say why it is not valid. None of its tests is run then.
+	// Errors says why the file is not valid. Then none of its tests runs.
 	Errors []string  `json:"errors,omitempty"`
 	Tests  []*Result `json:"tests,omitempty"`
 }
 
-// err is nil if all is as wanted.
+// err returns nil if all files are valid and all tests passed.
 func (r *Report) err() error {
-	var wrong []string
+	var problems []string
 	if r.Invalid > 0 {
-		wrong = append(wrong, countText(r.Invalid, "file is", "files are")+" not valid")
+		problems = append(problems, countText(r.Invalid, "file is", "files are")+" not valid")
 	}
 	if r.Failed > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d of %s failed", r.Failed, countText(r.Failed+r.Passed, "test", "tests")))
+		problems = append(problems, fmt.Sprintf("%d of %s failed", r.Failed, countText(r.Failed+r.Passed, "test", "tests")))
 	}
-	if len(wrong) == 0 {
+	if len(problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("test: %s", strings.Join(wrong, ", "))
+	return fmt.Errorf("test: %s", strings.Join(problems, ", "))
 }
 
-func countText(n int, one, several string) string {
+func countText(n int, singular, plural string) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 " + singular
 	}
-	return fmt.Sprint(n, " ", several)
+	return fmt.Sprint(n, " ", plural)
 }
 
-// Formats beside those of other commands.
+// The formats besides JSON.
 const (
 	formatText  = "text"
 	formatJUnit = "junit"
 )
 
-// write writes the report.
+// write writes the report in a format.
 func (r *Report) write(w io.Writer, format string) error {
 	switch format {
 	case output.JSON:
@@ -67,7 +67,7 @@ func (r *Report) write(w io.Writer, format string) error {
 	return r.writeText(w)
 }
 
-// writeText writes a line for each test, and what is wrong below it.
+// writeText writes a line for each test, followed by its failures.
 func (r *Report) writeText(w io.Writer) error {
 	var b strings.Builder
 	line := func(parts ...string) { b.WriteString(text.Sanitize(strings.Join(parts, "")) + "\n") }
@@ -76,11 +76,11 @@ func (r *Report) writeText(w io.Writer) error {
 			line("FAILED  ", err)
 		}
 		for _, t := range f.Tests {
-			is := "ok      "
+			status := "ok      "
 			if !t.Passed {
-				is = "FAILED  "
+				status = "FAILED  "
 			}
-			line(is, f.Name, ": ", t.Name)
+			line(status, f.Name, ": ", t.Name)
 			for _, failure := range t.Failures {
 				line("        ", failure)
 			}
@@ -95,7 +95,7 @@ func (r *Report) writeText(w io.Writer) error {
 	return err
 }
 
-// The elements of JUnit's format that CI systems read. Texts lose what XML does not take.
+// The elements of JUnit's XML that CI systems read.
 type (
 	junitReport struct {
 		XMLName xml.Name `xml:"testsuites"`
@@ -124,11 +124,11 @@ type (
 	}
 )
 
-// problemOf is what is said of a test, the first line as its message.
-func problemOf(says []string) *junitProblem {
-	all := make([]string, len(says))
-	for i, one := range says {
-		all[i] = text.Sanitize(one)
+// problemOf returns the failures or errors of a case. The first one is the message.
+func problemOf(messages []string) *junitProblem {
+	all := make([]string, len(messages))
+	for i, message := range messages {
+		all[i] = text.Sanitize(message)
 	}
 	return &junitProblem{all[0], strings.Join(all, "\n")}
 }

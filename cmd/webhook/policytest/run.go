@@ -9,16 +9,16 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// Result is what became of a test.
+// Result is the result of a test.
 type Result struct {
 	Name   string `json:"name"`
 	Passed bool   `json:"passed"`
-	// Failures say what is not as wanted.
+	// Failures lists the expectations that were not met.
 	Failures []string `json:"failures,omitempty"`
-	// Events are the outcomes of each step, and All is that of all.
+	// Events has the outcome of each step, and All that of the whole test.
 	Events []*Outcome `json:"events"`
 	All    *Outcome   `json:"all"`
-	// EtcdWrites and Notices are those of the whole test.
+	// EtcdWrites and Notices count for the whole test.
 	EtcdWrites int64 `json:"etcdWrites"`
 	Notices    int64 `json:"notices"`
 }
@@ -61,7 +61,7 @@ func (s *suite) run(ctx context.Context, i int) (*Result, error) {
 	r.compare(t, s.doc, i)
 	if r.Passed = len(r.Failures) == 0; !r.Passed {
 		for _, u := range result.UnknownMatches {
-			r.Failures = append(r.Failures, fmt.Sprintf("for %d of the writes it is unknown whether %s matches, by its %s, such as: %s", u.Count, u.Rule, u.Field, u.Example))
+			r.Failures = append(r.Failures, fmt.Sprintf("for %d writes it is unknown whether %s matches, because of its %s; for example: %s", u.Count, u.Rule, u.Field, u.Example))
 		}
 	}
 	return r, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// auditLine is the line of an audit log that has a write.
+// auditLine returns the line of an audit log for a write.
 func auditLine(t *testing.T, m *simulate.GeneratedWrite) string {
 	t.Helper()
 	verb, group := "create", ""
@@ -49,8 +49,8 @@ func auditLine(t *testing.T, m *simulate.GeneratedWrite) string {
 	return string(line) + "\n"
 }
 
-// TestOutcomesMatchSimulate writes the Events of each test as the audit log that they would leave, and holds
-// that each write gets the same, for the same reason.
+// TestOutcomesMatchSimulate writes the Events of each test as an audit log. Simulating the log must give the same decisions
+// for the same reasons.
 func TestOutcomesMatchSimulate(t *testing.T) {
 	compared := 0
 	for _, dir := range []string{"testdata/passing", "../../../test/policies"} {
@@ -75,10 +75,11 @@ func TestOutcomesMatchSimulate(t *testing.T) {
 	}
 }
 
-// maxCompared is how many writes a test may have to be compared: an audit log of many thousands tells nothing more.
+// maxCompared is the number of writes above which a test is not compared. Longer audit logs would add nothing.
 const maxCompared = 700
 
-// compareWithSimulate compares the decisions of a test. An Event that expires is left out: a log does not say that nothing was before it.
+// compareWithSimulate compares the decisions of a test. An Event that expires is left out: a log does not say that nothing
+// came before it.
 func compareWithSimulate(t *testing.T, s *suite, i int) (compared int) {
 	t.Helper()
 	writes := 0
@@ -126,7 +127,7 @@ func compareWithSimulate(t *testing.T, s *suite, i int) (compared int) {
 	return len(decisions[0])
 }
 
-// TestDefaultUserGroups holds what conditions on groups see, and who writes by default.
+// TestDefaultUserGroups checks the default user and groups, which conditions can use.
 func TestDefaultUserGroups(t *testing.T) {
 	for user, want := range map[string][]string{
 		"":                              {"system:serviceaccount:shop:default", "system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"},

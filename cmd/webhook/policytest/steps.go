@@ -19,16 +19,16 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// startTime is when tests begin.
+// startTime returns the virtual time at which tests start.
 func startTime() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// What stands for the number of an object, and of a time, in the texts of an Event.
+// The placeholders in texts of an Event for the number of the object and of the write.
 const (
 	objectNumber = "{n}"
 	timeNumber   = "{i}"
 )
 
-// stepWriter makes what a step writes.
+// stepWriter makes the writes of a step.
 type stepWriter struct {
 	step            int
 	start, interval time.Duration
@@ -36,40 +36,40 @@ type stepWriter struct {
 	patch           bool
 	user            string
 	groups          []string
-	// template is the Event as JSON, and first the Event itself where it has no numbers.
+	// template is the Event as JSON. fixedEvent is the Event itself if it has no placeholders, and otherwise nil.
 	template   []byte
 	fixedEvent *corev1.Event
 	isObject   bool
-	// namespaceNumbered says that the namespace has a number.
+	// namespaceNumbered is whether the namespace has a placeholder.
 	namespaceNumbered bool
 }
 
-// checkStep checks a step, and returns its writer. It is nil where there is no Event to write.
-func (c *checker) checkStep(at string, s *step, begin time.Duration) *stepWriter {
+// checkStep checks a step and returns its writer, or nil if the step has no valid Event.
+func (c *checker) checkStep(path string, s *step, begin time.Duration) *stepWriter {
 	w := &stepWriter{
 		start: begin, interval: time.Duration(s.Every), patch: s.Repeat == repeatPatch, user: s.User, groups: s.Groups,
-		objects: c.count(at+".objects", s.Objects), times: c.count(at+".times", s.Times), isObject: s.Object != nil,
+		objects: c.count(path+".objects", s.Objects), times: c.count(path+".times", s.Times), isObject: s.Object != nil,
 	}
 	if s.At != nil {
 		w.start = time.Duration(*s.At)
 	}
 	if s.Repeat != "" && s.Repeat != repeatCreate && s.Repeat != repeatPatch {
-		c.AddError(at+".repeat", "%s", document.NotOneOf(s.Repeat, []string{repeatCreate, repeatPatch}))
+		c.AddError(path+".repeat", "%s", document.NotOneOf(s.Repeat, []string{repeatCreate, repeatPatch}))
 	}
 	e := s.Object
 	switch {
 	case (s.Event == nil) == (s.Object == nil):
-		c.AddError(at+".event", "must be there, or object, and not both")
+		c.AddError(path+".event", "is required, or object, but not both")
 		return nil
 	case s.Event != nil:
-		e = c.event(at+".event", s.Event)
+		e = c.event(path+".event", s.Event)
 	}
 	e.Namespace = cmp.Or(e.Namespace, metav1.NamespaceDefault)
 	e.InvolvedObject.Namespace = cmp.Or(e.InvolvedObject.Namespace, e.Namespace)
 	e.Type = cmp.Or(e.Type, corev1.EventTypeNormal)
 	text, err := json.Marshal(e, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		c.AddError(at, "must be an Event that can be encoded")
+		c.AddError(path, "must be an Event that can be encoded")
 		return nil
 	}
 	w.template, w.namespaceNumbered = text, strings.Contains(e.Namespace, objectNumber)
@@ -78,11 +78,11 @@ func (c *checker) checkStep(at string, s *step, begin time.Duration) *stepWriter
 	}
 	switch {
 	case w.objects > 1 && !has(objectNumber):
-		c.AddError(at+".objects", "needs %s in a text of the Event, such as Pod/web-%s", objectNumber, objectNumber)
+		c.AddError(path+".objects", "needs %s in a text of the Event, such as Pod/web-%s", objectNumber, objectNumber)
 	case w.patch && has(timeNumber):
-		c.AddError(at+".repeat", "must be %s where the Event has %s: a PATCH counts an Event up, and changes nothing else", repeatCreate, timeNumber)
+		c.AddError(path+".repeat", "must be %s if the Event has %s: a PATCH increases the count and changes nothing else", repeatCreate, timeNumber)
 	case strings.Contains(e.Namespace, timeNumber):
-		c.AddError(at, "must not have %s in its namespace", timeNumber)
+		c.AddError(path, "must not have %s in its namespace", timeNumber)
 		return nil
 	}
 	if !has(objectNumber) && !has(timeNumber) {
@@ -91,31 +91,31 @@ func (c *checker) checkStep(at string, s *step, begin time.Duration) *stepWriter
 	return w
 }
 
-// count is a number of objects or times, by default 1.
-func (c *checker) count(at string, n *int32) int {
+// count checks a number of objects or writes and returns it, by default 1.
+func (c *checker) count(path string, n *int32) int {
 	if n == nil {
 		return 1
 	}
 	if *n < 1 || *n > maxWrites {
-		c.AddError(at, "%d: must be from 1 to %d", *n, maxWrites)
+		c.AddError(path, "%d: must be from 1 to %d", *n, maxWrites)
 		return 1
 	}
 	return int(*n)
 }
 
-// event is the Event that a short form stands for.
-func (c *checker) event(at string, s *event) *corev1.Event {
+// event converts the short form of an Event.
+func (c *checker) event(path string, s *event) *corev1.Event {
 	about := strings.Split(s.About, "/")
 	n := len(about)
 	if n < 2 || about[n-1] == "" || about[n-2] == "" {
-		c.AddError(at+".about", "%q: must be a kind and a name, such as Pod/web-0, with the version of the API before if it is not v1, such as apps/v1/Deployment/web", s.About)
+		c.AddError(path+".about", "%q: must be kind/name, such as Pod/web-0, or version/kind/name, such as apps/v1/Deployment/web", s.About)
 		about, n = []string{"Pod", "none"}, 2
 	}
 	if s.Reason == "" {
-		c.AddError(at+".reason", "must be there")
+		c.AddError(path+".reason", "is required")
 	}
 	if s.Type != "" && s.Type != corev1.EventTypeNormal && s.Type != corev1.EventTypeWarning {
-		c.AddError(at+".type", "%s", document.NotOneOf(s.Type, []string{corev1.EventTypeNormal, corev1.EventTypeWarning}))
+		c.AddError(path+".type", "%s", document.NotOneOf(s.Type, []string{corev1.EventTypeNormal, corev1.EventTypeWarning}))
 	}
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: s.Namespace},
@@ -125,15 +125,15 @@ func (c *checker) event(at string, s *event) *corev1.Event {
 	}
 }
 
-// end is when the last is written.
+// end returns the time of the last write since the start.
 func (w *stepWriter) end() time.Duration { return w.start + time.Duration(w.times-1)*w.interval }
 
-// expandNumbers replaces the numbers in a text.
+// expandNumbers replaces the placeholders in a text.
 func expandNumbers(text string, n, i int) string {
 	return strings.NewReplacer(objectNumber, strconv.Itoa(n), timeNumber, strconv.Itoa(i)).Replace(text)
 }
 
-// event is the Event of an object at a time. It is to be read before the next.
+// event returns the Event of the i-th write about the n-th object. It shares memory with the next one.
 func (w *stepWriter) event(n, i int) (*corev1.Event, error) {
 	if w.fixedEvent != nil {
 		e := *w.fixedEvent
@@ -144,7 +144,7 @@ func (w *stepWriter) event(n, i int) (*corev1.Event, error) {
 	return e, err
 }
 
-// write is the write about an object at a time.
+// write returns the i-th write about the n-th object.
 func (w *stepWriter) write(n, i int) (*simulate.GeneratedWrite, error) {
 	e, err := w.event(n, i)
 	if err != nil {
@@ -153,7 +153,7 @@ func (w *stepWriter) write(n, i int) (*simulate.GeneratedWrite, error) {
 	first, now := startTime().Add(w.start), startTime().Add(w.start+time.Duration(i)*w.interval)
 	m := &simulate.GeneratedWrite{At: now, Event: e, Patch: w.patch && i > 0, Line: int64(w.step)}
 	m.User = w.userInfo(expandNumbers(w.user, n, i), e.Namespace)
-	// Of events.k8s.io are those that only a reporting controller reports.
+	// An Event with a reporting controller and without a source is one of events.k8s.io.
 	m.NewAPI = e.ReportingController != "" && e.Source == (corev1.EventSource{})
 	counts := int32(1)
 	if w.patch {
@@ -180,7 +180,7 @@ func (w *stepWriter) write(n, i int) (*simulate.GeneratedWrite, error) {
 	return m, nil
 }
 
-// userInfo is a user with its groups.
+// userInfo returns a user with its groups.
 func (w *stepWriter) userInfo(name, namespace string) policy.UserInfo {
 	const accounts, authenticated = "system:serviceaccount:", "system:authenticated"
 	name = cmp.Or(name, accounts+namespace+":default")
@@ -188,8 +188,8 @@ func (w *stepWriter) userInfo(name, namespace string) policy.UserInfo {
 	if groups == nil {
 		groups = []string{authenticated}
 		if account, ok := strings.CutPrefix(name, accounts); ok {
-			of, _, _ := strings.Cut(account, ":")
-			groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + of, authenticated}
+			accountNamespace, _, _ := strings.Cut(account, ":")
+			groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + accountNamespace, authenticated}
 		} else if strings.HasPrefix(name, "system:node:") {
 			groups = []string{"system:nodes", authenticated}
 		}
@@ -197,7 +197,7 @@ func (w *stepWriter) userInfo(name, namespace string) policy.UserInfo {
 	return policy.UserInfo{Username: name, Groups: groups}
 }
 
-// stepWrites are what steps write, each object once and then each again.
+// stepWrites returns the writes of steps. A step writes about each object once before it repeats.
 func stepWrites(steps []*stepWriter, failed *error) iter.Seq[*simulate.GeneratedWrite] {
 	return func(yield func(*simulate.GeneratedWrite) bool) {
 		for _, w := range steps {

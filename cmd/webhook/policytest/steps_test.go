@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// writesOf are the writes of the only step of a file.
+// writesOf returns the writes of a file with one test.
 func writesOf(t *testing.T, content string) (all []simulate.GeneratedWrite) {
 	t.Helper()
 	s, err := newSuite("file", []byte(content))
@@ -29,7 +29,7 @@ func writesOf(t *testing.T, content string) (all []simulate.GeneratedWrite) {
 	return all
 }
 
-// TestWritesMatchRecorders holds the times, counts and names of Events of both APIs.
+// TestWritesMatchRecorders checks the times, counts and names of Events of both APIs.
 func TestWritesMatchRecorders(t *testing.T) {
 	const event = "event: {namespace: shop, about: Pod/web-0, reason: Started}"
 	at := func(n int) metav1.Time { return metav1.NewTime(startTime().Add(time.Duration(n) * time.Second)) }

@@ -20,7 +20,7 @@ func TestUnusedRulesAreReported(t *testing.T) {
 		"a quota that refuses nothing":     {rule("EventQuota", "name: q, namespace: shop", limits), ""},
 		"an audited one that would govern": {rule("ClusterEventPolicy", "name: p", "mode: Audit"), ""},
 		"one that another governs before": {first + rule("EventPolicy", "name: p, namespace: shop", ""),
-			"EventPolicy shop/p never applied: governed by EventPolicy shop/first before."},
+			"EventPolicy shop/p never applied: governed by EventPolicy shop/first, which comes first."},
 		"one that is disabled": {rule("ClusterEventPolicy", "name: p", "mode: Disabled"),
 			"ClusterEventPolicy p never applied: its mode is Disabled."},
 		"one of another namespace": {rule("EventPolicy", "name: p, namespace: bank", ""),
