@@ -11,9 +11,9 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// client is a source of Events. A recorder keeps the names that it used and counts for each, as client-go's do: the
-// count is absolute, it is kept before it is sent, a repeat is a PATCH, and one of an Event that is not found is a
-// CREATE of the same name. It sends one thing at a time. Other clients use a new name each time.
+// client is a source of Events. A recorder remembers its names and their counts, as client-go's recorder does. Counts
+// are absolute, and remembered before they are sent. A repeat is a PATCH, or, if the Event is not found, a CREATE of the
+// same name. A recorder sends one request at a time. Other clients use a new name each time.
 type client struct {
 	world            *world
 	id               int
@@ -21,20 +21,20 @@ type client struct {
 	busy             bool
 	serial           int
 	sent             map[kind]facts
-	// refusedByQuota are the names that a quota has refused. Of an object of which it knows nothing, a store keeps none of that: it
-	// takes the recorder to count by one, and to have been refused each time.
+	// refusedByQuota has the names that a quota has refused. A store that knows nothing of the object does not keep these
+	// names. It assumes that the recorder counts by one, and that each occurrence was refused.
 	refusedByQuota map[string]bool
 }
 
-// act reports something, unless the client is busy.
-func (c *client) act() { c.report(c.world.crowd.one(c.world.rng)) }
+// act reports a random Event, unless the client is busy.
+func (c *client) act() { c.report(c.world.variety.randomKind(c.world.rng)) }
 
-// one is a random kind of Event.
-func (of crowd) one(rng *rand.Rand) kind {
+// randomKind returns a random kind of Event.
+func (v variety) randomKind(rng *rand.Rand) kind {
 	pick := func(prefix string, n int) string { return fmt.Sprint(prefix, rng.IntN(n)) }
 	return kind{
-		pick("namespace-", of.namespaces), pick("user-", of.users), pick("component-", of.components),
-		pick("pod-", of.pods), pick("Reason", of.reasons), pick("message ", of.messages),
+		pick("namespace-", v.namespaces), pick("user-", v.users), pick("component-", v.components),
+		pick("pod-", v.pods), pick("Reason", v.reasons), pick("message ", v.messages),
 	}
 }
 
@@ -44,7 +44,7 @@ func (c *client) report(k kind) {
 	}
 	w := c.world
 	f := c.sent[k]
-	// A name that began longer ago than names are kept is one of a recorder that was restarted.
+	// Before a store forgets a name, the recorder restarts and uses a new one.
 	repeat := c.recorder && f.name != "" && w.now.Sub(f.first) < w.limits.IdenticalWindow*9/10
 	if repeat {
 		f.count += c.randomCount(f.name)
@@ -65,26 +65,26 @@ func (c *client) report(k kind) {
 	w.startFlight(first, time.Second)
 }
 
-// useForeignName takes the name of an Event about another object that no recorder goes on with.
+// useForeignName uses the name of an Event about another object, unless a recorder continues to count that Event.
 func (c *client) useForeignName(name string, f *facts) {
 	e := c.world.stored[name]
 	if c.recorder || e.notice() || e.recorder || e.kind.pod == f.pod {
 		return
 	}
-	key := account{f.write(c.world.now).GroupKey, name}
-	if _, used := c.world.accounts[key]; !used {
-		f.name, c.world.accounts[key] = name, &nameCounts{}
+	key := groupName{f.write(c.world.now).GroupKey, name}
+	if _, used := c.world.counts[key]; !used {
+		f.name, c.world.counts[key] = name, &nameCounts{}
 	}
 }
 
-// randomCount is how many more occurrences the client reports: large and odd ones where the test must
-// recognize sums of them.
+// randomCount returns how many more occurrences the client reports. If Events may be lost, counts are large and random, so
+// that the checks can recognize their sums.
 func (c *client) randomCount(name string) int64 {
 	if c.refusedByQuota[name] {
 		return 1
 	}
 	if c.world.faults.Deletions || c.world.faults.Refusals {
-		return 1 + c.world.rng.Int64N(engine.MaxOccurrences) // of one write, no more is believed
+		return 1 + c.world.rng.Int64N(engine.MaxOccurrences) // a store caps the occurrences of one write
 	}
 	return 1 + c.world.rng.Int64N(3)
 }
@@ -94,14 +94,14 @@ func (c *client) done() stage {
 	return nil
 }
 
-// create sends a CREATE and stores it.
+// create sends a CREATE, which is stored if it is admitted.
 func (c *client) create(f facts) stage {
 	w := c.world
 	f.update = nil
 	return func() stage {
 		w.creates++
 		f.id = w.creates
-		a := w.noteCount(f)
+		a := w.recordCount(f)
 		d := w.decide(f)
 		f.combined = d.Verdict == store.Aggregate
 		if d.Verdict == store.Drop && d.RefusedBy.Key != w.limits.SpamFilter.Key {
@@ -132,8 +132,8 @@ func (c *client) create(f facts) stage {
 	}
 }
 
-// patch sends an UPDATE and stores it, or a CREATE if there is no such Event. The API server asks again
-// when the Event was written in the meantime.
+// patch sends an UPDATE, which is stored if it is admitted, or a CREATE if the Event does not exist. The API server sends
+// the UPDATE for admission again if the Event was written meanwhile.
 func (c *client) patch(f facts) stage {
 	w := c.world
 	return func() stage {
@@ -141,7 +141,7 @@ func (c *client) patch(f facts) stage {
 		if e == nil {
 			return c.create(f)
 		}
-		version, a := e.version, w.noteCount(f)
+		version, a := e.version, w.recordCount(f)
 		f.update = &store.Update{ByRecorder: true, RevertsMessage: e.combined, UID: e.uid}
 		if d := w.decide(f); !d.Verdict.Admits() {
 			a.countedElsewhere = a.countedElsewhere || d.Verdict == store.Drop
@@ -159,7 +159,7 @@ func (c *client) patch(f facts) stage {
 	}
 }
 
-// label adds a label to some Event.
+// label adds a label to a random Event.
 func (w *world) label() {
 	name := w.randomEvent()
 	e := w.stored[name]
@@ -173,10 +173,10 @@ func (w *world) label() {
 	}
 }
 
-// decide asks a store about a write.
+// decide lets a random store decide a write.
 func (w *world) decide(f facts) store.Decision {
 	w.t.Helper()
-	by := w.some()
+	by := w.randomSettler()
 	if f.update != nil {
 		f.update.Stored = w.stored[f.name].storedCount(by)
 	}
@@ -191,44 +191,44 @@ func (w *world) decide(f facts) store.Decision {
 	if err != nil && !errors.Is(err, store.ErrUnconfirmed) {
 		w.t.Fatalf("Decide: %v", err)
 	}
-	w.log("%s of %+v count %d, update %+v: %s", f.name, f.kind, f.count, f.update, inWords(d))
-	w.noteTokens(&write, &l, d)
+	w.log("%s of %+v count %d, update %+v: %s", f.name, f.kind, f.count, f.update, formatDecision(d))
+	w.recordTokens(&write, &l, d)
 	return d
 }
 
-// event is an Event or a notice as the API server stores it.
+// event is an Event or a notice that the API server stores.
 type event struct {
-	kind          kind   // none of a notice
-	bucket        string // of a notice about drops
-	object        store.Key
-	keys          [2]store.Key // exact and similar
-	recorder      bool         // its client goes on with it
-	series        bool
-	combined      bool
-	count         int64
-	merged        int64 // as noted with the count noted
-	noted         int64
-	by            int   // the store that noted it; 0 for none
-	knownWritten  int64 // the count that the store knows to be written
-	uid           string
-	version       string
-	createID      uint64
-	writes        []time.Time // of the count
-	crashes       int         // of settlers after a write
-	rejectsWrites bool        // rejects what the settler writes
+	kind           kind   // zero for a notice
+	bucket         string // of a notice
+	object         store.Key
+	keys           [2]store.Key // exact and similar
+	recorder       bool         // its client continues to count it
+	series         bool
+	combined       bool
+	count          int64
+	merged         int64 // the annotation: how much of annotatedTotal was merged
+	annotatedTotal int64
+	by             int   // the store that wrote the annotation; 0 for none
+	knownWritten   int64 // the count that the store knows to be written
+	uid            string
+	version        string
+	createID       uint64
+	writes         []time.Time // of the count
+	crashes        int         // of settlers after a write
+	rejectsWrites  bool        // the API server rejects writes by the settler
 }
 
 func (e *event) notice() bool { return e.kind == kind{} }
 
-// storedCount is the count of an Event for the store of a settler.
+// storedCount returns the stored count as the store of a settler sees it.
 func (e *event) storedCount(to *settler) store.Stored {
 	return store.Stored{
 		Count: e.count, Merged: e.merged,
-		Overwritten: e.merged != 0 && e.count != e.noted, ByOtherStore: e.by != 0 && e.by != to.id,
+		Overwritten: e.merged != 0 && e.count != e.annotatedTotal, ByOtherStore: e.by != 0 && e.by != to.id,
 	}
 }
 
-// store writes the count of an Event, by a request that was decided at a time.
+// store writes the count of an Event. decided is the time of the decision about the request.
 func (w *world) store(name string, e *event, count int64, decided time.Time) {
 	e.version = w.version()
 	if w.stored[name] == nil {
@@ -248,7 +248,7 @@ func (w *world) version() string {
 	return fmt.Sprint(w.versions)
 }
 
-// randomEvent is the name of a random stored Event, or "" if there is none.
+// randomEvent returns the name of a random stored Event, or "" if there is none.
 func (w *world) randomEvent() string {
 	if len(w.names) == 0 {
 		return ""
@@ -256,15 +256,15 @@ func (w *world) randomEvent() string {
 	return randomOf(w.rng, w.names...)
 }
 
-// deleteEvent deletes some Event, unless it is not known how much is lost with it, or so many are lost that
-// any sum is likely.
+// deleteEvent deletes a random Event. It deletes none whose lost count is unknown, and none if so many are lost that
+// nearly any sum would be allowed.
 func (w *world) deleteEvent() {
 	name := w.randomEvent()
 	e := w.stored[name]
 	if e == nil || len(w.lost) > 12 && !w.faults.RecreateDeleted {
 		return
 	}
-	for a, c := range w.accounts {
+	for a, c := range w.counts {
 		if a.name == name && c.countedElsewhere {
 			return
 		}

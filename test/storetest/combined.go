@@ -8,7 +8,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// combining puts an Event under a quota without tokens whose notices are combined, on top of others.
+// combining adds a quota without tokens whose notices are combined.
 func combining(f *facts) {
 	under(func(l *store.Limits) {
 		b := bucket("none", 0, time.Hour)
@@ -17,7 +17,7 @@ func combining(f *facts) {
 	})(f)
 }
 
-// combiningAll does so with one that the namespaces of the cluster share.
+// combiningAll adds such a quota that all namespaces share.
 func combiningAll(f *facts) {
 	under(func(l *store.Limits) {
 		b := bucket("wide", 0, time.Hour)
@@ -26,7 +26,7 @@ func combiningAll(f *facts) {
 	})(f)
 }
 
-// combined are notices of drops under their own reason and type.
+// combined has stories about combined notices, which have the reason and type of the dropped Events.
 func combined() []story {
 	const none, wide = "drop by none for ever", "drop by wide for ever"
 	sixteen := make([]string, 16)
@@ -39,7 +39,7 @@ func combined() []story {
 		}
 	}
 	return []story{
-		{says: "each reason and type has one", steps: []step{
+		{name: "each reason and type has a notice", steps: []step{
 			{0, create("a", reason("Failed"), pod("1"), combining), none},
 			{0, create("b", reason("Killing"), pod("2"), combining), none},
 			{0, create("c", reason("Failed"), pod("3"), combining), none},
@@ -48,7 +48,7 @@ func combined() []story {
 			{0, pending, "1"},
 			{us, drain, "Failed of none notice: 2 (Failed 2); Killing of none notice: 1 (Killing 1); Warning Failed of none notice: 2 (Failed 2)"},
 		}},
-		{says: "that is so in a spam filter too", limits: tokens(0, 0), steps: []step{
+		{name: "each reason and type has a notice of a spam filter", limits: tokens(0, 0), steps: []step{
 			{0, create("a", reason("Failed"), message("1"), combinedFilter), "drop by spam filter for ever"},
 			{0, create("b", reason("Failed"), message("2"), warning, combinedFilter), "drop by spam filter for ever"},
 			{0, create("c", reason("Killing"), message("3"), combinedFilter), "drop by spam filter for ever"},
@@ -56,7 +56,7 @@ func combined() []story {
 			{us, drain, "Failed of spam filter notice: 2 (Failed 2); Killing of spam filter notice: 1 (Killing 1); " +
 				"Warning Failed of spam filter notice: 1 (Failed 1)"},
 		}},
-		{says: "one is brought up to date like others, and each window has one", steps: []step{
+		{name: "a combined notice is updated, and each window has its own", steps: []step{
 			{0, create("a", combining), none},
 			{10 * time.Second, onTime(due), "Failed of none notice: 1 (Failed 1)"},
 			{10 * time.Second, written("Failed of none notice"), ""},
@@ -66,14 +66,14 @@ func combined() []story {
 			{10 * time.Minute, create("c", message("3"), combining), none},
 			{11 * time.Minute, due, "Failed of none notice 2: 1 (Failed 1)"},
 		}},
-		{says: "a bucket has sixteen, and the rest in one of all reasons", steps: []step{
+		{name: "a bucket has sixteen, and one notice of all other reasons", steps: []step{
 			{0, many(16, reasons(0, 16)), none},
 			{0, many(3, reasons(16, 19)), none},
 			{0, create("again", reason("r03"), message("again"), combining), none},
 			{0, pending, "1"},
 			{us, drain, strings.Replace(strings.Join(append([]string{"none notice: 3 (r16 1, r17 1, r18 1)"}, sixteen...), "; "), "r03 of none notice: 1 (r03 1)", "r03 of none notice: 2 (r03 2)", 1)},
 		}},
-		{says: "of those of several namespaces, one has no more than are left to others", steps: []step{
+		{name: "if namespaces share a bucket, one namespace has at most half of the combined notices", steps: []step{
 			{0, many(20, func(i int) action {
 				return create(number(i), in("greedy"), reason(fmt.Sprintf("r%02d", i)), combiningAll)
 			}), wide},
@@ -83,17 +83,17 @@ func combined() []story {
 				"r06 of wide notice: 1 (r06 1); r07 of wide notice: 1 (r07 1); wide notice: 12 (r08 1, r09 1, r10 1, r11 1, r12 1, r13 1, r14 1, " +
 				"r15 1, r16 1, r17 1, r18 1, r19 1)"},
 		}},
-		{says: "an Event that says to be a notice has no notice under its name", steps: []step{
+		{name: "drops with the reason of a notice are not combined under that reason", steps: []step{
 			{0, create("a", reason(store.ReasonDropped), combining), none},
 			{us, drain, "none notice: 1 (EventsDropped 1)"},
 		}},
-		{says: "a notice counts objects and workloads", steps: []step{
-			{0, create("a", pod("1"), of("web"), bound("none")), none},
-			{0, create("b", pod("2"), of("web"), bound("none")), none},
-			{0, create("c", pod("2"), of("web"), message("2"), bound("none")), none},
+		{name: "a notice counts objects and workloads", steps: []step{
+			{0, create("a", pod("1"), of("web"), withQuota("none")), none},
+			{0, create("b", pod("2"), of("web"), withQuota("none")), none},
+			{0, create("c", pod("2"), of("web"), message("2"), withQuota("none")), none},
 			{10 * time.Second, wantContent, `default/none notice last 0s, first 0s, policy "quota none", warnings false, sources (kubelet 3), ` +
 				`objects [default/Pod/2 default/Pod/1], about default/EventQuota/none, 2 objects, pods true, of 1 workloads (Deployment default/web 3), only Deployment default/web`},
-			{10 * time.Second, each(create("d", pod("3"), of("api"), bound("none")), create("e", pod("4"), bound("none"))), none},
+			{10 * time.Second, each(create("d", pod("3"), of("api"), withQuota("none")), create("e", pod("4"), withQuota("none"))), none},
 			{20 * time.Second, wantContent, `default/none notice last 10s, first 0s, policy "quota none", warnings false, sources (kubelet 5), ` +
 				`objects [default/Pod/4 default/Pod/3 default/Pod/2 default/Pod/1], about default/EventQuota/none, 4 objects, pods true, ` +
 				`of 2 workloads (Deployment default/web 3, Deployment default/api 1), only  `},

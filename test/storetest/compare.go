@@ -14,8 +14,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Compare takes two stores through the same random steps and fails at the first answer in which they
-// differ, with the fewest steps that it finds to lead there. The names of notices may differ.
+// Compare makes the same random steps on two stores, and fails at the first answer that differs. It shortens the steps
+// while the stores still differ, and prints the shortest list that it finds. The names of notices may differ.
 func Compare(t *testing.T, seeds Seeds, a, b Fresh) {
 	t.Helper()
 	seeds.each(t, func(t *testing.T, rng *rand.Rand) {
@@ -38,8 +38,8 @@ func Compare(t *testing.T, seeds Seeds, a, b Fresh) {
 		for size := len(moves) / 2; size > 0; size /= 2 {
 			for from := 0; from+size <= len(moves); {
 				fewer := slices.Delete(slices.Clone(moves), from, from+size)
-				if again := play(fewer, false); again.difference != "" {
-					c, moves = again, fewer[:again.played]
+				if shorter := play(fewer, false); shorter.difference != "" {
+					c, moves = shorter, fewer[:shorter.played]
 					continue
 				}
 				from += size
@@ -55,13 +55,13 @@ type comparison struct {
 	a, b       Subject
 	limits     []store.Limits
 	now        time.Time
-	counts     map[string]int64 // the highest that was sent under a name
+	counts     map[string]int64 // the highest count that was sent under a name
 	last       *sent            // the last UPDATE
 	claims     [][2]store.PendingWrite
 	played     int
 	verbose    bool
-	lines      []string // of what both stores said, where verbose
-	difference string   // in what they differ
+	lines      []string // the answers of both stores, if verbose
+	difference string   // the first difference, or ""
 }
 
 // sent is a write that may be sent again.
@@ -94,7 +94,7 @@ func (c *comparison) make(m *move) {
 	}
 }
 
-// prepare is the write of a move, as far as it depends on those before.
+// prepare returns the write of a move. Its counts depend on the earlier moves.
 func (c *comparison) prepare(m *move) *sent {
 	f := m.facts
 	key := f.user + f.pod + f.name
@@ -125,7 +125,7 @@ func (c *comparison) decide(s *sent) {
 		if err != nil {
 			return err.Error()
 		}
-		return inWords(d)
+		return formatDecision(d)
 	}
 	a, b := ask(c.a), ask(c.b)
 	c.check(a, b, func() string {
@@ -135,14 +135,14 @@ func (c *comparison) decide(s *sent) {
 	})
 }
 
-// answer is all that falls due in a store within a time, with notices unnamed.
+// answer has the writes that are due in a store within a time, without the names of notices.
 type answer struct {
 	pending int64
 	writes  []store.PendingWrite
 	errs    string
 }
 
-// String says it in words, in which nothing and an empty list are the same.
+// String returns a text in which nil and an empty list are the same.
 func (a answer) String() string {
 	said := []string{fmt.Sprint(a.pending, " pending, ", a.errs)}
 	for _, p := range a.writes {
@@ -156,7 +156,7 @@ func (a answer) String() string {
 func (c *comparison) claim(ahead time.Duration) {
 	ask := func(x Subject) ([]store.PendingWrite, answer) {
 		writes, err := x.Claim(c.t.Context(), c.now, ahead, math.MaxInt, noneClaimed)
-		pending, pendingErr := x.Pending(c.t.Context()) // after Claim, which may report what waits
+		pending, pendingErr := x.Pending(c.t.Context()) // after Claim, which may first send the backlog
 		slices.SortFunc(writes, func(p, q store.PendingWrite) int {
 			return cmp.Or(slices.Compare(p.Ref.Group[:], q.Ref.Group[:]), cmp.Compare(p.Ref.ID, q.Ref.ID))
 		})
@@ -184,7 +184,7 @@ func (c *comparison) complete(p [2]store.PendingWrite, o store.Outcome) {
 	c.check(a, b, func() string { return fmt.Sprintf("complete %+v: %+v", p[0], o) })
 }
 
-// check keeps what both stores said, or notes that they differ.
+// check compares the answers of both stores, and records the answer or the difference.
 func (c *comparison) check(a, b string, what func() string) {
 	switch {
 	case a != b:
@@ -201,41 +201,41 @@ type moveKind int
 const (
 	createAct moveKind = iota
 	updateAct
-	againAct // the last UPDATE once more
+	againAct // sends the last UPDATE again
 	claimAct
 	completeAct
 )
 
-// move is one step of a comparison, all chosen beforehand but what follows from the answers.
+// move is one step of a comparison. It is chosen in advance; only counts and claims depend on earlier moves.
 type move struct {
 	act         moveKind
 	wait        time.Duration
 	facts       facts
 	count       int64
-	counting    bool          // count goes on from the highest one that was sent
-	late, since time.Duration // of the newest and the first occurrence, before now
+	counting    bool          // count is added to the highest one that was sent
+	late, since time.Duration // how long ago the last and the first occurrence were
 	update      store.Update
 	behind      int64 // how much less than the last count is stored
 	limits      int
 	ahead       time.Duration
-	pick        int // which claim is completed
+	pick        int // the index of the claim to complete
 	outcome     store.Outcome
 }
 
-// forever is longer than any duration counts.
-const forever = time.Duration(math.MaxInt64)
+// longest is the longest Duration.
+const longest = time.Duration(math.MaxInt64)
 
-// chooseLimits are three settings of one run. Buckets of one name differ in their limits, and some in their keys.
+// chooseLimits returns three settings for one run. Buckets of one name differ in their limits, and some in their keys.
 func chooseLimits(rng *rand.Rand) []store.Limits {
 	all := make([]store.Limits, 3)
 	for i := range all {
 		l := store.Limits{
 			Merge:            rng.IntN(10) > 0,
 			SimilarThreshold: randomOf(rng, 3, 2, 1, 100, 4),
-			Window:           randomOf(rng, 10*time.Minute, time.Minute, 10*time.Second, time.Hour, 1, 1500, forever),
-			IdenticalWindow:  randomOf(rng, time.Hour, 10*time.Minute, time.Minute, 10*time.Second, 0, 1500, forever),
-			WriteInterval:    randomOf(rng, 10*time.Second, 10*time.Second, 7*time.Second, time.Minute, 0, 1, 2500, forever),
-			MaxWriteInterval: randomOf(rng, 5*time.Minute, time.Minute, 20*time.Second, 0, forever),
+			Window:           randomOf(rng, 10*time.Minute, time.Minute, 10*time.Second, time.Hour, 1, 1500, longest),
+			IdenticalWindow:  randomOf(rng, time.Hour, 10*time.Minute, time.Minute, 10*time.Second, 0, 1500, longest),
+			WriteInterval:    randomOf(rng, 10*time.Second, 10*time.Second, 7*time.Second, time.Minute, 0, 1, 2500, longest),
+			MaxWriteInterval: randomOf(rng, 5*time.Minute, time.Minute, 20*time.Second, 0, longest),
 			KeepMessages:     randomOf(rng, 2, 1, 0, 4),
 			ReservePerReason: randomOf(rng, 0, 1, 0, 2),
 			ChargeMerged:     rng.IntN(4) == 0,
@@ -253,12 +253,12 @@ func chooseLimits(rng *rand.Rand) []store.Limits {
 }
 
 func chooseBucket(rng *rand.Rand, name string) store.Bucket {
-	b := bucket(name, randomOf(rng, 2, 5, 1, 25, 3, 0, math.MaxInt), randomOf(rng, 10*time.Second, time.Minute, time.Hour, 5*time.Minute, 0, 1, 2500, forever))
+	b := bucket(name, randomOf(rng, 2, 5, 1, 25, 3, 0, math.MaxInt), randomOf(rng, 10*time.Second, time.Minute, time.Hour, 5*time.Minute, 0, 1, 2500, longest))
 	if rng.IntN(4) == 0 {
 		b.Key = store.KeyOf("another", name)
 	}
 	b.Reserve, b.Silent = randomOf(rng, 0, 0, 1, 3), rng.IntN(4) == 0
-	b.Combined = b.Reserve == 0 // takes no number of rng
+	b.Combined = b.Reserve == 0 // derived, so that rng yields the same sequence as before this field existed
 	return b
 }
 
@@ -267,7 +267,7 @@ func chooseMove(rng *rand.Rand, all []store.Limits) move {
 		act: randomOf(rng, createAct, createAct, createAct, createAct, createAct, createAct, updateAct, updateAct, updateAct, againAct,
 			claimAct, claimAct, completeAct, completeAct, completeAct),
 		limits: randomOf(rng, 0, 0, 0, 1, 2),
-		facts: about(randomOf(rng, "a", "b", "c", "d", "e", "f"), []detail{
+		facts: newFacts(randomOf(rng, "a", "b", "c", "d", "e", "f"), []detail{
 			pod(randomOf(rng, "pod", "pod", "pod", "job")), reason(randomOf(rng, "Failed", "Failed", "Killing")),
 			message(randomOf(rng, "1", "1", "2", "3", "4")), by(randomOf(rng, "one", "one", "one", "two")),
 		}),
@@ -278,7 +278,7 @@ func chooseMove(rng *rand.Rand, all []store.Limits) move {
 			Merged: randomOf(rng, int64(0), 0, 0, 1, 3, -2), Overwritten: rng.IntN(3) == 0,
 		}},
 		behind: randomOf(rng, int64(0), 0, 1, 1, 3, -4),
-		ahead:  randomOf(rng, 0, 0, 0, 1, 5*time.Second, 35*time.Second, forever),
+		ahead:  randomOf(rng, 0, 0, 0, 1, 5*time.Second, 35*time.Second, longest),
 		pick:   rng.IntN(4),
 		outcome: store.Outcome{
 			Result: randomOf(rng, store.Written, store.Written, store.Written, store.Written, store.NotFound, store.NotFound,
@@ -297,8 +297,8 @@ func chooseMove(rng *rand.Rand, all []store.Limits) move {
 	return m
 }
 
-// chooseWait is how long it is since the last move: nothing, a moment, or as long as something lasts,
-// give or take a moment.
+// chooseWait returns the time since the last move: zero, a short time, or the length of an interval of l, give or take a
+// short time.
 func chooseWait(rng *rand.Rand, l *store.Limits) time.Duration {
 	whole := randomOf(rng, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, l.WriteInterval, l.WriteInterval, l.MaxWriteInterval, 30*time.Second, 2*time.Second,
 		l.Window, l.IdenticalWindow, l.SpamFilter.Every, time.Hour, 10*time.Hour)

@@ -9,38 +9,38 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// storedEvent is an Event at an API server: what the last write of it says, and its version.
+// storedEvent is an Event that the API server stores, with the content of its last write.
 type storedEvent struct {
 	version int
-	says    string
+	content string
 }
 
 // patch is a recorder's PATCH.
 type patch struct {
-	at         time.Time
-	user, says string
-	during     func() // is called after each admission
+	at            time.Time
+	user, content string
+	during        func() // called after each admission
 }
 
 // patches sends n PATCHes, one after the other, and returns how many were stored.
-func (e *storedEvent) patches(t *testing.T, s store.Store, n int, each func(int) patch) (written int) {
+func (e *storedEvent) patches(t *testing.T, s store.Store, n int, next func(int) patch) (written int) {
 	t.Helper()
 	for i := range n {
-		if e.patch(t, s, each(i)) {
+		if e.patch(t, s, next(i)) {
 			written++
 		}
 	}
 	return written
 }
 
-// patch does what the API server does with a PATCH: it asks for admission of the Event as it is to be, and asks again, for
-// what is stored by then, as long as that has changed meanwhile.
+// patch handles a PATCH as the API server does. It sends the changed Event for admission, and starts again if the stored
+// Event has changed meanwhile.
 func (e *storedEvent) patch(t *testing.T, s store.Store, p patch) (ok bool) {
 	t.Helper()
 	for {
 		read := e.version
-		f := about("a", []detail{by(p.user)})
-		f.update = &store.Update{ByRecorder: true, UID: "uid", Stored: store.Stored{Count: 1}, ContentKey: store.KeyOf(p.says)}
+		f := newFacts("a", []detail{by(p.user)})
+		f.update = &store.Update{ByRecorder: true, UID: "uid", Stored: store.Stored{Count: 1}, ContentKey: store.KeyOf(p.content)}
 		l := store.Limits{Window: 10 * time.Minute, IdenticalWindow: time.Hour, Quotas: []store.Bucket{bucket("five", 5, 12*time.Minute)}}
 		d, err := s.Decide(t.Context(), p.at, f.write(p.at), l)
 		if err != nil {
@@ -51,14 +51,14 @@ func (e *storedEvent) patch(t *testing.T, s store.Store, p patch) (ok bool) {
 		}
 		p.during()
 		if e.version == read {
-			e.version, e.says = e.version+1, p.says
+			e.version, e.content = e.version+1, p.content
 			return true
 		}
 	}
 }
 
-// conflicts holds a store to the rule that a conflict at the API server costs no token, and that a token pays for a few writes at
-// most: whoever writes an Event, and in turn with whomever.
+// conflicts checks that a conflict at the API server costs no token. A token still pays for only a few writes, also if
+// several users take turns.
 func conflicts(t *testing.T, fresh Fresh) {
 	t.Helper()
 	for conflicts := range engine.FreeRetries + 1 {
@@ -78,22 +78,22 @@ func conflicts(t *testing.T, fresh Fresh) {
 		})
 	}
 	for users := range 5 {
-		t.Run(fmt.Sprintf("%d users in turn", 1+users), func(t *testing.T) {
-			written := new(storedEvent).patches(t, fresh(t), 3000, func(i int) patch { // each at once, which is free for longest
+		t.Run(fmt.Sprintf("%d users take turns", 1+users), func(t *testing.T) {
+			written := new(storedEvent).patches(t, fresh(t), 3000, func(i int) patch { // as fast as possible, which is free for longest
 				user := fmt.Sprint("u", i%(1+users))
-				return patch{epoch().Add(time.Duration(i) * time.Microsecond), user, "as " + user + " says", func() {}}
+				return patch{epoch().Add(time.Duration(i) * time.Microsecond), user, "by " + user, func() {}}
 			})
 			if most := 5 * (1 + engine.FreeRetries); written > most {
-				t.Errorf("%d writes were admitted by a quota of 5, want %d at most", written, most)
+				t.Errorf("a quota of 5 admitted %d writes, want at most %d", written, most)
 			}
 		})
 	}
-	t.Run("a repeat long after", func(t *testing.T) {
+	t.Run("a late repeat", func(t *testing.T) {
 		written := new(storedEvent).patches(t, fresh(t), 20, func(i int) patch {
 			return patch{epoch().Add(time.Duration(i) * (engine.FreeRetryWindow + time.Second)), "u", "the same", func() {}}
 		})
 		if written != 5 {
-			t.Errorf("%d writes were admitted by a quota of 5, want 5", written)
+			t.Errorf("a quota of 5 admitted %d writes, want 5", written)
 		}
 	})
 }

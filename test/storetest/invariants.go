@@ -7,61 +7,61 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// account is whose name it is: two users may use the same.
-type account struct {
+// groupName is the name of an Event in a group. Two users may use the same name.
+type groupName struct {
 	group store.Key
 	name  string
 }
 
-// nameCounts is what the checks need to know of one name.
+// nameCounts has the state of one name that the checks need.
 type nameCounts struct {
 	reached int64 // the highest count that reached the store
-	// countedElsewhere says that some of that was refused or has gone on with another Event. So one of that name may say too
-	// much until the settler has corrected it, and how much is lost with it then is not known.
+	// countedElsewhere says that some occurrences were refused, or are counted in another Event. An Event of that name may
+	// report too many until the settler corrects it. If it is deleted before, the lost count is unknown.
 	countedElsewhere bool
 }
 
-// noteCount notes that a count came under a name.
-func (w *world) noteCount(f facts) *nameCounts {
-	key := account{f.write(w.now).GroupKey, f.name}
-	c, ok := w.accounts[key]
+// recordCount records that a count was sent under a name.
+func (w *world) recordCount(f facts) *nameCounts {
+	key := groupName{f.write(w.now).GroupKey, f.name}
+	c, ok := w.counts[key]
 	if !ok {
 		c = &nameCounts{}
-		w.accounts[key] = c
+		w.counts[key] = c
 	}
 	c.reached = max(c.reached, f.count)
 	return c
 }
 
-// noteTokens notes which bucket refused a write, or which ones it took tokens of.
-func (w *world) noteTokens(write *store.Write, l *store.Limits, d store.Decision) {
+// recordTokens records which bucket refused a write, or from which buckets it took tokens.
+func (w *world) recordTokens(write *store.Write, l *store.Limits, d store.Decision) {
 	if d.Verdict == store.Drop {
 		key := d.RefusedBy.Key
-		if key == l.SpamFilter.Key { // each source, object and user has its own
+		if key == l.SpamFilter.Key { // each source, object and user has its own bucket
 			key = write.GroupKey
 		}
-		w.refusing[key] = true
+		w.refusingBuckets[key] = true
 	}
 	if !d.Verdict.Admits() || d.Retry {
 		return
 	}
 	for _, b := range l.Quotas {
-		w.passed[b.Key]++
+		w.tokensTaken[b.Key]++
 		w.buckets[b.Key] = b
 	}
 }
 
-// checkExact holds the counts in Events and notices to those that reached the store.
+// checkExact compares the counts in Events and notices with those that reached the store.
 func (w *world) checkExact() {
 	w.t.Helper()
 	missing := int64(0)
-	for _, c := range w.accounts {
+	for _, c := range w.counts {
 		missing += c.reached
 	}
 	for name, e := range w.stored {
 		missing -= e.count
 		if e.count < 1 {
-			w.t.Errorf("%s has a count of %d", name, e.count)
+			w.t.Errorf("%s has a count of %d, want at least 1", name, e.count)
 		}
 	}
 	switch {
@@ -77,8 +77,8 @@ func (w *world) checkExact() {
 	}
 }
 
-// tolerances are the sums of occurrences that may be missing: what Events said that disappeared, or would
-// have said that others refused.
+// tolerances returns the sums of occurrences that may be missing: counts of Events that disappeared, or that others
+// refused.
 func (w *world) tolerances() []int64 {
 	sums := []int64{0}
 	if w.faults.RecreateDeleted {
@@ -94,7 +94,7 @@ func (w *world) tolerances() []int64 {
 	return sums
 }
 
-// checkBounded holds the writes of each Event to the bound. They are those of its recorder and of the settler.
+// checkBounded checks the number of writes of each Event, by its recorder and the settler together.
 func (w *world) checkBounded() {
 	w.t.Helper()
 	for name, e := range w.stored {
@@ -102,7 +102,7 @@ func (w *world) checkBounded() {
 		for i := range e.writes {
 			for j := i + 1; j < len(e.writes); j++ {
 				if took := e.writes[j].Sub(e.writes[i]); j-i+1 > w.maxWrites(e, e.writes[i], took) {
-					w.t.Errorf("%s was written %d times in %v: %v", name, j-i+1, took, e.writes)
+					w.t.Errorf("%s was written %d times in %v, want at most %d: %v", name, j-i+1, took, w.maxWrites(e, e.writes[i], took), e.writes)
 					return
 				}
 			}
@@ -110,7 +110,7 @@ func (w *world) checkBounded() {
 	}
 }
 
-// maxWrites is how often an Event may be written in a time.
+// maxWrites returns how often an Event may be written in a time.
 func (w *world) maxWrites(e *event, from time.Time, took time.Duration) int {
 	l := &w.limits
 	n := 2 + e.crashes + int(took/l.MaxWriteInterval)
@@ -123,23 +123,24 @@ func (w *world) maxWrites(e *event, from time.Time, took time.Duration) int {
 		}
 	}
 	if w.faults.Outages || w.faults.Rollback || w.faults.Rollouts {
-		n *= 4 // what each replica decides by itself has waits of its own
+		n *= 4 // each replica or store that decides by itself has its own write intervals
 	}
 	return n
 }
 
-// checkProtected holds what was let through to the tokens that there were, and notices to the buckets
-// that refused. Replicas and stores that decide alone have buckets of their own.
+// checkProtected checks the number of admitted writes against the tokens of each bucket, and the number of notices against
+// the number of buckets that refused. It does not apply if replicas or stores decide by themselves, as each then has its
+// own buckets.
 func (w *world) checkProtected() {
 	w.t.Helper()
 	if w.faults.Outages || w.faults.Rollback || w.faults.Rollouts {
 		return
 	}
 	took := w.now.Sub(epoch())
-	for key, n := range w.passed {
+	for key, n := range w.tokensTaken {
 		b := w.buckets[key]
 		if most := b.Burst + int(took/b.Every); n > most {
-			w.t.Errorf("%s let %d through in %v, want %d at most", b.Name, n, took, most)
+			w.t.Errorf("%s admitted %d in %v, want at most %d", b.Name, n, took, most)
 		}
 	}
 	notices := 0
@@ -148,7 +149,7 @@ func (w *world) checkProtected() {
 			notices++
 		}
 	}
-	if most := len(w.refusing) * (1 + int(took/w.limits.Window)); notices > most {
-		w.t.Errorf("%d notices of %d buckets in %v, want %d at most", notices, len(w.refusing), took, most)
+	if most := len(w.refusingBuckets) * (1 + int(took/w.limits.Window)); notices > most {
+		w.t.Errorf("%d notices of %d buckets in %v, want at most %d", notices, len(w.refusingBuckets), took, most)
 	}
 }

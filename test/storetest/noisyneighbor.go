@@ -13,15 +13,15 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// noisy is a namespace whose writes must not affect others, and filling is how many of them fill a small store.
+// noisy is a namespace whose writes must not affect others, and fillingWrites is a number of writes that fill a small store.
 const (
 	noisy         = "noisy"
 	fillingWrites = 5000
 )
 
-// WithNoisyNeighbor makes stores to which another namespace sends thousands of writes before every 25th one of their callers,
-// who are shown only what is their own. By Compare, that is what it would be without those writes. Fresh stores may be small: a
-// caller that holds less than a quarter of the bound must lose nothing.
+// WithNoisyNeighbor makes stores to which another namespace sends thousands of writes before every 25th write of the
+// caller. The caller sees only its own pending writes, so Compare can compare the store with one without the neighbor.
+// The stores may be small: a caller that uses less than a quarter of the bound must lose nothing.
 func WithNoisyNeighbor(fresh Fresh) Fresh {
 	return func(t *testing.T) Subject {
 		t.Helper()
@@ -33,7 +33,7 @@ type noisyNeighbor struct {
 	Subject
 	t       *testing.T
 	rng     *rand.Rand
-	decides int // of Decide
+	decides int // calls of Decide
 	n       int // writes of the other namespace
 	now     time.Time
 }
@@ -52,19 +52,19 @@ func (b *noisyNeighbor) Decide(ctx context.Context, now time.Time, w store.Write
 	return b.Subject.Decide(ctx, now, w, l)
 }
 
-// writeNoise is a write of any shape: of a group that is new or not, which repeats, combines, is refused by its spam
-// filter or by a quota that is new, or takes a token from one; or an UPDATE of an Event that is not known. The first
-// ones are all admitted and new, so that nothing is pending of what fills the store.
+// writeNoise returns a random write of the neighbor, and its limits. Its group may be new or known. It may be merged,
+// combined, refused by a spam filter or a quota, take a token from a quota, or be an UPDATE of an unknown Event. The first
+// writes are all new and admitted, so they fill the store without pending writes.
 func (b *noisyNeighbor) writeNoise(now time.Time) (store.Write, store.Limits) {
 	b.n++
 	admitted := b.n < 2*fillingWrites
-	part := func(what string) string {
+	part := func(prefix string) string {
 		if admitted {
-			return fmt.Sprint(what, b.n)
+			return fmt.Sprint(prefix, b.n)
 		}
-		return fmt.Sprint(what, randomOf(b.rng, b.n, b.n, b.n/2, b.n/16, 0))
+		return fmt.Sprint(prefix, randomOf(b.rng, b.n, b.n, b.n/2, b.n/16, 0))
 	}
-	f := about(fmt.Sprint("event", b.n), []detail{
+	f := newFacts(fmt.Sprint("event", b.n), []detail{
 		in(noisy), pod(part("pod")), by(part("user")), reason(part("reason")), message(part("message")), count(1 + b.rng.Int64N(3)),
 	})
 	if !admitted && b.rng.IntN(8) == 0 {

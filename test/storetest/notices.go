@@ -8,15 +8,15 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// number is a name of which there are at most a thousand.
+// number returns a name of three digits.
 func number(i int) string { return fmt.Sprintf("%03d", i) }
 
-// notices are of a spam filter without tokens, unless they say otherwise.
+// notices has stories about notices, most of them of a spam filter without tokens.
 func notices() []story {
 	const dropped, none = "drop by spam filter for ever", "drop by none for ever"
 	empty := tokens(0, 0)
 	return []story{
-		{says: "one bucket has one notice, a write interval after the first drop, and brings it up to date", limits: empty, steps: []step{
+		{name: "a bucket has one notice, a write interval after the first drop, and updates it", limits: empty, steps: []step{
 			{0, create("a", reason("BackOff"), message("1")), dropped},
 			{time.Second, create("b", reason("Killing"), message("2")), dropped},
 			{2 * time.Second, create("c", reason("BackOff"), message("3")), dropped},
@@ -28,27 +28,27 @@ func notices() []story {
 			{22 * time.Second, written("spam filter notice"), ""},
 			{time.Hour, drain, ""},
 		}},
-		{says: "each window has a notice of its own", limits: empty, steps: []step{
+		{name: "each window has its own notice", limits: empty, steps: []step{
 			{0, create("a"), dropped},
 			{10*time.Minute - us, create("b"), dropped},
 			{10*time.Minute - us, settle, "spam filter notice: 2 (Failed 2)"},
 			{10 * time.Minute, create("c"), dropped},
 			{11 * time.Minute, due, "spam filter notice 2: 1 (Failed 1)"},
 		}},
-		{says: "each spam filter, source, object and user has a notice", limits: empty, steps: []step{
+		{name: "each spam filter, source, object and user has a notice", limits: empty, steps: []step{
 			{0, each(create("a"), create("b", pod("other")), create("c", by("mallory"), pod("third"))), dropped},
 			{0, create("d", under(normal)), "drop by normal for ever"},
 			{0, drain, "normal notice: 1 (Failed 1); spam filter notice of other: 1 (Failed 1); " +
 				"spam filter notice of third: 1 (Failed 1); spam filter notice: 1 (Failed 1)"},
 		}},
-		{says: "a quota has one notice, whatever the number of objects, sources and users", steps: []step{
-			{0, many(1000, func(i int) action { return create(number(i), pod(number(i)), by(number(i)), bound("none")) }), none},
+		{name: "a quota has one notice for any number of objects and users", steps: []step{
+			{0, many(1000, func(i int) action { return create(number(i), pod(number(i)), by(number(i)), withQuota("none")) }), none},
 			{0, pending, "1"},
 			{10 * time.Second, due, "none notice: 1000 (Failed 1000)"},
 			{10 * time.Second, wantContent, `default/none notice last 0s, first 0s, policy "quota none", warnings false, sources (kubelet 1000), ` +
 				`objects [` + latest(999, 990) + `], about default/EventQuota/none`},
 		}},
-		{says: "a notice that is not found is created anew", limits: empty, steps: []step{
+		{name: "a notice that is not found is created again", limits: empty, steps: []step{
 			{0, create("a"), dropped},
 			{10 * time.Second, settle, "spam filter notice: 1 (Failed 1)"},
 			{11 * time.Second, create("b"), dropped},
@@ -58,7 +58,7 @@ func notices() []story {
 			{20 * time.Second, written("spam filter notice"), ""},
 			{time.Hour, drain, ""},
 		}},
-		{says: "a notice whose name is taken gets another", limits: empty, steps: []step{
+		{name: "a notice whose name is taken gets another", limits: empty, steps: []step{
 			{0, create("a"), dropped},
 			{10 * time.Second, due, "spam filter notice: 1 (Failed 1)"},
 			{10 * time.Second, outcomeOf(store.NameTaken, "spam filter notice"), ""},
@@ -66,20 +66,20 @@ func notices() []story {
 			{20 * time.Second, written("spam filter notice 2"), ""},
 			{time.Hour, drain, ""},
 		}},
-		{says: "it says where, since when, by which source and about what", limits: empty, steps: []step{
+		{name: "a notice has the namespace, times, sources and objects of the drops", limits: empty, steps: []step{
 			{time.Second, create("a"), dropped},
 			{3 * time.Second, create("b", seen(time.Hour), warning), dropped},
 			{10 * time.Second, wantContent, `default/spam filter notice last 3s, first 1s, policy "", warnings true, sources (kubelet 2), ` +
 				`objects [default/Pod/pod], about default/Pod/pod`},
 		}},
-		{says: "that of a quota says whose it is, and has all sources and the latest objects", steps: []step{
-			{time.Second, create("a", pod("1"), bound("none")), none},
-			{2 * time.Second, create("b", pod("2"), from("scheduler"), bound("none")), none},
-			{3 * time.Second, create("c", pod("1"), bound("none")), none},
+		{name: "the notice of a quota names it, all sources and the latest objects", steps: []step{
+			{time.Second, create("a", pod("1"), withQuota("none")), none},
+			{2 * time.Second, create("b", pod("2"), from("scheduler"), withQuota("none")), none},
+			{3 * time.Second, create("c", pod("1"), withQuota("none")), none},
 			{4 * time.Second, wantContent, `default/none notice last 3s, first 1s, policy "quota none", warnings false, sources (kubelet 2, scheduler 1), ` +
 				`objects [default/Pod/1 default/Pod/2], about default/EventQuota/none`},
 		}},
-		{says: "at most 15 reasons are counted by name, and a new one displaces one that came once", limits: empty, steps: []step{
+		{name: "at most 15 reasons are counted by name, and a new one replaces one with a single drop", limits: empty, steps: []step{
 			{0, manyReasons(20), dropped},
 			{us, create("x", reason("r00"), message("2")), dropped},
 			{10 * time.Second, due, "spam filter notice: 21 (r00 2, r01 1, r02 1, r03 1, r04 1, r05 1, r06 1, r07 1, r08 1, r09 1, " +
@@ -88,7 +88,7 @@ func notices() []story {
 	}
 }
 
-// latest are objects as a notice lists them.
+// latest returns objects as a notice lists them.
 func latest(first, last int) string {
 	var said []string
 	for i := first; i >= last; i-- {
@@ -97,14 +97,14 @@ func latest(first, last int) string {
 	return strings.Join(said, " ")
 }
 
-// bounds are those of one group.
+// bounds has stories about the bounds of one group.
 func bounds() []story {
 	const long = 1 << 20
 	plenty := func(l *store.Limits) {
 		tokens(1<<20, 0)(l)
 		l.SimilarThreshold = 1 << 20
 	}
-	// tally does n things and says how many Events were let through and how many were merged.
+	// tally does n actions and returns how many Events were admitted and how many were merged.
 	tally := func(n int, do func(i int) action) action {
 		return func(sc *script) string {
 			let, merged := 0, 0
@@ -123,7 +123,7 @@ func bounds() []story {
 		return func(i int) action { return create(fmt.Sprint(prefix, i), message(fmt.Sprint(i%messages))) }
 	}
 	return []story{
-		{says: "more Events than a group has a place for take the place of those used longest ago", limits: plenty, steps: []step{
+		{name: "beyond the bound, a new Event replaces the least recently used one", limits: plenty, steps: []step{
 			{0, create("first", message("first")), "admit"},
 			{us, tally(200, events("e", 200)), "200, 0 merged"},
 			{2 * us, create("last", message("last")), "admit"},
@@ -131,7 +131,7 @@ func bounds() []story {
 			{3 * us, create("y", message("199")), "merge into e199 2"},
 			{3 * us, create("z", message("first")), "admit"},
 		}},
-		{says: "where all of them are pending and more come, nothing that was merged is lost", limits: plenty, steps: []step{
+		{name: "if all of them have pending writes and more come, no merged occurrence is lost", limits: plenty, steps: []step{
 			{0, tally(128, events("e", 128)), "128, 0 merged"},
 			{us, func(sc *script) string {
 				var let, merged, unreported int64
@@ -143,13 +143,13 @@ func bounds() []story {
 				return fmt.Sprint(merged > 0, " ", unreported-merged)
 			}, "true 0"},
 		}},
-		{says: "256 refused names are known, and one more takes the place of the oldest", limits: plenty, steps: []step{
+		{name: "256 refused names are remembered, and one more replaces the oldest", limits: plenty, steps: []step{
 			{0, create("a"), "admit"},
 			{us, tally(257, func(i int) action { return create(fmt.Sprint("n", i), count(5), firstAt(0)) }), "0, 257 merged"},
 			{2 * us, create("n2", count(6), firstAt(0)), "merge into a 1287"},
 			{2 * us, create("n0", count(6), firstAt(0)), "merge into a 1293 (+6)"},
 		}},
-		{says: "texts are cut before they are kept", limits: func(l *store.Limits) {
+		{name: "texts are truncated before they are stored", limits: func(l *store.Limits) {
 			tokens(2, 0)(l)
 			l.SimilarThreshold = 1
 		}, steps: []step{
@@ -159,7 +159,7 @@ func bounds() []story {
 				drain(sc)
 				return fmt.Sprint(len(sc.claimed["a"].Messages[0].Name), " ", len(sc.claimed["a"].Messages[1].Name))
 			}, "1024 1024"},
-			{time.Hour, create(strings.Repeat("n", long), reason(strings.Repeat("r", long)), pod(strings.Repeat("p", long)), bound("none"),
+			{time.Hour, create(strings.Repeat("n", long), reason(strings.Repeat("r", long)), pod(strings.Repeat("p", long)), withQuota("none"),
 				in(strings.Repeat("s", long)), from(strings.Repeat("c", long))), "drop by none for ever"},
 			{time.Hour, func(sc *script) string {
 				drain(sc)
@@ -167,7 +167,7 @@ func bounds() []story {
 				return fmt.Sprint(len(n.Reasons[0].Name), " ", len(n.Sources[0].Name), " ", len(n.Objects[0]))
 			}, "128 253 253"},
 		}},
-		{says: "what does not fit goes without its messages, and all is counted", limits: func(l *store.Limits) {
+		{name: "messages that do not fit are left out, and all occurrences are counted", limits: func(l *store.Limits) {
 			plenty(l)
 			l.SimilarThreshold, l.KeepMessages = 1, 1000
 		}, steps: []step{
@@ -186,7 +186,7 @@ func bounds() []story {
 	}
 }
 
-// expiry is what remains of a group that was quiet for long, and what does not.
+// expiry has stories about groups that are forgotten after a quiet time.
 func expiry() []story {
 	lasting := func(window, repeat, refill time.Duration) func(*store.Limits) {
 		return func(l *store.Limits) {
@@ -194,8 +194,8 @@ func expiry() []story {
 			l.SpamFilter.Limit = store.Limit{Burst: 4, Every: refill / 4}
 		}
 	}
-	// returning settles a group, and creates its Event again after a time: it is known to have one more
-	// occurrence, or not.
+	// returning writes the pending count of a group, and creates its Event again after a time. If the group is still known,
+	// the Event continues its total.
 	returning := func(settledAt, after time.Duration, want string) []step {
 		return append(merged(), []step{
 			{settledAt, soon(time.Hour), "a 2 (1 merged)"},
@@ -206,13 +206,13 @@ func expiry() []story {
 	}
 	const known, forgotten = "merge into a 4", "merge into a 3"
 	return []story{
-		{says: "the repeat window keeps a group", limits: lasting(time.Minute, time.Hour, time.Minute), steps: returning(us, time.Hour+us, known)},
-		{says: "after the longest of them it is forgotten", limits: lasting(time.Hour, time.Minute, time.Hour), steps: returning(us, time.Hour+2*us, forgotten)},
+		{name: "a group is kept for the identical window", limits: lasting(time.Minute, time.Hour, time.Minute), steps: returning(us, time.Hour+us, known)},
+		{name: "a group is forgotten after the longest window", limits: lasting(time.Hour, time.Minute, time.Hour), steps: returning(us, time.Hour+2*us, forgotten)},
 		{
-			says:   "a group of which nothing is pending any more is forgotten",
+			name:   "an expired group is forgotten once its pending write is made",
 			limits: lasting(time.Minute, time.Minute, time.Minute), steps: returning(time.Hour, time.Hour, forgotten),
 		},
-		{says: "a refused name is kept for the repeat window", limits: lasting(time.Hour, time.Minute, time.Hour), after: merged, steps: []step{
+		{name: "a refused name is kept for the identical window", limits: lasting(time.Hour, time.Minute, time.Hour), after: merged, steps: []step{
 			{time.Minute, create("z", count(3)), "merge into a 3"},
 			{time.Minute, create("b", count(5)), "merge into a 7 (+4)"},
 			{time.Minute, create("c", message("2")), "admit"},
@@ -222,7 +222,7 @@ func expiry() []story {
 	}
 }
 
-// clocks is how stores treat odd moments and durations.
+// clocks has stories about extreme times and durations.
 func clocks() []story {
 	tiny := func(l *store.Limits) {
 		l.SimilarThreshold, l.IdenticalWindow, l.WriteInterval, l.MaxWriteInterval = 100, us+1, us+1, us+1
@@ -234,20 +234,20 @@ func clocks() []story {
 		l.SpamFilter.Limit = store.Limit{Burst: 1<<63 - 1, Every: 1 << 52 * us}
 	}
 	return []story{
-		{says: "durations are rounded up", limits: tiny, steps: []step{
+		{name: "durations are rounded up", limits: tiny, steps: []step{
 			{0, create("a", message("1")), "admit"},
 			{us, create("b", message("2")), "drop by quota until 2µs"},
 			{2 * us, create("c", message("1")), "merge into a 2"},
 			{4 * us, create("d", message("1")), "merge into a 3"},
 			{4 * us, due, "a 3 (2 merged); quota notice: 1 (Failed 1)"},
 		}},
-		{says: "durations may be as long as durations get", limits: ages, after: merged, steps: []step{
+		{name: "durations may have the maximal length", limits: ages, after: merged, steps: []step{
 			{1 << 50 * us, create("c"), "merge into a 3"},
 			{1 << 50 * us, create("d", message("2")), "drop by spam filter until " + (1 << 52 * us).String()},
 			{1 << 50 * us, soon(3<<50*us - us), ""},
 			{1 << 50 * us, soon(3 << 50 * us), "a 3 (2 merged)"},
 		}},
-		{says: "times below zero are none", limits: func(l *store.Limits) {
+		{name: "negative durations are zero", limits: func(l *store.Limits) {
 			l.SimilarThreshold, l.Window, l.IdenticalWindow, l.WriteInterval, l.MaxWriteInterval = 100, -1, -time.Hour, -time.Hour, -1
 			l.SpamFilter.Every = -1
 		}, steps: []step{
@@ -256,7 +256,7 @@ func clocks() []story {
 			{0, settle, "a 2 (1 merged)"},
 			{us, create("c"), "admit"},
 		}},
-		{says: "one that was hours ahead delays nothing by hours", limits: func(l *store.Limits) { l.MaxWriteInterval = 5 * time.Minute }, steps: []step{
+		{name: "a clock that was hours ahead delays nothing by hours", limits: func(l *store.Limits) { l.MaxWriteInterval = 5 * time.Minute }, steps: []step{
 			{2 * time.Hour, create("a"), "admit"},
 			{2 * time.Hour, create("b"), "merge into a 2"},
 			{0, create("c"), "merge into a 3"},

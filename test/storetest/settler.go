@@ -8,7 +8,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// settler writes what is pending in a store. It knows which groups it has claimed.
+// settler writes the pending counts of a store. It knows which groups it has claimed.
 type settler struct {
 	subject Subject
 	id      int // of the store, from 1
@@ -19,8 +19,7 @@ func newSettler(subject Subject, id int) *settler {
 	return &settler{subject: subject, id: id, claimed: map[store.Key]int{}}
 }
 
-// settlement is a settler at work on one write. One that is not certain to finish may crash before it
-// writes or after.
+// settlement is one write by a settler. Unless certain, the settler may crash before or after the write.
 type settlement struct {
 	world   *world
 	settler *settler
@@ -28,12 +27,12 @@ type settlement struct {
 	certain bool
 }
 
-// settlesIn is how long a settlement may take.
+// settlesIn is the longest time that a settlement takes.
 const settlesIn = 15 * time.Second
 
-// settle lets a settler claim what is due.
+// settle lets a random settler claim due writes.
 func (w *world) settle() {
-	by := w.some()
+	by := w.randomSettler()
 	for _, p := range w.claim(by, 0, 1+w.rng.IntN(5)) {
 		by.claimed[p.Ref.Group]++
 		s := &settlement{world: w, settler: by, write: p}
@@ -41,7 +40,7 @@ func (w *world) settle() {
 	}
 }
 
-// settleAll lets a settler write all that is due within a time and returns how much it was.
+// settleAll lets a settler make all writes that are due within a time, and returns their number.
 func (w *world) settleAll(by *settler, ahead time.Duration) int {
 	writes := w.claim(by, ahead, math.MaxInt)
 	for _, p := range writes {
@@ -65,14 +64,14 @@ func (w *world) claim(by *settler, ahead time.Duration, n int) []store.PendingWr
 	return writes
 }
 
-// replaceSettler lets another settler begin, which does not know what the one before is at.
+// replaceSettler replaces a random settler by one that does not know the claims of its predecessor.
 func (w *world) replaceSettler() {
-	i := slices.Index(w.settlers, w.some())
+	i := slices.Index(w.settlers, w.randomSettler())
 	w.settlers[i] = newSettler(w.settlers[i].subject, w.settlers[i].id)
 	w.replaced = append(w.replaced, w.now)
 }
 
-// send is the settler's write, as admission/settler makes it.
+// send makes the write as admission/settler does.
 func (s *settlement) send() stage {
 	if s.crashes() {
 		return nil
@@ -97,7 +96,7 @@ func (s *settlement) send() stage {
 		if o.Result == store.Written {
 			e.knownWritten = p.Total
 		}
-		for a, b := range w.accounts {
+		for a, b := range w.counts {
 			b.countedElsewhere = b.countedElsewhere || a.name == p.Name && o.Result != store.Written && o.Result != store.Failed && o.Result != store.Read
 		}
 		if err := s.settler.subject.Complete(w.t.Context(), w.now, *p, o); err != nil {
@@ -107,7 +106,7 @@ func (s *settlement) send() stage {
 	}
 }
 
-// outcome makes the write, if e can take it.
+// outcome writes to e if that is allowed, and returns the outcome.
 func (s *settlement) outcome(e *event) store.Outcome {
 	p := &s.write
 	switch {
@@ -126,7 +125,7 @@ func (s *settlement) outcome(e *event) store.Outcome {
 		said = s.read(e)
 	}
 	switch {
-	case p.Notice != nil && e.count >= p.Total: // it is written
+	case p.Notice != nil && e.count >= p.Total: // already written
 		return store.Outcome{Stored: said}
 	case e.rejectsWrites && p.Total >= e.count:
 		return store.Outcome{Result: store.Rejected, Stored: said}
@@ -135,12 +134,12 @@ func (s *settlement) outcome(e *event) store.Outcome {
 	return store.Outcome{Stored: said}
 }
 
-// hasVersion reports whether the write is of the version that e has, so that e is not read.
+// hasVersion reports whether the write is based on the stored version of e, so that e need not be read.
 func (s *settlement) hasVersion(e *event) bool {
 	return s.write.UID == e.uid && s.write.ResourceVersion == e.version
 }
 
-// isAdmitted reports whether e is the Event that was admitted.
+// isAdmitted reports whether e is the Event for which the write is pending.
 func (s *settlement) isAdmitted(e *event) bool {
 	p := &s.write
 	if p.Notice != nil || e.notice() {
@@ -155,7 +154,7 @@ func (s *settlement) isAdmitted(e *event) bool {
 	return e.object == p.ObjectKey && (p.Key == store.Key{} || p.Key == e.keys[0] || p.Key == e.keys[1])
 }
 
-// read takes in what an Event says, and returns what the store is to know of it.
+// read adopts the stored count of e, and returns it in the form that the store expects.
 func (s *settlement) read(e *event) store.Stored {
 	p, said := &s.write, e.storedCount(s.settler)
 	if p.Notice != nil {
@@ -173,12 +172,12 @@ func (s *settlement) read(e *event) store.Stored {
 func (s *settlement) patch(e *event) {
 	w, p := s.world, &s.write
 	if p.Total < e.count && p.Merged() >= 0 || p.Total < 1 {
-		w.t.Errorf("%s is set from %d to %d, of which %d under its own name", p.Name, e.count, p.Total, p.Own)
+		w.t.Errorf("the settler sets %s from %d to %d, of which %d are under its own name; want no lower count", p.Name, e.count, p.Total, p.Own)
 	}
 	if lost := w.faults.Outages || w.faults.Rollback; p.Notice == nil && !lost && p.Series != e.series {
 		w.t.Errorf("%s: series %t, want %t", p.Name, p.Series, e.series)
 	}
-	e.merged, e.noted, e.by = p.Merged(), p.Total, s.settler.id
+	e.merged, e.annotatedTotal, e.by = p.Merged(), p.Total, s.settler.id
 	e.combined = e.combined || p.Text != ""
 	w.store(p.Name, e, p.Total, w.now)
 }

@@ -11,60 +11,56 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Faults are what goes wrong in a simulated cluster, besides settlers that crash and are replaced.
+// Faults are the faults of a simulated cluster, in addition to settlers that crash and are replaced.
 type Faults struct {
-	// Refusals lets others refuse CREATEs that were admitted, and the API server what the settler writes. Collisions
-	// lets users choose names that other users' Events have. Deletions lets stored Events disappear, as by their TTL.
+	// Refusals: other webhooks refuse admitted CREATEs, and the API server rejects writes by the settler.
+	// Collisions: users choose names of other users' Events. Deletions: stored Events disappear, as by their TTL.
 	Refusals, Collisions, Deletions bool
-	// RecreateDeleted makes a client report each deleted Event once more, so that nothing may be missing in the
-	// end. Nothing is ever dropped.
+	// RecreateDeleted: a client reports each deleted Event again, so in the end nothing may be missing. Nothing is dropped.
 	RecreateDeleted bool
-	// Outages says that replicas decide for a time without the store that they share. What each then
-	// decides has waits between writes of its own.
+	// Outages: replicas decide for a time without the store that they share. Each then has its own write intervals.
 	Outages bool
-	// AnyReplica lets any replica decide about any Event in outages. Names are kept for longer than those
-	// last, and there are no quotas, whose drops are reported as they were decided.
+	// AnyReplica: during outages, any replica decides about any Event. Names are kept for longer than an outage. There
+	// are no quotas, as their drops are counted as each replica decided them.
 	AnyReplica bool
-	// Rollback says that the store forgets what it has acknowledged, which may be missing then. All
-	// clients use a new name each time, as what is known of names may be lost.
+	// Rollback: the store loses acknowledged changes, whose counts may then be missing. All clients use a new name each
+	// time, as the store may also lose names.
 	Rollback bool
-	// Rollouts let another store, which knows nothing, take the place of the one there is. For some
-	// time both decide and settle, before the old one writes all it has. No answer to a settler is
-	// lost, and no client goes on with a name that was refused.
+	// Rollouts: an empty store replaces the current one. For some time both decide and have settlers, and then the old
+	// store's settler writes everything. Settlers do not crash, and no client continues with a refused name.
 	Rollouts bool
-	// Storm makes many sources write about many objects under several quotas, more than a store keeps
-	// track of, so that counts need not be exact. Settling never fails.
+	// Storm: many sources write about many objects under several quotas. A store cannot track them all, so counts need
+	// not be exact. Writes by the settler never fail.
 	Storm bool
 }
 
-// FaultMixes are what goes wrong in simulations, by sentences.
+// FaultMixes returns the faults of simulations, by their names as tests.
 func FaultMixes() map[string]Faults {
 	return map[string]Faults{
-		"while nothing goes wrong but settlers crash": {},
-		"while others refuse":                         {Refusals: true},
-		"while users choose each other's names":       {Collisions: true},
-		"while Events disappear":                      {Deletions: true},
-		"while Events disappear and come back":        {Deletions: true, RecreateDeleted: true},
-		"while stores take each other's place":        {Rollouts: true},
-		"while all goes wrong":                        {Refusals: true, Collisions: true, Deletions: true},
+		"settlers crash":                     {},
+		"other webhooks refuse":              {Refusals: true},
+		"users choose each other's names":    {Collisions: true},
+		"Events disappear":                   {Deletions: true},
+		"Events disappear and come back":     {Deletions: true, RecreateDeleted: true},
+		"stores are replaced":                {Rollouts: true},
+		"refusals, collisions and deletions": {Refusals: true, Collisions: true, Deletions: true},
 	}
 }
 
-// Simulate runs a store between a model of the API server and models of its clients and of the
-// settler, and holds it to these promises:
+// Simulate runs a store with models of the API server, its clients and the settler, and checks these promises:
 //
-// Exact (I1): once all is settled, the counts of stored Events and notices add up to the occurrences that reached the
-// store. Each name counts once: by the highest count that came under it. Of an Event that disappears, and of a CREATE
-// that others refuse after it was admitted, the count that it had, or would have had, may be missing, but only the
-// whole of it: what merged into it is not lost with it. Nothing is ever reported twice.
+// Exact (I1): once all pending counts are written, stored Events and notices report as many occurrences as reached the
+// store. Each name counts with the highest count that was sent under it. If an Event disappears, or if others refuse an
+// admitted CREATE, its count may be missing. Then all of it is missing, but nothing that merged into it. Nothing is ever
+// reported twice.
 //
-// Bounded (I2): a stored Event or notice is written at most 2 + log2(most/least interval) + T/most interval times in
-// any time T, and once more for each settler that crashed between a write and its completion.
+// Bounded (I2): a stored Event or notice is written at most 2 + log2(max/min interval) + T/max interval times in any
+// time T. Each settler that crashes between a write and its completion adds one write.
 //
-// Protected (I9): of each bucket of a quota, at most its burst and what comes back is let through, and each bucket
-// that refuses has at most one notice in a window, whatever the number of objects and of refused writes.
+// Protected (I9): each bucket of a quota admits at most its burst and its refill. Each bucket that refuses has at most one
+// notice in a window, independent of the number of objects and refused writes.
 //
-// No settler lowers a count, except to take out what is reported elsewhere.
+// No settler lowers a count, except by occurrences that are reported elsewhere.
 func Simulate(t *testing.T, f Faults, seeds Seeds, fresh Fresh) {
 	t.Helper()
 	seeds.each(t, func(t *testing.T, rng *rand.Rand) {
@@ -90,49 +86,49 @@ func Simulate(t *testing.T, f Faults, seeds Seeds, fresh Fresh) {
 	})
 }
 
-// world is a simulated cluster. All that is going on at once are flights, of which one at a time moves
-// on, so that every order of steps comes about.
+// world is a simulated cluster. Concurrent requests are flights. One random flight advances at a time, so that all orders
+// of their stages occur.
 type world struct {
-	t        *testing.T
-	rng      *rand.Rand
-	faults   Faults
-	fresh    Fresh
-	now      time.Time
-	limits   store.Limits
-	quotas   []quota
-	crowd    crowd
-	pace     time.Duration     // at most between two steps of a storm
-	labels   int               // which part of a storm is labels, of 10
-	stored   map[string]*event // at the API server, by name
-	names    []string          // of what is stored, oldest first
-	lost     []*event          // deleted from there, or never stored
-	accounts map[account]*nameCounts
-	passed   map[store.Key]int // tokens taken, by bucket
-	buckets  map[store.Key]store.Bucket
-	refusing map[store.Key]bool
-	clients  []*client
-	flights  []flight
-	settlers []*settler  // one, and two while a store takes another's place
-	stores   int         // so far
-	replaced []time.Time // when settlers were
-	settled  time.Time   // when the settler of a storm was at work
-	versions int
-	creates  uint64
-	draining bool
-	verbose  bool
-	lines    []string
+	t               *testing.T
+	rng             *rand.Rand
+	faults          Faults
+	fresh           Fresh
+	now             time.Time
+	limits          store.Limits
+	quotas          []quota
+	variety         variety
+	pace            time.Duration     // the longest time between two steps of a storm
+	labels          int               // how many of 10 steps of a storm add a label
+	stored          map[string]*event // at the API server, by name
+	names           []string          // of stored Events, oldest first
+	lost            []*event          // deleted, or never stored
+	counts          map[groupName]*nameCounts
+	tokensTaken     map[store.Key]int // tokens taken, by bucket
+	buckets         map[store.Key]store.Bucket
+	refusingBuckets map[store.Key]bool
+	clients         []*client
+	flights         []flight
+	settlers        []*settler  // one, or two while a store is replaced
+	stores          int         // the number of stores so far
+	replaced        []time.Time // when settlers were replaced
+	lastSettled     time.Time   // when the settler last wrote in a storm
+	versions        int
+	creates         uint64
+	draining        bool
+	verbose         bool
+	lines           []string
 }
 
-// crowd is how many of each there are in Events.
-type crowd struct{ namespaces, users, components, pods, reasons, messages int }
+// variety is the number of distinct values of each field of Events.
+type variety struct{ namespaces, users, components, pods, reasons, messages int }
 
-// quota is one limit with a bucket for each of its scopes, as by a policy's "per".
+// quota is a limit with a bucket for each value of per, as in a policy.
 type quota struct {
 	store.Bucket
 	per func(k kind) string
 }
 
-// flight is a request or a settlement on its way. It must have moved to its end at a time.
+// flight is a request or settlement in flight. It must end by a time.
 type flight struct {
 	next stage
 	by   time.Time
@@ -144,9 +140,9 @@ type stage func() stage
 func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 	t.Helper()
 	w := &world{
-		t: t, rng: rng, faults: f, fresh: fresh, now: epoch(), crowd: crowd{1, 2, 1, 3, 3, 4},
-		stored: map[string]*event{}, accounts: map[account]*nameCounts{}, passed: map[store.Key]int{}, buckets: map[store.Key]store.Bucket{},
-		refusing: map[store.Key]bool{}, settlers: []*settler{newSettler(fresh(t), 1)}, stores: 1,
+		t: t, rng: rng, faults: f, fresh: fresh, now: epoch(), variety: variety{1, 2, 1, 3, 3, 4},
+		stored: map[string]*event{}, counts: map[groupName]*nameCounts{}, tokensTaken: map[store.Key]int{}, buckets: map[store.Key]store.Bucket{},
+		refusingBuckets: map[store.Key]bool{}, settlers: []*settler{newSettler(fresh(t), 1)}, stores: 1,
 	}
 	interval := time.Duration(8+rng.IntN(10)) * time.Second
 	w.limits = store.Limits{
@@ -164,7 +160,7 @@ func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 	if f.RecreateDeleted {
 		w.limits.ChargeMerged = false
 		w.limits.Window, w.limits.IdenticalWindow = 100*time.Hour, 100*time.Hour
-		w.limits.SimilarThreshold = 1 + 99*rng.IntN(2) // so that an Event's place does not change
+		w.limits.SimilarThreshold = 1 + 99*rng.IntN(2) // so that an Event does not change to or from a combined one
 	} else {
 		filter.NoticeObject = store.Object{}
 		w.limits.SpamFilter = filter
@@ -183,12 +179,12 @@ func newWorld(t *testing.T, f Faults, rng *rand.Rand, fresh Fresh) *world {
 	return w
 }
 
-// chooseStorm chooses a storm: narrow or wide, of few or many reasons, sources and users.
+// chooseStorm chooses a storm, with few or many namespaces, objects, reasons, sources and users.
 func (w *world) chooseStorm() {
 	rng := w.rng
 	w.pace = randomOf(rng, time.Millisecond, 50*time.Millisecond, time.Second, 10*time.Second)
 	w.labels = randomOf(rng, 0, 0, 2, 5)
-	w.crowd = crowd{
+	w.variety = variety{
 		namespaces: randomOf(rng, 1, 1, 20), users: randomOf(rng, 1, 2, 50), components: randomOf(rng, 1, 3, 50),
 		pods: randomOf(rng, 1, 10, 1000), reasons: randomOf(rng, 1, 5, 100), messages: randomOf(rng, 1, 5, 1000),
 	}
@@ -215,7 +211,7 @@ func (w *world) chooseStorm() {
 	}
 }
 
-// step lets one thing happen.
+// step makes one random step.
 func (w *world) step() {
 	switch n := w.rng.IntN(100); {
 	case n < 40:
@@ -245,11 +241,11 @@ func (w *world) step() {
 	}
 }
 
-// stormStep makes one write, and lets the settler write what is due each five seconds.
+// stormStep makes one write. Every five seconds, the settler writes all that is due.
 func (w *world) stormStep() {
 	w.advanceTime(w.upTo(w.pace))
-	if w.now.Sub(w.settled) > 5*time.Second {
-		w.settled = w.now
+	if w.now.Sub(w.lastSettled) > 5*time.Second {
+		w.lastSettled = w.now
 		w.settleAll(w.settlers[0], 0)
 	}
 	if w.rng.IntN(10) < w.labels {
@@ -260,30 +256,30 @@ func (w *world) stormStep() {
 	w.finish()
 }
 
-// upTo is a random time below a bound.
+// upTo returns a random time below d.
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d))) }
 
-// some is one of the stores that decide, with its settler.
-func (w *world) some() *settler {
+// randomSettler returns one of the settlers, with its store.
+func (w *world) randomSettler() *settler {
 	if len(w.settlers) == 1 {
 		return w.settlers[0]
 	}
 	return randomOf(w.rng, w.settlers...)
 }
 
-// log notes what happens, where it will be read.
+// log records a line, if verbose.
 func (w *world) log(format string, args ...any) {
 	if w.verbose {
 		w.lines = append(w.lines, fmt.Sprintf("%v ", w.now.Sub(epoch()))+fmt.Sprintf(format, args...))
 	}
 }
 
-// startFlight starts a flight that takes at most a while.
+// startFlight starts a flight that takes less than longest.
 func (w *world) startFlight(s stage, longest time.Duration) {
 	w.flights = append(w.flights, flight{s, w.now.Add(w.upTo(longest))})
 }
 
-// advance moves some flight on by one stage.
+// advance moves a random flight on by one stage.
 func (w *world) advance() {
 	if len(w.flights) == 0 {
 		return
@@ -301,7 +297,7 @@ func (w *world) finish() {
 	}
 }
 
-// advanceTime lets time pass. Flights end in time.
+// advanceTime lets time pass, and ends the flights whose time has come.
 func (w *world) advanceTime(d time.Duration) {
 	until := w.now.Add(d)
 	for {
@@ -317,7 +313,7 @@ func (w *world) advanceTime(d time.Duration) {
 	w.now = until
 }
 
-// end lets everybody finish and the settler write all there is.
+// end finishes all flights, and lets the settlers write all pending counts.
 func (w *world) end() {
 	w.finish()
 	w.draining = true
@@ -330,26 +326,26 @@ func (w *world) end() {
 	}
 }
 
-// drain lets the oldest settler write all there is, and its store end.
+// drain removes the oldest settler after it has written all pending counts.
 func (w *world) drain() {
-	by := w.settlers[0]
+	oldest := w.settlers[0]
 	w.settlers = w.settlers[1:]
 	for range 20 {
-		if w.settleAll(by, math.MaxInt64) == 0 {
+		if w.settleAll(oldest, math.MaxInt64) == 0 {
 			return
 		}
 		w.advanceTime(time.Second)
 	}
-	w.t.Error("something is pending after 20 drains")
+	w.t.Error("writes are still pending after 20 rounds of claims")
 }
 
-// recreateDeleted makes a client report each deleted Event until another is stored in its place.
+// recreateDeleted lets a client report each deleted Event until it is stored again.
 func (w *world) recreateDeleted() {
 	for _, e := range w.lost {
 		for range 4 {
 			w.clients[0].report(e.kind)
 			w.finish()
-			w.settleAll(w.settlers[0], time.Hour) // what waits for the next Event of its key waits longer
+			w.settleAll(w.settlers[0], time.Hour) // orphaned counts, which wait for the next Event of their key, are due later than that
 		}
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// story is one test: a sentence, what it changes in the limits, how it begins, and its steps.
+// story is one test: its name, a change to the limits, steps to begin with, and its own steps.
 type story struct {
-	says   string
+	name   string
 	limits func(*store.Limits)
 	after  func() []step
 	steps  []step
 }
 
-// step does something at a time since the story began. Its outcome, in words, must be exactly the one it wants.
+// step is an action at a time after the start of the story. Its outcome, as text, must equal want.
 type step struct {
 	at   time.Duration
 	do   action
@@ -28,14 +28,14 @@ type step struct {
 
 type action func(*script) string
 
-// script is a story while it runs.
+// script is a running story.
 type script struct {
 	t       *testing.T
 	subject Subject
 	now     time.Time
 	limits  store.Limits
-	claimed map[string]store.PendingWrite // the last one claimed, by nickname
-	notices map[string][]string           // names of notices that share a nickname, in the order in which they were claimed
+	claimed map[string]store.PendingWrite // the last claimed write, by nickname
+	notices map[string][]string           // names of notices with the same nickname, in the order of their first claims
 	names   map[string]string             // nicknames, by name
 	latest  []string                      // nicknames of the last claim
 	writes  int
@@ -64,14 +64,14 @@ func (s story) run(t *testing.T, subject Subject) {
 
 // create sends a CREATE.
 func create(name string, details ...detail) action {
-	return func(sc *script) string { return sc.decide(about(name, details)) }
+	return func(sc *script) string { return sc.decide(newFacts(name, details)) }
 }
 
-// update sends an UPDATE. It is a recorder's, of an Event stored with count 1, unless details say otherwise.
+// update sends an UPDATE. Unless details say otherwise, a recorder sends it, and the stored count is 1.
 func update(name string, details ...detail) action {
 	return func(sc *script) string {
 		recorders := func(f *facts) { f.update = &store.Update{ByRecorder: true, Stored: store.Stored{Count: 1}} }
-		return sc.decide(about(name, append([]detail{recorders}, details...)))
+		return sc.decide(newFacts(name, append([]detail{recorders}, details...)))
 	}
 }
 
@@ -81,21 +81,21 @@ func (sc *script) decide(f facts) string {
 	if err != nil {
 		return err.Error()
 	}
-	return inWords(d)
+	return formatDecision(d)
 }
 
-// each does several things at the same moment; their different outcomes are joined.
+// each does several actions at the same time, and joins their outcomes. Equal outcomes in a row count as one.
 func each(all ...action) action {
 	return func(sc *script) string {
-		var said []string
-		for _, one := range all {
-			said = append(said, one(sc))
+		var text []string
+		for _, do := range all {
+			text = append(text, do(sc))
 		}
-		return strings.Join(slices.Compact(said), "; ")
+		return strings.Join(slices.Compact(text), "; ")
 	}
 }
 
-// many does n things, of which each has a number, and says what became of all.
+// many does n numbered actions, like each.
 func many(n int, do func(i int) action) action {
 	all := make([]action, n)
 	for i := range all {
@@ -104,73 +104,74 @@ func many(n int, do func(i int) action) action {
 	return each(all...)
 }
 
-// Claims: what is due, all there is, and what is to be said beside counts.
-func due(sc *script) string   { return sc.claim(0, math.MaxInt, noneClaimed, counted) }
-func drain(sc *script) string { return sc.claim(math.MaxInt64, math.MaxInt, noneClaimed, counted) }
+// These actions claim pending writes: due those that are due, and drain all. wantContent and wantConditions claim all,
+// and return the content of the writes, or the conditions that the API server must check.
+func due(sc *script) string   { return sc.claim(0, math.MaxInt, noneClaimed, formatCounts) }
+func drain(sc *script) string { return sc.claim(math.MaxInt64, math.MaxInt, noneClaimed, formatCounts) }
 func wantContent(sc *script) string {
-	return sc.claim(math.MaxInt64, math.MaxInt, noneClaimed, detailed)
+	return sc.claim(math.MaxInt64, math.MaxInt, noneClaimed, formatContent)
 }
 func wantConditions(sc *script) string {
-	return sc.claim(math.MaxInt64, math.MaxInt, noneClaimed, conditions)
+	return sc.claim(math.MaxInt64, math.MaxInt, noneClaimed, formatConditions)
 }
 
 func soon(ahead time.Duration) action {
-	return func(sc *script) string { return sc.claim(ahead, math.MaxInt, noneClaimed, counted) }
+	return func(sc *script) string { return sc.claim(ahead, math.MaxInt, noneClaimed, formatCounts) }
 }
 
-// some claims what is due of at most n groups, and of none of the pods that are claimed already.
-func some(n int, but ...string) action {
+// dueExcept claims due writes of at most n groups, except those of the given pods.
+func dueExcept(n int, except ...string) action {
 	return func(sc *script) string {
 		return sc.claim(0, n, func(namespace string, group store.Key) bool {
-			return slices.ContainsFunc(but, func(name string) bool {
-				return about("", []detail{pod(name), in(namespace)}).write(sc.now).GroupKey == group
+			return slices.ContainsFunc(except, func(name string) bool {
+				return newFacts("", []detail{pod(name), in(namespace)}).write(sc.now).GroupKey == group
 			})
-		}, counted)
+		}, formatCounts)
 	}
 }
 
-// settle claims what is due and writes all of it.
+// settle claims the due writes and completes them as written.
 func settle(sc *script) string {
-	said := due(sc)
+	text := due(sc)
 	for _, name := range sc.latest {
 		if failed := written(name)(sc); failed != "" {
 			return failed
 		}
 	}
-	return said
+	return text
 }
 
-// onTime does something at the moment at which something falls due: a moment before, nothing is.
+// onTime does an action, after checking that no write was due a microsecond earlier.
 func onTime(do action) action {
 	return func(sc *script) string {
 		sc.now = sc.now.Add(-us)
 		early := due(sc)
 		if sc.now = sc.now.Add(us); early != "" {
-			return "due a moment too early: " + early
+			return "due too early: " + early
 		}
 		return do(sc)
 	}
 }
 
-// claim says in words what was claimed, by name, and keeps it to be completed.
+// claim claims writes, remembers them by nickname for their completion, and returns them as text.
 func (sc *script) claim(ahead time.Duration, n int, claimed func(string, store.Key) bool, words func(*script, *store.PendingWrite) string) string {
 	sc.t.Helper()
 	writes, err := sc.subject.Claim(sc.t.Context(), sc.now, ahead, n, claimed)
 	if err != nil {
 		sc.t.Fatalf("Claim: %v", err)
 	}
-	said := make([]string, len(writes))
+	text := make([]string, len(writes))
 	sc.latest = nil
 	for i := range writes {
-		said[i] = words(sc, &writes[i])
+		text[i] = words(sc, &writes[i])
 		name := sc.nickname(&writes[i])
 		sc.claimed[name], sc.latest = writes[i], append(sc.latest, name)
 	}
-	slices.Sort(said)
-	return strings.Join(said, "; ")
+	slices.Sort(text)
+	return strings.Join(text, "; ")
 }
 
-// pending says of how many groups something is pending.
+// pending returns the number of groups with pending writes.
 func pending(sc *script) string {
 	n, err := sc.subject.Pending(sc.t.Context())
 	if err != nil {
@@ -179,28 +180,27 @@ func pending(sc *script) string {
 	return fmt.Sprint(n)
 }
 
-// again keeps the last claim of a name under another one.
-func again(name, as string) action {
+// copyClaim remembers the last claim of a name under another name too.
+func copyClaim(name, as string) action {
 	return func(sc *script) string {
 		sc.claimed[as] = sc.claimed[name]
 		return ""
 	}
 }
 
-// written says that the Event that was last claimed under a name has been written, and what it said
-// before, if that was looked at.
-func written(name string, said ...store.Stored) action {
+// written completes the last claim of a name as written. before is the stored count that the settler has read, if any.
+func written(name string, before ...store.Stored) action {
 	return func(sc *script) string {
 		sc.writes++
 		o := store.Outcome{Result: store.Written, UID: name + "-uid", ResourceVersion: fmt.Sprint(sc.writes)}
-		if len(said) > 0 {
-			o.Stored = said[0]
+		if len(before) > 0 {
+			o.Stored = before[0]
 		}
 		return sc.complete(name, o)
 	}
 }
 
-// outcomeOf says what else became of the write that was last claimed under a name.
+// outcomeOf completes the last claim of a name with a result other than written.
 func outcomeOf(r store.Result, name string) action {
 	return func(sc *script) string { return sc.complete(name, store.Outcome{Result: r}) }
 }
@@ -218,8 +218,8 @@ func (sc *script) complete(name string, o store.Outcome) string {
 	return ""
 }
 
-// inWords says what became of a write, and all that is set in d.
-func inWords(d store.Decision) string {
+// formatDecision returns a decision as text, with all that is set in d.
+func formatDecision(d store.Decision) string {
 	words := []string{d.Verdict.String()}
 	if d.MergedInto != "" {
 		words = append(words, "into "+d.MergedInto)
@@ -239,18 +239,18 @@ func inWords(d store.Decision) string {
 	if refused := d.Verdict == store.Merge || d.Verdict == store.Drop; refused && d.Occurrences != 1 {
 		words = append(words, fmt.Sprintf("(%+d)", d.Occurrences))
 	}
-	said := strings.Join(words, " ")
+	text := strings.Join(words, " ")
 	if d.Overflowed != nil {
-		said += ", " + d.Overflowed.Name + " has no place"
+		text += ", " + d.Overflowed.Name + " overflows"
 	}
-	if d.Untracked && (d.RefusedBy == nil || strings.HasSuffix(d.RefusedBy.Name, store.OverflowSuffix)) { // a store need not know it where a quota refuses
-		said += ", unrecorded"
+	if d.Untracked && (d.RefusedBy == nil || strings.HasSuffix(d.RefusedBy.Name, store.OverflowSuffix)) { // if a quota refuses, a store may not know it
+		text += ", untracked"
 	}
-	return said
+	return text
 }
 
-// nickname is how a story calls an Event. A notice, whose name it cannot know, goes by its bucket and
-// by the pod that it is about; the next one has a number.
+// nickname returns the name that stories use for an Event. Stories cannot know the names of notices. So a notice is
+// called by its bucket, reason and pod, and the next one with the same nickname has a number.
 func (sc *script) nickname(p *store.PendingWrite) string {
 	if p.Notice == nil {
 		return p.Name
@@ -279,66 +279,66 @@ func (sc *script) nickname(p *store.PendingWrite) string {
 	return nick
 }
 
-// counted says in words what count is pending.
-func counted(sc *script, p *store.PendingWrite) string {
+// formatCounts returns the pending count of a write as text.
+func formatCounts(sc *script, p *store.PendingWrite) string {
 	switch {
 	case p.Notice != nil:
 		return fmt.Sprintf("%s: %d (%s)", sc.nickname(p), p.Total, tallies(p.Notice.Reasons))
 	case p.Name == "":
 		return fmt.Sprintf("none: %d unreported", p.Unreported())
 	case p.Partial:
-		return fmt.Sprintf("%s %d and what it says (%d merged)", p.Name, p.Total, p.Merged())
+		return fmt.Sprintf("%s %d and the stored count (%d merged)", p.Name, p.Total, p.Merged())
 	}
 	return fmt.Sprintf("%s %d (%d merged)", p.Name, p.Total, p.Merged())
 }
 
-// detailed says in words what is to be written beside counts.
-func detailed(sc *script, p *store.PendingWrite) string {
-	said := fmt.Sprintf("%s/%s last %v", p.Namespace, sc.nickname(p), p.LastSeen.Sub(epoch()))
+// formatContent returns everything that is written besides counts as text.
+func formatContent(sc *script, p *store.PendingWrite) string {
+	text := fmt.Sprintf("%s/%s last %v", p.Namespace, sc.nickname(p), p.LastSeen.Sub(epoch()))
 	if p.Series {
-		said += ", series"
+		text += ", series"
 	}
 	if p.Text != "" || len(p.Messages) > 0 {
-		said += fmt.Sprintf(", text %q, messages (%s)", p.Text, tallies(p.Messages))
+		text += fmt.Sprintf(", text %q, messages (%s)", p.Text, tallies(p.Messages))
 	}
 	if n := p.Notice; n != nil {
-		said += fmt.Sprintf(", first %v, policy %q, warnings %t, sources (%s), objects %v, about %s",
+		text += fmt.Sprintf(", first %v, policy %q, warnings %t, sources (%s), objects %v, about %s",
 			n.First.Sub(epoch()), n.Policy, n.Warnings, tallies(n.Sources), n.Objects, n.InvolvedObject)
 		if n.WorkloadCount.N > 0 {
-			said += fmt.Sprintf(", %d objects, pods %t, of %d workloads (%s), only %s", n.ObjectCount.N, n.AllPods, n.WorkloadCount.N, tallies(n.Workloads), n.Workload.Describe())
+			text += fmt.Sprintf(", %d objects, pods %t, of %d workloads (%s), only %s", n.ObjectCount.N, n.AllPods, n.WorkloadCount.N, tallies(n.Workloads), n.Workload.Describe())
 		}
 	}
-	return said
+	return text
 }
 
-// conditions says in words what must be true of the Event that is written.
-func conditions(sc *script, p *store.PendingWrite) string {
-	said := fmt.Sprintf("%s uid %q version %q written %d", sc.nickname(p), p.UID, p.ResourceVersion, p.Written)
+// formatConditions returns the conditions for the stored Event as text.
+func formatConditions(sc *script, p *store.PendingWrite) string {
+	text := fmt.Sprintf("%s uid %q version %q written %d", sc.nickname(p), p.UID, p.ResourceVersion, p.Written)
 	if p.Notice != nil {
-		return said
+		return text
 	}
-	w := about(p.Name, nil).write(sc.now)
+	w := newFacts(p.Name, nil).write(sc.now)
 	switch p.Key {
 	case w.ExactKey:
-		said += " exact"
+		text += " exact"
 	case w.SimilarKey:
-		said += " similar"
+		text += " similar"
 	case store.Key{}:
-		said += " any"
+		text += " any"
 	}
 	if p.ObjectKey != w.ObjectKey {
-		said += " about another object"
+		text += " about another object"
 	}
 	if p.CreateID != 0 {
-		said += fmt.Sprint(" noting ", p.CreateID)
+		text += fmt.Sprint(" create ID ", p.CreateID)
 	}
-	return said
+	return text
 }
 
 func tallies(all []store.Tally) string {
-	said := make([]string, len(all))
+	text := make([]string, len(all))
 	for i, t := range all {
-		said[i] = fmt.Sprintf("%s %d", t.Name, t.Count)
+		text[i] = fmt.Sprintf("%s %d", t.Name, t.Count)
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(text, ", ")
 }

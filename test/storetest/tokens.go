@@ -7,7 +7,7 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// tokens makes each message an Event of its own and the spam filter hold burst tokens of an hour each.
+// tokens gives the spam filter burst tokens, which refill one an hour. Events with different messages are not combined.
 func tokens(burst, reserve int) func(*store.Limits) {
 	return func(l *store.Limits) {
 		l.SimilarThreshold, l.ReservePerReason = 100, reserve
@@ -15,7 +15,7 @@ func tokens(burst, reserve int) func(*store.Limits) {
 	}
 }
 
-// charged makes merged CREATEs take tokens too.
+// charged makes merged CREATEs take tokens, too.
 func charged(change func(*store.Limits)) func(*store.Limits) {
 	return func(l *store.Limits) {
 		change(l)
@@ -26,8 +26,8 @@ func charged(change func(*store.Limits)) func(*store.Limits) {
 // normal is another spam filter.
 func normal(l *store.Limits) { l.SpamFilter.Key, l.SpamFilter.Name = store.KeyOf("normal"), "normal" }
 
-// bound puts a write under quotas of an hour a token, by name: "one" holds one token, "two" two.
-func bound(names ...string) detail {
+// withQuota puts a write under quotas whose tokens refill one an hour. The quota "none" has no tokens, "one" one, "two" two.
+func withQuota(names ...string) detail {
 	sizes := map[string]int{"none": 0, "one": 1, "two": 2}
 	return under(func(l *store.Limits) {
 		for _, name := range names {
@@ -36,8 +36,8 @@ func bound(names ...string) detail {
 	})
 }
 
-// leaving puts a write under a quota of two tokens of an hour each, of which it must leave one.
-func leaving() detail {
+// leavingReserve puts a write under the quota "two", of whose tokens it must leave one in reserve.
+func leavingReserve() detail {
 	return under(func(l *store.Limits) {
 		b := bucket("two", 2, time.Hour)
 		b.Reserve = 1
@@ -52,7 +52,7 @@ func manyReasons(n int) action {
 
 func spamFilter() []story {
 	return []story{
-		{says: "an empty bucket drops until its next token comes", limits: tokens(2, 0), steps: []step{
+		{name: "an empty bucket drops until its next token", limits: tokens(2, 0), steps: []step{
 			{0, create("a", message("1")), "admit"},
 			{time.Minute, create("b", message("2")), "admit"},
 			{2 * time.Minute, create("c", message("3")), "drop by spam filter until 1h0m0s"},
@@ -60,7 +60,7 @@ func spamFilter() []story {
 			{time.Hour, create("c", message("3")), "admit"},
 			{time.Hour, create("d", message("4")), "drop by spam filter until 2h0m0s"},
 		}},
-		{says: "each source, object, user and filter has its own tokens", limits: tokens(1, 0), steps: []step{
+		{name: "each source, object, user and filter has its own tokens", limits: tokens(1, 0), steps: []step{
 			{0, each(
 				create("a", message("1")), create("b", message("2"), under(normal)), create("c", message("3"), pod("other")),
 				create("d", message("3"), by("mallory")), create("e", message("3"), from("scheduler")),
@@ -68,7 +68,7 @@ func spamFilter() []story {
 			{0, create("f", message("4")), "drop by spam filter until 1h0m0s"},
 			{0, create("g", message("5"), under(normal)), "drop by normal until 1h0m0s"},
 		}},
-		{says: "what merges costs a token where it is charged", limits: charged(tokens(3, 0)), after: merged, steps: []step{
+		{name: "a merge takes a token if merges are charged", limits: charged(tokens(3, 0)), after: merged, steps: []step{
 			{2 * us, create("c"), "merge into a 3"},
 			{3 * us, create("d"), "drop by spam filter until 1h0m0s"},
 			{10*time.Second + 3*us, due, "a 3 (2 merged); spam filter notice: 1 (Failed 1)"},
@@ -78,7 +78,7 @@ func spamFilter() []story {
 
 func reserves() []story {
 	return []story{
-		{says: "the first Event of a reason passes an empty bucket, once in a window", limits: tokens(1, 1), steps: []step{
+		{name: "the first Event of a reason passes an empty bucket, once in a window", limits: tokens(1, 1), steps: []step{
 			{0, create("a", reason("BackOff"), message("1")), "admit"},
 			{0, create("b", reason("BackOff"), message("2")), "drop by spam filter until 1h0m0s"},
 			{0, create("c", reason("Killing"), message("3")), "admit"},
@@ -87,13 +87,13 @@ func reserves() []story {
 			{10 * time.Minute, create("d", reason("Killing"), message("4")), "admit"},
 			{10 * time.Minute, create("e", reason("Killing"), message("5")), "drop by spam filter until 1h0m0s"},
 		}},
-		{says: "what passes on a reserve takes no token", limits: tokens(1, 2), steps: []step{
+		{name: "an Event that a reserve admits takes no token", limits: tokens(1, 2), steps: []step{
 			{0, create("a", message("1")), "admit"},
 			{30 * time.Minute, create("b", message("2")), "admit"},
 			{time.Hour, each(create("c", message("3")), create("d", message("4"))), "admit"},
 			{time.Hour, create("e", message("5")), "drop by spam filter until 2h0m0s"},
 		}},
-		{says: "at most 16 reasons have a reserve", limits: tokens(0, 1), steps: []step{
+		{name: "at most 16 reasons have a reserve", limits: tokens(0, 1), steps: []step{
 			{0, manyReasons(16), "admit"},
 			{0, create("x", reason("One"), message("more")), "drop by spam filter for ever"},
 			{10 * time.Minute, create("y", reason("One"), message("more")), "admit"},
@@ -101,47 +101,47 @@ func reserves() []story {
 	}
 }
 
-// quotas are asked without merging: each Event has its own message.
+// quotas has stories about quotas. Most Events have different messages, so that they do not merge.
 func quotas() []story {
 	return []story{
-		{says: "a quota is shared by sources, objects and users", limits: tokens(9, 0), steps: []step{
-			{0, each(create("a", pod("1"), bound("two")), create("b", from("2"), by("other"), bound("two"))), "admit"},
-			{time.Minute, create("c", pod("3"), bound("two")), "drop by two until 1h0m0s"},
-			{time.Hour - us, create("d", pod("3"), bound("two")), "drop by two until 1h0m0s"},
-			{time.Hour, create("c", pod("3"), bound("two")), "admit"},
-			{time.Hour, create("e", pod("4"), bound("two")), "drop by two until 2h0m0s"},
+		{name: "sources, objects and users share a quota", limits: tokens(9, 0), steps: []step{
+			{0, each(create("a", pod("1"), withQuota("two")), create("b", from("2"), by("other"), withQuota("two"))), "admit"},
+			{time.Minute, create("c", pod("3"), withQuota("two")), "drop by two until 1h0m0s"},
+			{time.Hour - us, create("d", pod("3"), withQuota("two")), "drop by two until 1h0m0s"},
+			{time.Hour, create("c", pod("3"), withQuota("two")), "admit"},
+			{time.Hour, create("e", pod("4"), withQuota("two")), "drop by two until 2h0m0s"},
 		}},
-		{says: "what one quota refuses uses up no other quota", limits: tokens(9, 0), steps: []step{
-			{0, create("a", message("1"), bound("one")), "admit"},
-			{0, create("b", message("2"), bound("two", "one")), "drop by one until 1h0m0s"},
-			{0, create("c", message("3"), bound("one", "two")), "drop by one until 1h0m0s"},
-			{0, each(create("d", message("4"), bound("two")), create("e", message("5"), bound("two"))), "admit"},
-			{0, create("f", message("6"), bound("two")), "drop by two until 1h0m0s"},
+		{name: "an Event that one quota refuses takes no token of another", limits: tokens(9, 0), steps: []step{
+			{0, create("a", message("1"), withQuota("one")), "admit"},
+			{0, create("b", message("2"), withQuota("two", "one")), "drop by one until 1h0m0s"},
+			{0, create("c", message("3"), withQuota("one", "two")), "drop by one until 1h0m0s"},
+			{0, each(create("d", message("4"), withQuota("two")), create("e", message("5"), withQuota("two"))), "admit"},
+			{0, create("f", message("6"), withQuota("two")), "drop by two until 1h0m0s"},
 		}},
-		{says: "what a quota refuses uses up no token of the spam filter, nor the other way round", limits: tokens(1, 0), steps: []step{
-			{0, create("a", message("1"), bound("none")), "drop by none for ever"},
+		{name: "an Event that a quota refuses takes no token of the spam filter, nor the other way round", limits: tokens(1, 0), steps: []step{
+			{0, create("a", message("1"), withQuota("none")), "drop by none for ever"},
 			{0, create("b", message("2")), "admit"},
-			{0, create("c", message("3"), bound("one")), "drop by spam filter until 1h0m0s"},
-			{0, create("d", message("3"), pod("other"), bound("one")), "admit"},
+			{0, create("c", message("3"), withQuota("one")), "drop by spam filter until 1h0m0s"},
+			{0, create("d", message("3"), pod("other"), withQuota("one")), "admit"},
 		}},
-		{says: "what merges takes no token of a quota", limits: tokens(9, 0), steps: []step{
-			{0, each(create("a", bound("two")), create("b", bound("two"))), "admit; merge into a 2"},
-			{0, create("c", message("2"), bound("two")), "admit"},
-			{0, create("d", message("3"), bound("two")), "drop by two until 1h0m0s"},
+		{name: "a merge takes no token of a quota", limits: tokens(9, 0), steps: []step{
+			{0, each(create("a", withQuota("two")), create("b", withQuota("two"))), "admit; merge into a 2"},
+			{0, create("c", message("2"), withQuota("two")), "admit"},
+			{0, create("d", message("3"), withQuota("two")), "drop by two until 1h0m0s"},
 		}},
-		{says: "a reserve does not get past a quota", limits: tokens(0, 1), steps: []step{
-			{0, create("a", message("1"), bound("one")), "admit"},
-			{0, create("b", reason("Killing"), bound("one")), "drop by one until 1h0m0s"},
+		{name: "a reserve does not bypass a quota", limits: tokens(0, 1), steps: []step{
+			{0, create("a", message("1"), withQuota("one")), "admit"},
+			{0, create("b", reason("Killing"), withQuota("one")), "drop by one until 1h0m0s"},
 		}},
-		{says: "a write that must leave a reserve gets no token of it", limits: tokens(9, 0), steps: []step{
-			{0, create("a", message("1"), leaving()), "admit"},
-			{0, create("b", message("2"), leaving()), "drop by two until 1h0m0s"},
-			{0, create("c", message("3"), bound("two")), "admit"},
-			{0, create("d", message("4"), bound("two")), "drop by two until 1h0m0s"},
-			{time.Hour, create("e", message("5"), leaving()), "drop by two until 2h0m0s"},
-			{2 * time.Hour, create("f", message("6"), leaving()), "admit"},
+		{name: "a write that must leave a reserve takes no token from it", limits: tokens(9, 0), steps: []step{
+			{0, create("a", message("1"), leavingReserve()), "admit"},
+			{0, create("b", message("2"), leavingReserve()), "drop by two until 1h0m0s"},
+			{0, create("c", message("3"), withQuota("two")), "admit"},
+			{0, create("d", message("4"), withQuota("two")), "drop by two until 1h0m0s"},
+			{time.Hour, create("e", message("5"), leavingReserve()), "drop by two until 2h0m0s"},
+			{2 * time.Hour, create("f", message("6"), leavingReserve()), "admit"},
 		}},
-		{says: "what a silent quota refuses no notice reports", limits: tokens(9, 0), steps: []step{
+		{name: "a silent quota has no notice", limits: tokens(9, 0), steps: []step{
 			{0, create("a", message("1"), under(func(l *store.Limits) {
 				b := bucket("none", 0, time.Hour)
 				b.Silent = true
@@ -149,65 +149,65 @@ func quotas() []story {
 			})), "drop by none for ever"},
 			{us, drain, ""},
 		}},
-		{says: "an UPDATE pays every quota, and is merged when one is empty", limits: tokens(9, 0), steps: []step{
+		{name: "an UPDATE takes a token of each quota, and is merged if one is empty", limits: tokens(9, 0), steps: []step{
 			{0, create("a"), "admit"},
-			{10 * time.Second, update("a", count(2), bound("two", "one")), "admit"},
-			{20 * time.Second, update("a", count(3), bound("two", "one")), "merge into a 3"},
-			{20 * time.Second, create("b", message("2"), bound("two")), "admit"},
-			{20 * time.Second, create("c", message("3"), bound("two")), "drop by two until 1h0m10s"},
+			{10 * time.Second, update("a", count(2), withQuota("two", "one")), "admit"},
+			{20 * time.Second, update("a", count(3), withQuota("two", "one")), "merge into a 3"},
+			{20 * time.Second, create("b", message("2"), withQuota("two")), "admit"},
+			{20 * time.Second, create("c", message("3"), withQuota("two")), "drop by two until 1h0m10s"},
 		}},
 	}
 }
 
-// namesRefusedByQuota are the names of Events that a quota refused. The first refusal of a name leaves no state, nor does any while
-// nothing is known of the object.
+// namesRefusedByQuota has stories about names that a quota refused. The first refusal of a name leaves no state. While
+// nothing is known of the object, no refusal does.
 func namesRefusedByQuota() []story {
 	const none = "drop by none for ever"
 	known := step{0, create("z", message("z")), "admit"}
 	return []story{
-		{says: "an occurrence that comes back with a higher count reports what is new", limits: tokens(9, 0), steps: []step{
+		{name: "a name that is refused again with a higher count reports only the new occurrences", limits: tokens(9, 0), steps: []step{
 			known,
-			{us, each(create("a", bound("none")), create("a", bound("none"))), none},
-			{2 * us, create("a", count(2), firstAt(0), bound("none")), none},
-			{3 * us, create("a", count(5), firstAt(0), bound("none")), none + " (+3)"},
-			{4 * us, each(create("a", count(5), firstAt(0), bound("none")), create("a", bound("none"))), none + " (+0)"},
+			{us, each(create("a", withQuota("none")), create("a", withQuota("none"))), none},
+			{2 * us, create("a", count(2), firstAt(0), withQuota("none")), none},
+			{3 * us, create("a", count(5), firstAt(0), withQuota("none")), none + " (+3)"},
+			{4 * us, each(create("a", count(5), firstAt(0), withQuota("none")), create("a", withQuota("none"))), none + " (+0)"},
 			{5 * us, drain, "none notice: 6 (Failed 6)"},
 		}},
-		{says: "one that began before names were kept reports its newest occurrence", limits: tokens(9, 0), steps: []step{
+		{name: "a name that began before names were kept reports only its last occurrence", limits: tokens(9, 0), steps: []step{
 			known,
-			{time.Hour, create("a", count(40), firstAt(-us), bound("none")), none},
-			{time.Hour, create("a", count(42), firstAt(-us), bound("none")), none + " (+2)"},
-			{time.Hour, create("b", count(9), firstAt(0), bound("none")), none + " (+8)"}, // this one did not
-			{time.Hour, create("c", count(9), bound("none")), none},
+			{time.Hour, create("a", count(40), firstAt(-us), withQuota("none")), none},
+			{time.Hour, create("a", count(42), firstAt(-us), withQuota("none")), none + " (+2)"},
+			{time.Hour, create("b", count(9), firstAt(0), withQuota("none")), none + " (+8)"}, // this one began later
+			{time.Hour, create("c", count(9), withQuota("none")), none},
 		}},
-		{says: "one that is stored in the end reports only what is new", limits: tokens(9, 0), steps: []step{
+		{name: "a name that is finally stored reports only the new occurrences", limits: tokens(9, 0), steps: []step{
 			known,
-			{us, create("a", bound("none")), none},
-			{2 * us, create("a", count(3), firstAt(0), bound("none")), none + " (+2)"},
-			{3 * us, create("a", count(4), firstAt(0), bound("two")), "admit"},
+			{us, create("a", withQuota("none")), none},
+			{2 * us, create("a", count(3), firstAt(0), withQuota("none")), none + " (+2)"},
+			{3 * us, create("a", count(4), firstAt(0), withQuota("two")), "admit"},
 			{4 * us, create("b"), "merge into a 2"},
 			{5 * us, drain, "a 2 (-2 merged); none notice: 3 (Failed 3)"},
 		}},
-		{says: "while nothing is known of the object, each refusal reports one", limits: tokens(9, 0), steps: []step{
-			{us, each(create("a", bound("none")), create("a", count(2), firstAt(us), bound("none"))), none},
-			{2 * us, create("a", count(3), firstAt(us), bound("none")), none},
-			{3 * us, create("b", count(1<<31-1), firstAt(us), bound("none")), none},
+		{name: "while nothing is known of the object, each refusal reports one occurrence", limits: tokens(9, 0), steps: []step{
+			{us, each(create("a", withQuota("none")), create("a", count(2), firstAt(us), withQuota("none"))), none},
+			{2 * us, create("a", count(3), firstAt(us), withQuota("none")), none},
+			{3 * us, create("b", count(1<<31-1), firstAt(us), withQuota("none")), none},
 			{4 * us, create("z", message("z")), "admit"},
-			{5 * us, create("a", count(4), firstAt(us), bound("none")), none},
-			{6 * us, create("a", count(7), firstAt(us), bound("none")), none + " (+3)"},
+			{5 * us, create("a", count(4), firstAt(us), withQuota("none")), none},
+			{6 * us, create("a", count(7), firstAt(us), withQuota("none")), none + " (+3)"},
 			{7 * us, drain, "none notice: 8 (Failed 8)"},
 		}},
-		{says: "and one that is stored in the end counts as one that counts by one", limits: tokens(9, 0), steps: []step{
-			{us, each(create("a", bound("none")), create("a", count(2), firstAt(us), bound("none"))), none},
-			{2 * us, create("a", count(3), firstAt(us), bound("two")), "admit"},
+		{name: "while nothing is known of the object, a stored name is assumed to count by one", limits: tokens(9, 0), steps: []step{
+			{us, each(create("a", withQuota("none")), create("a", count(2), firstAt(us), withQuota("none"))), none},
+			{2 * us, create("a", count(3), firstAt(us), withQuota("two")), "admit"},
 			{3 * us, drain, "a 1 (-2 merged); none notice: 2 (Failed 2)"},
 		}},
-		{says: "it is forgotten when names are kept no longer, and so is its count", limits: tokens(9, 0), steps: []step{
+		{name: "a name and its count are forgotten after the identical window", limits: tokens(9, 0), steps: []step{
 			known,
-			{0, create("a", count(5), firstAt(0), bound("none")), none + " (+4)"},
-			{time.Hour, create("a", count(6), firstAt(0), bound("none")), none},
-			{2*time.Hour + time.Second, create("a", count(3), firstAt(0), bound("none")), none},
-			{2*time.Hour + time.Second, create("a", count(4), firstAt(0), bound("none")), none},
+			{0, create("a", count(5), firstAt(0), withQuota("none")), none + " (+4)"},
+			{time.Hour, create("a", count(6), firstAt(0), withQuota("none")), none},
+			{2*time.Hour + time.Second, create("a", count(3), firstAt(0), withQuota("none")), none},
+			{2*time.Hour + time.Second, create("a", count(4), firstAt(0), withQuota("none")), none},
 		}},
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// us is the least time that a store distinguishes from none.
+// us is the shortest time that a store distinguishes from zero.
 const us = time.Microsecond
 
-// epoch is when every clock in this package starts.
+// epoch is the start of every clock in this package.
 func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
-// kind is what makes Events the same except for their name.
+// kind has the fields by which Events are compared. Two Events of one kind differ only in their names.
 type kind struct{ namespace, user, component, pod, reason, message string }
 
-// facts are what a test says about an Event write; a store.Write follows.
+// facts are the properties of an Event write, from which a store.Write is made.
 type facts struct {
 	kind
 	name                      string
@@ -24,7 +24,7 @@ type facts struct {
 	workload                  string // a Deployment
 	series, combined, warning bool
 	first, at                 time.Time
-	id                        uint64 // noted on the Event by its CREATE
+	id                        uint64 // the create ID of the Event
 	update                    *store.Update
 	limits                    []func(*store.Limits)
 }
@@ -32,8 +32,8 @@ type facts struct {
 // detail changes one fact.
 type detail func(*facts)
 
-// about are the facts of the Event of a name: one occurrence, unless details say otherwise.
-func about(name string, details []detail) facts {
+// newFacts returns the facts of an Event. It has one occurrence unless details say otherwise.
+func newFacts(name string, details []detail) facts {
 	f := facts{kind: kind{"default", "system:node:one", "kubelet", "pod", "Failed", "m"}, name: name, count: 1}
 	for _, d := range details {
 		d(&f)
@@ -49,7 +49,7 @@ func by(user string) detail           { return func(f *facts) { f.user = user } 
 func from(component string) detail    { return func(f *facts) { f.component = component } }
 func of(workload string) detail       { return func(f *facts) { f.workload = workload } }
 func in(namespace string) detail      { return func(f *facts) { f.namespace = namespace } }
-func noting(id uint64) detail         { return func(f *facts) { f.id = id } }
+func createID(id uint64) detail       { return func(f *facts) { f.id = id } }
 func series(f *facts)                 { f.series = true }
 func warning(f *facts)                { f.warning = true }
 func seen(at time.Duration) detail    { return func(f *facts) { f.at = epoch().Add(at) } }
@@ -60,16 +60,16 @@ func under(change func(*store.Limits)) detail {
 	return func(f *facts) { f.limits = append(f.limits, change) }
 }
 
-// Details of an UPDATE: the count that is stored, how much of it is merged, that a recorder has overwritten the
-// count, that the write would revert the message, that it is no recorder's, and what names its content.
+// Details of an UPDATE. The first three are about the stored Event: its count, the merged part of it, and that a recorder
+// has overwritten the count. The others: it reverts the message, no recorder sent it, and the key of its content.
 func stored(n int64) detail       { return func(f *facts) { f.update.Stored.Count = n } }
 func storedMerged(n int64) detail { return func(f *facts) { f.update.Stored.Merged = n } }
 func overwritten(f *facts)        { f.update.Stored.Overwritten = true }
 func reverting(f *facts)          { f.update.RevertsMessage = true }
-func labelling(f *facts)          { f.update.ByRecorder = false }
-func content(what string) detail  { return func(f *facts) { f.update.ContentKey = store.KeyOf(what) } }
+func notByRecorder(f *facts)      { f.update.ByRecorder = false }
+func content(key string) detail   { return func(f *facts) { f.update.ContentKey = store.KeyOf(key) } }
 
-// write is what a store is asked at a moment.
+// write returns the write of an Event at a time.
 func (f facts) write(now time.Time) store.Write {
 	if f.at.IsZero() {
 		f.at = now
@@ -109,7 +109,7 @@ func (f facts) write(now time.Time) store.Write {
 	return w
 }
 
-// under are the limits of a write.
+// under returns the limits of a write.
 func (f facts) under(l store.Limits, w *store.Write) store.Limits {
 	for _, change := range f.limits {
 		change(&l)
@@ -120,8 +120,8 @@ func (f facts) under(l store.Limits, w *store.Write) store.Limits {
 	return l
 }
 
-// limits are what governs a write unless a story says otherwise: Events are written at most each ten
-// seconds, and are combined from three distinct messages on.
+// limits returns the limits of a write unless a story changes them. Events are written at most every ten seconds, and
+// combined from the third distinct message on.
 func limits() store.Limits {
 	return store.Limits{
 		Merge:            true,
@@ -135,7 +135,7 @@ func limits() store.Limits {
 	}
 }
 
-// bucket is a quota of a name, which notices are about.
+// bucket returns the bucket of a quota. Its notices are about the quota.
 func bucket(name string, burst int, every time.Duration) store.Bucket {
 	return store.Bucket{
 		Limit: store.Limit{Burst: burst, Every: every}, Key: store.KeyOf("quota", name), Name: name, Policy: "quota " + name,
