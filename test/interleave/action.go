@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// action is something that may happen next.
+// action is a possible next step of a schedule.
 type action struct {
 	id     string
 	weight int
 	do     func()
 }
 
-// actions collects what may happen next.
+// actions collects possible next steps.
 type actions []action
 
 func (as *actions) add(weight int, do func(), id string) { *as = append(*as, action{id, weight, do}) }
 
-// enabled is all that may happen next, always in the same order.
+// enabled returns all possible next steps, in an order that depends only on the schedule so far.
 func (w *world) enabled() []action {
 	var as actions
 	live := w.ops.live()
@@ -27,7 +27,7 @@ func (w *world) enabled() []action {
 	for _, s := range w.eventClients {
 		for _, r := range w.replicas {
 			if !s.busy && !r.stopped {
-				as.add(8, func() { s.act(r) }, s.name+" writes, through "+r.name)
+				as.add(8, func() { s.act(r) }, s.name+" writes through "+r.name)
 			}
 		}
 	}
@@ -48,12 +48,12 @@ func (w *world) forwardActions(as *actions, o *operation) {
 	forward := func() { w.ops.forward(o) }
 	switch {
 	case o.abandoned:
-		as.add(3, forward, "carry out late "+o.id)
-		as.add(2, func() { w.ops.lose(o) }, "lose the late "+o.id)
+		as.add(3, forward, "execute late: "+o.id)
+		as.add(2, func() { w.ops.lose(o) }, "lose after its timeout: "+o.id)
 	case o.ran:
-		as.add(12, forward, "answer "+o.id)
+		as.add(12, forward, "answer: "+o.id)
 	default:
-		as.add(12, forward, "carry out "+o.id)
+		as.add(12, forward, "execute: "+o.id)
 	}
 }
 
@@ -63,34 +63,34 @@ func (w *world) faultActions(as *actions, o *operation) {
 		as.add(2, func() {
 			o.refuse()
 			w.ops.answer(o, nil)
-		}, "others refuse "+o.id)
+		}, "another webhook refuses: "+o.id)
 	}
 	if o.abandoned || o.once {
 		return
 	}
 	if o.fail != nil && m.APIFails && w.allowFault("") {
-		says := "the API server fails before "
+		what := "the API server fails before: "
 		if o.ran {
-			says = "the API server fails after "
+			what = "the API server fails after: "
 		}
 		as.add(2, func() {
 			w.allowFault("failure")
 			o.fail()
 			w.ops.answer(o, nil)
-		}, says+o.id)
+		}, what+o.id)
 	}
 	cut := func() { w.ops.answer(o, errCut) }
 	switch {
 	case o.ran && m.LoseAnswers:
-		as.add(2, cut, "cut the connection before the answer to "+o.id)
-		as.add(1, func() { w.ops.lose(o) }, "lose the answer to "+o.id)
+		as.add(2, cut, "cut the connection before the answer to: "+o.id)
+		as.add(1, func() { w.ops.lose(o) }, "lose the answer to: "+o.id)
 	case !o.ran && m.LoseCommands:
-		as.add(1, cut, "cut the connection before "+o.id)
-		as.add(1, func() { w.ops.lose(o) }, "lose "+o.id)
+		as.add(1, cut, "cut the connection before: "+o.id)
+		as.add(1, func() { w.ops.lose(o) }, "lose: "+o.id)
 	}
 }
 
-// timeActions let time pass. Where calls are in time, only as long as that leaves time enough for those under way.
+// timeActions let time pass. Unless the mix is Slow, calls in flight keep enough time to end before their deadlines.
 func (w *world) timeActions(as *actions, live []*operation) {
 	steps := []time.Duration{5 * time.Millisecond, 110 * time.Millisecond, 260 * time.Millisecond, 1100 * time.Millisecond, 3 * time.Second}
 	weight := 3
@@ -105,18 +105,18 @@ func (w *world) timeActions(as *actions, live []*operation) {
 		if w.callsHaveTime(live) {
 			steps = []time.Duration{time.Millisecond}
 		}
-	case len(live) > 0: // settlers wait for longer
+	case len(live) > 0: // settlers have longer deadlines
 		steps = steps[1:4]
 	}
 	if w.mix.Windows > 0 && w.mix.Slow && !slices.ContainsFunc(w.leaders, func(l *leader) bool { return !l.over() }) {
 		long := w.mix.Windows * 5 / 4
-		as.add(2, func() { w.runUntil(long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", long))
+		as.add(2, func() { w.runUntil(long, func() bool { return false }) }, fmt.Sprintf("%v pass, and operations are executed", long))
 	}
-	if w.mix.Long > 0 && w.longs < 3 && w.apiIdle() {
-		as.add(1, func() { w.longs++; w.runUntil(w.mix.Long, func() bool { return false }) }, fmt.Sprintf("%v pass, and whoever reaches Redis goes on", w.mix.Long))
+	if w.mix.Long > 0 && w.longOutages < 3 && w.apiIdle() {
+		as.add(1, func() { w.longOutages++; w.runUntil(w.mix.Long, func() bool { return false }) }, fmt.Sprintf("%v pass, and operations are executed", w.mix.Long))
 	}
 	if i := slices.IndexFunc(live, func(o *operation) bool { return o.prompt }); i >= 0 {
-		// The API server stores what was admitted within a tenth of a second, or settlers would not find it.
+		// The API server stores an admitted Event within a tenth of a second, otherwise settlers would not find it.
 		const most = 100 * time.Millisecond
 		if w.oldestWait(live) > most {
 			return
@@ -128,7 +128,7 @@ func (w *world) timeActions(as *actions, live []*operation) {
 	}
 }
 
-// oldestWait is how long the oldest of what the API server is to store has waited.
+// oldestWait returns for how long the oldest admitted Event has waited to be stored.
 func (w *world) oldestWait(live []*operation) (oldest time.Duration) {
 	for _, o := range live {
 		if o.prompt {
@@ -138,12 +138,12 @@ func (w *world) oldestWait(live []*operation) (oldest time.Duration) {
 	return oldest
 }
 
-// apiIdle reports whether nothing is between its decision and the API server.
+// apiIdle reports whether no decision and no store by the API server is in flight.
 func (w *world) apiIdle() bool {
 	return len(w.calls) == 0 && !slices.ContainsFunc(w.ops.live(), func(o *operation) bool { return o.prompt })
 }
 
-// callsHaveTime reports whether all calls under way have time left.
+// callsHaveTime reports whether all calls in flight have time left.
 func (w *world) callsHaveTime(live []*operation) bool {
 	const most = 20 * time.Millisecond
 	for _, o := range live {
@@ -159,7 +159,7 @@ func (w *world) callsHaveTime(live []*operation) bool {
 	return true
 }
 
-// advanceTime lets time pass until something is asked.
+// advanceTime lets time pass, but only until the next operation arrives.
 func (w *world) advanceTime(d time.Duration) {
 	select {
 	case <-w.ops.wake:
@@ -180,14 +180,14 @@ func (w *world) leaderActions(as *actions) {
 			continue
 		}
 		active++
-		if l.left {
+		if l.ending {
 			continue
 		}
-		ways := []string{"ends", "loses its lease"}
+		endings := []string{"ends", "loses its lease"}
 		if w.mix.Crashes {
-			ways = append(ways, "dies")
+			endings = append(endings, "crashes")
 		}
-		for _, how := range ways {
+		for _, how := range endings {
 			as.add(1, func() { l.end(how) }, l.name+" "+how)
 		}
 	}
@@ -196,7 +196,7 @@ func (w *world) leaderActions(as *actions) {
 	}
 	for _, r := range w.replicas {
 		if !r.stopped {
-			as.add(2, func() { w.lead(r) }, r.name+" becomes the leader")
+			as.add(2, func() { w.startLeader(r) }, r.name+" becomes the leader")
 		}
 	}
 }
@@ -210,11 +210,11 @@ func (w *world) replicaActions(as *actions) {
 	}
 	for _, r := range w.replicas {
 		if w.mix.Outages && !r.over() {
-			if r.reach == redisAnswers {
-				as.add(1, func() { r.reach = redisRefuses }, r.name+" gets no connection to Redis")
-				as.add(1, func() { r.reach = redisSilent }, "Redis is silent to "+r.name)
+			if r.redisLink == redisAnswers {
+				as.add(1, func() { r.redisLink = redisRefuses }, r.name+" cannot connect to Redis")
+				as.add(1, func() { r.redisLink = redisSilent }, "Redis does not answer "+r.name)
 			} else {
-				as.add(2, func() { r.reach = redisAnswers }, "Redis answers "+r.name+" again")
+				as.add(2, func() { r.redisLink = redisAnswers }, "Redis answers "+r.name+" again")
 			}
 		}
 		if w.mix.Stops && running > 1 && !r.stopped && r.calls == 0 && !r.leads() {
@@ -236,7 +236,7 @@ func (w *world) replicaActions(as *actions) {
 // clockActions let the clock of r jump.
 func (r *replica) clockActions(as *actions) {
 	for _, d := range []time.Duration{3 * time.Second, -3 * time.Second} {
-		as.add(1, func() { r.world.allowFault("jump"); r.jumped += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
+		as.add(1, func() { r.world.allowFault("jump"); r.clockOffset += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
 	}
 }
 
@@ -250,11 +250,12 @@ func (r *replica) leads() bool {
 	return false
 }
 
-// allowFault counts faults of which a schedule has few, and reports whether there may be another.
-func (w *world) allowFault(what string) bool {
+// allowFault reports whether a schedule may have another of the faults that are limited. Unless kind is empty, it counts
+// one first.
+func (w *world) allowFault(kind string) bool {
 	const most = 4
-	if what != "" {
-		w.spent++
+	if kind != "" {
+		w.faultsUsed++
 	}
-	return w.spent < most
+	return w.faultsUsed < most
 }

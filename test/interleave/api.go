@@ -20,24 +20,24 @@ import (
 	"github.com/eventquota/eventquota/admission/settler"
 )
 
-// storedEvent is an Event or notice at the API server.
+// storedEvent is an Event or notice that the API server stores.
 type storedEvent struct {
 	*corev1.Event
 
-	kind           kind // none of a notice
+	kind           kind // zero for a notice
 	bucket         string
-	rejectsPatches bool // the API server takes no patch of it from a settler
-	refused        bool // nor does it until all faults cease
+	rejectsPatches bool // the API server rejects patches by settlers as invalid
+	forbidden      bool // the API server forbids patches by settlers until all faults end
 	recorder       bool
 }
 
-// api is an API server: what it stores, with versions and uids.
+// api is a model of an API server. It stores Events with versions and UIDs.
 type api struct {
-	world   *world
-	events  map[string]*storedEvent // by namespace/name
-	version int
-	missed  map[string]bool // what settlers have asked for that was not there
-	early   int64           // occurrences of Events that were stored after that
+	world      *world
+	events     map[string]*storedEvent // by namespace/name
+	version    int
+	notFound   map[string]bool // keys of Events that a settler has not found
+	storedLate int64           // occurrences of Events that were stored after a settler had not found them
 }
 
 func resource() schema.GroupResource { return corev1.Resource("events") }
@@ -52,14 +52,14 @@ func (a *api) put(s *storedEvent) {
 	if s.UID == "" {
 		s.UID = types.UID(fmt.Sprint("uid-", a.version))
 		s.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second))
-		if a.missed[at(s.Namespace, s.Name)] {
-			a.early += admission.Occurrences(s.Event)
+		if a.notFound[at(s.Namespace, s.Name)] {
+			a.storedLate += admission.Occurrences(s.Event)
 		}
 	}
 	a.events[at(s.Namespace, s.Name)] = s
 }
 
-// create stores an Event of a settler.
+// create stores a notice of a settler.
 func (a *api) create(e *corev1.Event) (*corev1.Event, error) {
 	if a.events[at(e.Namespace, e.Name)] != nil {
 		return nil, apierrors.NewAlreadyExists(resource(), e.Name)
@@ -77,43 +77,43 @@ func (a *api) get(namespace, name string) (*corev1.Event, error) {
 	if s := a.events[at(namespace, name)]; s != nil {
 		return s.Event, nil
 	}
-	a.missed[at(namespace, name)] = true
+	a.notFound[at(namespace, name)] = true
 	return nil, apierrors.NewNotFound(resource(), name)
 }
 
-// patch applies a merge patch of a settler, whose version and uid must be right.
+// patch applies a merge patch of a settler. Its version and UID must match.
 func (a *api) patch(namespace, name string, body []byte) (*corev1.Event, error) {
 	s := a.events[at(namespace, name)]
 	if s == nil {
 		return nil, apierrors.NewNotFound(resource(), name)
 	}
-	is := s.DeepCopy()
-	if err := merge(body, is); err != nil {
+	updated := s.DeepCopy()
+	if err := merge(body, updated); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	switch {
-	case is.UID != s.UID:
-		immutable := field.Invalid(field.NewPath("metadata", "uid"), is.UID, "field is immutable")
+	case updated.UID != s.UID:
+		immutable := field.Invalid(field.NewPath("metadata", "uid"), updated.UID, "field is immutable")
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, name, field.ErrorList{immutable})
-	case is.ResourceVersion != s.ResourceVersion:
+	case updated.ResourceVersion != s.ResourceVersion:
 		return nil, apierrors.NewConflict(resource(), name, errors.New("the object has been modified"))
-	case s.refused && !a.world.faultsStopped:
-		return nil, apierrors.NewForbidden(resource(), name, errors.New("a policy is in the way"))
+	case s.forbidden && !a.world.faultsStopped:
+		return nil, apierrors.NewForbidden(resource(), name, errors.New("a policy forbids it"))
 	case s.rejectsPatches:
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, name, nil)
 	}
-	before, after := admission.Occurrences(s.Event), admission.Occurrences(is)
-	merged := admission.ReadStored(is, "").Merged
+	before, after := admission.Occurrences(s.Event), admission.Occurrences(updated)
+	merged := admission.ReadStored(updated, "").Merged
 	if after < before && merged >= 0 || after < 1 {
-		a.world.violated(kindLowered, "a settler sets %s from %d to %d (%d merged)", a.world.alias(name), before, after, merged)
+		a.world.reportViolation(kindLowered, "a settler sets %s from %d to %d (%d merged)", a.world.alias(name), before, after, merged)
 	}
-	s.Event = is
+	s.Event = updated
 	a.put(s)
 	a.world.note("the API server sets %s from %d to %d", a.world.alias(name), before, after)
 	return s.Event, nil
 }
 
-// merge applies the fields that settlers write. A nil annotation is deleted, and so are those of none.
+// merge applies the fields that settlers write. An annotation with a null value is deleted.
 func merge(body []byte, e *corev1.Event) error {
 	var annotations struct {
 		Metadata struct{ Annotations map[string]*string }
@@ -149,7 +149,7 @@ func merge(body []byte, e *corev1.Event) error {
 	return nil
 }
 
-// client is what a settler writes through: the part of a client of core/v1 that it uses.
+// client is the API client of a settler: the part of the core/v1 client that it uses.
 type client struct {
 	typedcorev1.EventInterface
 
@@ -160,7 +160,7 @@ type client struct {
 
 var _ settler.Events = (*clients)(nil)
 
-// clients are those of one settler.
+// clients has the API clients of one settler.
 type clients struct {
 	world   *world
 	settler *leader
@@ -171,20 +171,20 @@ func (c *clients) Events(namespace string) typedcorev1.EventInterface {
 	return &client{world: c.world, settler: c.settler, namespace: namespace}
 }
 
-// request asks the API server, and gets what it answers once the schedule lets it.
-func (c *client) request(ctx context.Context, says string, run func(*api) (*corev1.Event, error)) (*corev1.Event, error) {
+// request sends a request to the API server, and returns its answer once the schedule delivers it.
+func (c *client) request(ctx context.Context, name string, run func(*api) (*corev1.Event, error)) (*corev1.Event, error) {
 	if c.settler.dead.Load() {
 		return nil, errDead
 	}
 	var e *corev1.Event
-	var answered error
-	o := &operation{by: c.settler.name, says: says, run: func() { e, answered = run(c.world.api) }}
-	o.fail = func() { answered = apierrors.NewTimeoutError("the server could not finish in time", 0) }
-	if err := c.world.ops.ask(ctx, o); err != nil {
+	var answerErr error
+	o := &operation{by: c.settler.name, name: name, run: func() { e, answerErr = run(c.world.api) }}
+	o.fail = func() { answerErr = apierrors.NewTimeoutError("the server could not finish in time", 0) }
+	if err := c.world.ops.submit(ctx, o); err != nil {
 		return nil, err
 	}
-	if answered != nil {
-		return nil, answered
+	if answerErr != nil {
+		return nil, answerErr
 	}
 	return e.DeepCopy(), nil
 }

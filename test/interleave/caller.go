@@ -14,31 +14,31 @@ import (
 	"github.com/eventquota/eventquota/test/interleave/luaredis"
 )
 
-// labelKey is where a context says for whom something is done.
+// labelKey is the context key of a label that says for whom something is done.
 type labelKey struct{}
 
 func withLabel(ctx context.Context, label string) context.Context {
 	return context.WithValue(ctx, labelKey{}, label)
 }
 
-// reach is how Redis is reached.
-type reach int
+// redisLink is the state of the connection of a replica to Redis.
+type redisLink int
 
 const (
-	redisAnswers reach = iota
-	redisRefuses       // no connection
-	redisSilent        // nothing comes back, and nothing arrives
+	redisAnswers redisLink = iota
+	redisRefuses           // no connection
+	redisSilent            // commands do not arrive, and no answers come
 )
 
 var _ redisclient.Caller = (*caller)(nil)
 
-// caller is the way of one replica to Redis.
+// caller is the connection of one replica to Redis.
 type caller struct {
 	world   *world
 	replica *replica
 }
 
-// call is the commands of one Call.
+// call has the commands of one Call.
 type call struct {
 	server  *luaredis.Server
 	args    [][]any
@@ -47,10 +47,10 @@ type call struct {
 	errs    []error
 }
 
-// over reports whether all of its commands were carried out.
+// over reports whether all of its commands were executed.
 func (c *call) over() bool { return len(c.answers) == len(c.args) }
 
-// next carries out the next command. Commands of other callers may come between two.
+// next executes the next command. Other callers' commands may come between two of them.
 func (c *call) next() {
 	answer, err := c.server.Do(c.args[len(c.answers)]...)
 	c.answers, c.errs = append(c.answers, answer), append(c.errs, err)
@@ -64,30 +64,30 @@ func (c *caller) Call(ctx context.Context, cmds ...redis.Cmder) error {
 		}
 		return err
 	}
-	if c.replica.reach == redisRefuses {
+	if c.replica.redisLink == redisRefuses {
 		if c.replica.stopped {
-			c.replica.missed++
+			c.replica.unanswered++
 		}
 		return fail(&net.OpError{Op: "dial", Err: errors.New("connection refused")})
 	}
-	made := &call{server: c.world.redis}
+	batch := &call{server: c.world.redis}
 	for _, cmd := range cmds {
 		args := cmd.Args()
-		made.args = append(made.args, args)
+		batch.args = append(batch.args, args)
 		texts := make([]string, len(args))
 		for i, arg := range args {
 			texts[i] = luaredis.Text(arg)
 		}
-		made.keys = append(made.keys, luaredis.Keys(texts)...)
+		batch.keys = append(batch.keys, luaredis.Keys(texts)...)
 	}
 	label, _ := ctx.Value(labelKey{}).(string)
-	o := &operation{by: c.replica.name, says: c.world.inWords(label, made), redis: made, replica: c.replica, run: made.next}
-	o.dropped = c.replica.reach == redisSilent
-	if err := c.world.ops.ask(ctx, o); err != nil {
+	o := &operation{by: c.replica.name, name: c.world.describeCall(label, batch), redis: batch, replica: c.replica, run: batch.next}
+	o.dropped = c.replica.redisLink == redisSilent
+	if err := c.world.ops.submit(ctx, o); err != nil {
 		return fail(err)
 	}
 	for i, cmd := range cmds {
-		luaredis.Set(cmd, made.answers[i], made.errs[i])
+		luaredis.Set(cmd, batch.answers[i], batch.errs[i])
 	}
 	for _, cmd := range cmds {
 		if err := cmd.Err(); err != nil {
@@ -97,11 +97,11 @@ func (c *caller) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	return nil
 }
 
-// errCut is what a client gets of a connection that was cut.
+// errCut is the error of a client whose connection was cut.
 var errCut = fmt.Errorf("read: %w", io.ErrUnexpectedEOF)
 
-// inWords says what a call is, for whom. The keys of registers and buckets have names.
-func (w *world) inWords(label string, c *call) string {
+// describeCall returns a description of a call, with its label and the names of its keys.
+func (w *world) describeCall(label string, c *call) string {
 	first := c.args[0]
 	what := fmt.Sprint(first[0])
 	if strings.HasPrefix(what, "eval") {

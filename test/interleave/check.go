@@ -12,94 +12,94 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Kind is what does not hold.
+// Kind is a kind of violation.
 type Kind string
 
-// The kinds.
+// The kinds of violations.
 const (
 	kindLost         Kind = "occurrences are lost"
 	kindCountedTwice Kind = "occurrences are counted twice"
 	kindLowered      Kind = "a count goes down"
-	kindUnindexed    Kind = "something pending is not in the index"
-	kindNeedlessDue  Kind = "the index has something that is not pending"
-	kindTokenLost    Kind = "tokens are gone that nothing was admitted for"
-	kindOverdrawn    Kind = "more is admitted than there are tokens"
-	kindUnfair       Kind = "a quota refuses though it has tokens"
+	kindUnindexed    Kind = "a pending write is not in the index"
+	kindNeedlessDue  Kind = "the index has an entry without a pending write"
+	kindTokenLost    Kind = "tokens are missing without an admission"
+	kindOverdrawn    Kind = "more Events are admitted than there are tokens"
+	kindUnfair       Kind = "a quota refuses although it has tokens"
 	kindOverdue      Kind = "a call outlives its context"
-	kindStuck        Kind = "something never ends"
-	kindFailed       Kind = "something fails"
+	kindStuck        Kind = "an operation never ends"
+	kindFailed       Kind = "an operation fails"
 	kindBreakerFlaps Kind = "a breaker flaps"
-	kindFreeWrite    Kind = "tokens are not taken"
+	kindFreeWrite    Kind = "an admission takes no token"
 	kindWrongReason  Kind = "occurrences are reported under another reason"
-	kindHidden       Kind = "one register takes Redis from others"
+	kindHidden       Kind = "an unreadable register affects others"
 )
 
-// Violation is one thing that does not hold.
+// Violation is a broken invariant.
 type Violation struct {
-	Kind Kind
-	Says string
+	Kind   Kind
+	Detail string
 }
 
-// checkCounts holds the counts of what is stored to what was asked.
+// checkCounts compares the counts of stored Events with those that the stores were asked about.
 func (w *world) checkCounts() {
-	asked, reached, told := int64(0), int64(0), w.unreported
+	requested, notDenied, reported := int64(0), int64(0), w.unreported
 	for _, b := range w.nameCounts {
-		asked, reached = asked+b.asked, reached+b.reached
+		requested, notDenied = requested+b.requested, notDenied+b.notDenied
 	}
 	var all []string
 	for name, s := range w.api.events {
-		told += admission.Occurrences(s.Event)
+		reported += admission.Occurrences(s.Event)
 		_, short, _ := strings.Cut(name, "/")
 		all = append(all, fmt.Sprintf("%s %d", w.alias(short), admission.Occurrences(s.Event)))
 	}
 	slices.Sort(all)
-	says := fmt.Sprintf("%d occurrences were asked about, and %d are told: %s", asked, told, strings.Join(all, ", "))
+	summary := fmt.Sprintf("%d occurrences were requested, and %d are counted: %s", requested, reported, strings.Join(all, ", "))
 	if w.unreported > 0 {
-		says += fmt.Sprintf(", %d not reported", w.unreported)
+		summary += fmt.Sprintf(", %d lost from a backlog", w.unreported)
 	}
 	missing := w.lostEvents + w.givenUp + w.skipped
 	if missing > 0 {
-		says += fmt.Sprintf("; at most %d may be missing", missing)
+		summary += fmt.Sprintf("; at most %d may be missing", missing)
 	}
-	w.note("%s", says)
+	w.note("%s", summary)
 	switch {
-	case told > asked+w.maxDoubleCounted():
-		w.violated(kindCountedTwice, "%d too many", told-asked)
-	case told < reached-missing && !w.mix.countsMayBeLost():
-		w.violated(kindLost, "%d are missing", reached-told)
+	case reported > requested+w.maxDoubleCounted():
+		w.reportViolation(kindCountedTwice, "%d too many", reported-requested)
+	case reported < notDenied-missing && !w.mix.countsMayBeLost():
+		w.reportViolation(kindLost, "%d are missing", notDenied-reported)
 	}
 }
 
-// checkReasons holds what is stored under each reason to what was asked of it: combined notices keep it.
+// checkReasons compares the counts under each reason with those that were requested. Combined notices keep the reason.
 func (w *world) checkReasons() {
-	asked, told := map[string]int64{}, map[string]int64{}
+	requested, reported := map[string]int64{}, map[string]int64{}
 	for _, b := range w.nameCounts {
-		asked[b.reason] += b.asked
+		requested[b.reason] += b.requested
 	}
 	for _, s := range w.api.events {
-		told[s.Reason] += admission.Occurrences(s.Event)
+		reported[s.Reason] += admission.Occurrences(s.Event)
 	}
-	delete(told, store.ReasonDropped)
-	for _, reason := range slices.Sorted(maps.Keys(told)) {
-		if told[reason] > asked[reason]+w.maxDoubleCounted() {
-			w.violated(kindWrongReason, "%d of %d of %s", told[reason], asked[reason], reason)
+	delete(reported, store.ReasonDropped)
+	for _, reason := range slices.Sorted(maps.Keys(reported)) {
+		if reported[reason] > requested[reason]+w.maxDoubleCounted() {
+			w.reportViolation(kindWrongReason, "%s has a count of %d, and %d were requested", reason, reported[reason], requested[reason])
 		}
 	}
-	if w.mix.Combined && !w.mix.anythingFails() && len(asked) <= 16 {
-		for reason := range asked {
-			if told[reason] < asked[reason] {
-				w.violated(kindWrongReason, "%d of %d of %s", told[reason], asked[reason], reason)
+	if w.mix.Combined && !w.mix.anythingFails() && len(requested) <= 16 {
+		for reason := range requested {
+			if reported[reason] < requested[reason] {
+				w.reportViolation(kindWrongReason, "%s has a count of %d, and %d were requested", reason, reported[reason], requested[reason])
 			}
 		}
 	}
 }
 
-// maxDoubleCounted is how many occurrences may be told twice: those of which a replica does not know whether Redis had them before it
-// lost something, as a settler may have written them meanwhile; and those that a replica could not ask about when it was stopped.
-// A clock that jumps lets a settler look for an Event before it is stored, whose count the next of its kind then takes over.
+// maxDoubleCounted returns how many occurrences may be counted twice. A replica may not know whether Redis had a decision
+// before it lost data, and a settler may have written it meanwhile. A replica that is stopped may be unable to ask Redis.
+// If a clock jumps, a settler may look for an Event before it is stored; the next Event of its kind then continues its count.
 func (w *world) maxDoubleCounted() int64 {
 	if w.mix.ClockJumps {
-		return w.uncertain + w.api.early
+		return w.uncertain + w.api.storedLate
 	}
 	if w.mix.Failover || w.mix.PartialLoss {
 		return w.uncertain + w.unconfirmed
@@ -107,7 +107,7 @@ func (w *world) maxDoubleCounted() int64 {
 	return w.uncertain
 }
 
-// checkIndex holds the index of what is due to the registers, by another process.
+// checkIndex compares the index of due writes with the registers, through another replica.
 func (w *world) checkIndex(by *replica) {
 	ctx := withLabel(context.Background(), "the check")
 	w.mu.Lock()
@@ -122,7 +122,7 @@ func (w *world) checkIndex(by *replica) {
 	state, peekErr := by.store.Peek(ctx, keys, nil)
 	for _, err := range []error{claimErr, pendingErr, peekErr} {
 		if err != nil {
-			w.violated(kindFailed, "%v", err)
+			w.reportViolation(kindFailed, "%v", err)
 			return
 		}
 	}
@@ -138,34 +138,34 @@ func (w *world) checkIndex(by *replica) {
 		}
 		due++
 		if !claimed[key] {
-			w.violated(kindUnindexed, "something is pending of %s, and no claim finds it", w.nameOf(key))
+			w.reportViolation(kindUnindexed, "%s has a pending write that no claim finds", w.nameOf(key))
 		}
 	}
 	if pending > due {
-		w.violated(kindNeedlessDue, "%d are in the index, and something is pending of %d", pending, due)
+		w.reportViolation(kindNeedlessDue, "the index has %d entries, and %d registers have pending writes", pending, due)
 	}
 }
 
-// checkUnreadable holds that a register which cannot be read takes Redis from no other: nothing else is decided without it.
+// checkUnreadable checks that an unreadable register does not affect others: they are never decided without Redis.
 func (w *world) checkUnreadable() {
 	for _, r := range w.replicas {
 		if r.opened > 0 {
-			w.violated(kindHidden, "the breaker of %s has opened %d times, and Redis answered all the time", r.name, r.opened)
+			w.reportViolation(kindHidden, "the breaker of %s opened %d times, although Redis always answered", r.name, r.opened)
 		}
 	}
 	for group, n := range w.local {
 		if name := w.nameOf(group); name != w.overwritten {
-			w.violated(kindHidden, "%d decisions about %s without Redis, which answered all the time", n, name)
+			w.reportViolation(kindHidden, "%d decisions about %s without Redis, although it always answered", n, name)
 		}
 	}
 }
 
-// checkTokens holds the levels of quotas and spam filters to what was admitted.
+// checkTokens compares the buckets of quotas and spam filters with the admissions.
 func (w *world) checkTokens(by *replica) {
 	var keys, groups []store.Key
 	for key := range w.buckets {
 		keys = append(keys, key)
-		if group, spam := w.spams[key]; spam {
+		if group, spam := w.spamGroups[key]; spam {
 			groups = append(groups, group)
 		}
 	}
@@ -174,30 +174,30 @@ func (w *world) checkTokens(by *replica) {
 	slices.SortFunc(groups, compare)
 	state, err := by.store.Peek(withLabel(context.Background(), "the check"), groups, keys)
 	if err != nil {
-		w.violated(kindFailed, "%v", err)
+		w.reportViolation(kindFailed, "%v", err)
 		return
 	}
 	for _, key := range keys {
-		level, what := state.Buckets[key], w.buckets[key].Name
-		if group, spam := w.spams[key]; spam {
-			what += " of " + w.nameOf(group)
+		bucket, name := state.Buckets[key], w.buckets[key].Name
+		if group, spam := w.spamGroups[key]; spam {
+			name += " of " + w.nameOf(group)
 			if g := state.Groups[group]; g != nil {
-				level = g.SpamState(w.limits.SpamFilter.Key)
+				bucket = g.SpamState(w.limits.SpamFilter.Key)
 			}
 		}
-		w.checkBucket(key, what, int64(level.Tokens(w.buckets[key].Limit, state.At)))
+		w.checkBucket(key, name, int64(bucket.Tokens(w.buckets[key].Limit, state.At)))
 	}
 }
 
-// checkBucket holds the tokens that are left in a bucket to those that were paid.
-func (w *world) checkBucket(key store.Key, what string, left int64) {
-	burst, paid, exact := int64(w.buckets[key].Burst), w.paid[key], !w.mix.tokensMayBeLost()
+// checkBucket compares the tokens that are left in a bucket with the admissions.
+func (w *world) checkBucket(key store.Key, name string, left int64) {
+	burst, admitted, exact := int64(w.buckets[key].Burst), w.tokensTaken[key], !w.mix.tokensMayBeLost()
 	switch {
-	case left < burst-paid:
-		w.violated(kindTokenLost, "%s has %d tokens of %d, after %d were admitted", what, left, burst, paid)
-	case paid > burst && exact:
-		w.violated(kindOverdrawn, "%s has let %d through, of %d", what, paid, burst)
-	case left > burst-paid && exact:
-		w.violated(kindFreeWrite, "%s has %d tokens of %d, after %d were admitted", what, left, burst, paid)
+	case left < burst-admitted:
+		w.reportViolation(kindTokenLost, "%s has %d of %d tokens after %d admissions", name, left, burst, admitted)
+	case admitted > burst && exact:
+		w.reportViolation(kindOverdrawn, "%s with %d tokens has admitted %d", name, burst, admitted)
+	case left > burst-admitted && exact:
+		w.reportViolation(kindFreeWrite, "%s has %d of %d tokens after %d admissions", name, left, burst, admitted)
 	}
 }

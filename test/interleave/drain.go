@@ -10,20 +10,21 @@ import (
 	"github.com/eventquota/eventquota/admission/settler"
 )
 
-// now is the time of the simulation.
+// now returns the time of the simulation.
 func (w *world) now() time.Time { return time.Now() }
 
-// runUntil lets all go on, each op in its turn, until something holds. It reports whether that comes about within a time.
+// runUntil executes and answers all operations, in turn, until a condition holds. It reports whether that happens within a
+// time.
 func (w *world) runUntil(within time.Duration, until func() bool) bool {
-	by := w.now().Add(within)
+	deadline := w.now().Add(within)
 	for busy, at := 0, w.now(); ; busy++ {
 		synctest.Wait()
 		live := w.ops.live()
 		if !w.now().Equal(at) {
 			busy, at = 0, w.now()
 		}
-		if busy > endTimeout {
-			w.violated(kindStuck, "%d rounds without an end and without time that passes: %s", busy, live[0].id)
+		if busy > maxRounds {
+			w.reportViolation(kindStuck, "%d rounds without any time passing: %s", busy, live[0].id)
 			w.cutRedis()
 			return false
 		}
@@ -31,7 +32,7 @@ func (w *world) runUntil(within time.Duration, until func() bool) bool {
 			if until() {
 				return true
 			}
-			if w.now().After(by) {
+			if w.now().After(deadline) {
 				return false
 			}
 			w.advanceTime(min(max(50*time.Millisecond, within/100), time.Second))
@@ -43,25 +44,25 @@ func (w *world) runUntil(within time.Duration, until func() bool) bool {
 	}
 }
 
-// endTimeout is how many rounds nobody needs who comes to an end.
-const endTimeout = 2000
+// maxRounds is a number of rounds that is never needed, unless an operation never ends.
+const maxRounds = 2000
 
-// cutRedis lets nobody reach Redis any more.
+// cutRedis cuts all connections to Redis, and refuses new ones.
 func (w *world) cutRedis() {
 	for _, r := range w.replicas {
-		r.reach = redisRefuses
+		r.redisLink = redisRefuses
 	}
 	for _, o := range w.ops.live() {
 		w.ops.answer(o, errCut)
 	}
 }
 
-// runToEnd runs something that asks, to its end.
-func (w *world) runToEnd(within time.Duration, something func()) bool {
+// runToEnd runs a function that submits operations to its end.
+func (w *world) runToEnd(within time.Duration, run func()) bool {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		something()
+		run()
 	}()
 	return w.runUntil(within, func() bool {
 		select {
@@ -73,59 +74,59 @@ func (w *world) runToEnd(within time.Duration, something func()) bool {
 	})
 }
 
-// stopFaults ends all faults, and tells settlers to end.
+// stopFaults ends all faults, and ends the terms of settlers.
 func (w *world) stopFaults() {
 	w.moved()
 	w.faultsStopped = true
 	for _, r := range w.replicas {
 		if r.stopped && r.unreachable() {
-			r.missed = math.MaxInt / 2
+			r.unanswered = math.MaxInt / 2
 		}
-		r.reach = redisAnswers
+		r.redisLink = redisAnswers
 	}
 	for _, l := range w.leaders {
-		if !l.left {
+		if !l.ending {
 			l.end("ends")
 		}
 	}
 }
 
-// idle reports whether no client and no settler is at work.
+// idle reports whether all clients and settlers have finished.
 func (w *world) idle() bool {
 	return !slices.ContainsFunc(w.eventClients, func(s *eventClient) bool { return s.busy }) &&
 		!slices.ContainsFunc(w.leaders, func(l *leader) bool { return !l.over() })
 }
 
-// end lets all faults cease, everybody finish, and a settler write all there is, and checks what must hold then.
+// end ends all faults, lets everybody finish and a settler write all pending counts, and checks the invariants.
 func (w *world) end() {
 	w.stopFaults()
-	// With which no pause of a settler is in step.
-	long, drains := 2*time.Minute, 10*time.Minute+13*time.Millisecond
-	if w.mix.Junk { // the register that cannot be read stays pending
-		long, drains = 5*time.Second, time.Second+13*time.Millisecond
+	// The milliseconds keep the drain timeout out of step with the pauses of a settler.
+	longest, drainTimeout := 2*time.Minute, 10*time.Minute+13*time.Millisecond
+	if w.mix.Junk { // the unreadable register stays pending
+		longest, drainTimeout = 5*time.Second, time.Second+13*time.Millisecond
 	}
 	if !w.runUntil(2*time.Minute, w.idle) {
-		w.violated(kindStuck, "a client or a settler is at work after all faults have ceased")
+		w.reportViolation(kindStuck, "a client or a settler does not finish after all faults have ended")
 	}
 	settled := w.now().Add(3 * time.Second)
-	ok := w.runUntil(long, func() bool {
-		waits := 0
+	ok := w.runUntil(longest, func() bool {
+		backlog := 0
 		for _, r := range w.replicas {
 			if !r.stopped {
-				waits += r.waits()
+				backlog += r.backlog()
 			}
 		}
-		return waits == 0 && w.now().After(settled)
+		return backlog == 0 && w.now().After(settled)
 	})
 	if !ok && !w.mix.Junk {
-		w.violated(kindStuck, "a report waits for Redis after all faults have ceased")
+		w.reportViolation(kindStuck, "a backlog is not empty after all faults have ended")
 	}
 	w.stopAll()
 	last := w.newReplica("the last replica", false)
 	if !w.mix.PartialLoss && !w.mix.Junk {
 		w.runToEnd(time.Minute, func() { w.checkIndex(last) })
 	}
-	w.drain(last, drains)
+	w.drain(last, drainTimeout)
 	if !w.mix.Failover && !w.mix.PartialLoss && !w.mix.ClockJumps && !w.mix.Junk {
 		w.runToEnd(time.Minute, func() { w.checkTokens(last) })
 	}
@@ -152,24 +153,24 @@ func (w *world) stopAll() {
 		return true
 	})
 	if !ok {
-		w.violated(kindStuck, "a replica does not stop")
+		w.reportViolation(kindStuck, "a replica does not stop")
 	}
 }
 
-// drain settles all that is pending.
+// drain writes all pending counts.
 func (w *world) drain(by *replica, within time.Duration) {
-	l := &leader{name: "the last settler", replica: by, left: true, ended: make(chan struct{})}
+	l := &leader{name: "the last settler", replica: by, ending: true, ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	s := l.settler(settler.Options{DrainTimeout: within, Available: func() bool { return true }})
 	w.runToEnd(20*time.Minute, func() {
 		if err := s.Run(ctx); err != nil && !w.mix.Junk {
-			w.violated(kindStuck, "the last settler: %v", err)
+			w.reportViolation(kindStuck, "the last settler: %v", err)
 		}
 	})
 	w.runToEnd(time.Minute, func() {
 		if n, err := by.store.Pending(context.Background()); (err != nil || n > 0) && !w.mix.Junk {
-			w.violated(kindNeedlessDue, "%d are pending once all is settled, error %v", n, err)
+			w.reportViolation(kindNeedlessDue, "%d registers are pending after the last settler, error %v", n, err)
 		}
 	})
 }

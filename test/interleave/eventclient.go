@@ -15,9 +15,9 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// eventClient is a client of the API server that reports Events. A recorder keeps the names that it used and counts for each, as
-// client-go's do: a repeat is a PATCH, and one of an Event that is not found is a CREATE of the same name. It sends one thing
-// at a time. Others use a new name each time.
+// eventClient is a client of the API server that reports Events. A recorder remembers its names and their counts, as
+// client-go's recorder does. A repeat is a PATCH, or, if the Event is not found, a CREATE of the same name. A client sends
+// one Event at a time. Clients that are no recorders use a new name each time.
 type eventClient struct {
 	world    *world
 	name     string
@@ -31,7 +31,7 @@ type eventClient struct {
 	quotas   []store.Bucket
 }
 
-// sent is what was sent last of a kind.
+// sent is the last Event of a kind that a client sent.
 type sent struct {
 	name  string
 	count int64
@@ -52,18 +52,18 @@ func newEventClient(w *world, id int, seed uint64) *eventClient {
 		w.name(noticeKey(&s.quotas[i]), "the notice of "+s.quotas[i].Name)
 	}
 	if w.mix.Bounds != (store.Bounds{}) {
-		for _, of := range []string{"each", "the spam filter"} {
-			overflow := (&store.Bucket{LimitID: of}).Overflow("default")
-			w.name(noticeKey(&overflow), "the notice of the overflow bucket of "+of)
+		for _, limit := range []string{"each", "the spam filter"} {
+			overflow := (&store.Bucket{LimitID: limit}).Overflow("default")
+			w.name(noticeKey(&overflow), "the notice of the overflow bucket of "+limit)
 		}
 	}
 	return s
 }
 
-// act reports something through a replica.
+// act reports a random Event through a replica.
 func (s *eventClient) act(via *replica) {
 	w, m := s.world, s.world.mix
-	pick := func(what string, n int) string { return fmt.Sprint(what, 1+s.rng.IntN(max(n, 1))) }
+	pick := func(prefix string, n int) string { return fmt.Sprint(prefix, 1+s.rng.IntN(max(n, 1))) }
 	k := kind{namespace: "default", pod: pick("pod-", m.Pods), reason: pick("Reason", m.Reasons), message: pick("message ", m.Messages)}
 	f := s.sent[k]
 	repeat := s.recorder && f.name != "" && time.Since(f.first) < w.limits.IdenticalWindow*9/10
@@ -76,7 +76,7 @@ func (s *eventClient) act(via *replica) {
 		s.serial++
 		f = sent{name: fmt.Sprintf("e%d.%d", s.id, s.serial), count: 1, first: time.Now()}
 		if s.recorder && m.Bursts && s.rng.IntN(2) == 0 {
-			s.skip(&f, 3) // which did not get through
+			s.skip(&f, 3) // earlier writes, which were lost
 		}
 	}
 	s.sent[k], s.busy = f, true
@@ -93,8 +93,8 @@ func (s *eventClient) act(via *replica) {
 	}()
 }
 
-// skip lets a recorder count occurrences that it does not report one by one. Where quotas may have refused some of them, which
-// leaves no trace, a store takes those that it knows nothing of for reported.
+// skip lets a recorder count occurrences without a write for each. A refusal by a quota leaves no state, so a store with
+// quotas assumes that the skipped occurrences were refused and reported.
 func (s *eventClient) skip(f *sent, n int64) {
 	f.count += n
 	if s.quotas != nil {
@@ -109,20 +109,20 @@ func (s *eventClient) done(via *replica) {
 	via.calls--
 }
 
-// decide asks a replica about an Event.
-func (s *eventClient) decide(e, was *corev1.Event, via *replica) (store.Decision, *store.Write) {
+// decide lets a replica decide a write of e. old is nil for a CREATE.
+func (s *eventClient) decide(e, old *corev1.Event, via *replica) (store.Decision, *store.Write) {
 	w := s.world
-	write, l := w.asked(e, was, s.user), w.limits
+	write, l := w.storeWrite(e, old, s.user), w.limits
 	l.Quotas = slices.Clone(s.quotas)
 	if l.SpamFilter.Burst > 0 || !l.SpamFilter.Key.IsZero() {
 		l.SpamFilter.NoticeObject = write.InvolvedObject
 	}
 	d := via.decide(s.name, &write, &l)
 	verb := "CREATE"
-	if was != nil {
+	if old != nil {
 		verb = "UPDATE"
 	}
-	w.note("%s: %s of %s count %d, through %s: %s", s.name, verb, write.Name, write.Count, via.name, inWordsOf(d))
+	w.note("%s: %s of %s count %d, through %s: %s", s.name, verb, write.Name, write.Count, via.name, describeDecision(d))
 	return d, &write
 }
 
@@ -140,7 +140,7 @@ func (s *eventClient) create(k kind, f sent, via *replica) {
 	if d.Verdict == store.Aggregate {
 		e.Message = admission.AggregateMessage(e.Message, false)
 	}
-	o := &operation{by: s.name, says: "the API server stores " + f.name, once: true, prompt: true}
+	o := &operation{by: s.name, name: "the API server stores " + f.name, once: true, prompt: true}
 	o.run = func() {
 		if w.api.events[at(e.Namespace, e.Name)] != nil {
 			w.lostEvents += f.count
@@ -148,39 +148,39 @@ func (s *eventClient) create(k kind, f sent, via *replica) {
 		}
 		w.api.put(&storedEvent{
 			Event: e, kind: k, recorder: s.recorder,
-			rejectsPatches: w.mix.Rejects && w.rng.IntN(4) == 0, refused: w.mix.APIFails && w.rng.IntN(3) == 0,
+			rejectsPatches: w.mix.Rejects && w.rng.IntN(4) == 0, forbidden: w.mix.APIFails && w.rng.IntN(3) == 0,
 		})
 	}
 	o.refuse = func() { w.lostEvents += f.count }
-	_ = w.ops.ask(context.Background(), o) // without a deadline it does not fail
+	_ = w.ops.submit(context.Background(), o) // it cannot fail without a deadline
 }
 
-// patch sends a PATCH as an UPDATE, and reports whether it is over; or else whether there is no such Event, or it has changed
-// meanwhile.
+// patch sends a PATCH as an UPDATE, and reports whether it is done. If not, missing says whether the Event does not exist;
+// otherwise it has changed meanwhile.
 func (s *eventClient) patch(k kind, f sent, via *replica) (done, missing bool) {
 	w := s.world
-	was := w.api.events[at(k.namespace, f.name)]
-	if was == nil {
+	old := w.api.events[at(k.namespace, f.name)]
+	if old == nil {
 		return false, true
 	}
-	version, e := was.ResourceVersion, was.DeepCopy()
+	version, e := old.ResourceVersion, old.DeepCopy()
 	e.Count, e.Message, e.LastTimestamp = int32(f.count), k.message, metav1.NewTime(time.Now())
-	if d, _ := s.decide(e, was.Event, via); !d.Verdict.Admits() {
+	if d, _ := s.decide(e, old.Event, via); !d.Verdict.Admits() {
 		s.done(via)
 		return true, false
 	}
 	conflict := false
-	o := &operation{by: s.name, says: fmt.Sprintf("the API server sets %s to %d", f.name, f.count), once: true, prompt: true}
+	o := &operation{by: s.name, name: fmt.Sprintf("the API server sets %s to %d", f.name, f.count), once: true, prompt: true}
 	o.run = func() {
-		if now := w.api.events[at(k.namespace, f.name)]; now != was || now.ResourceVersion != version {
+		if now := w.api.events[at(k.namespace, f.name)]; now != old || now.ResourceVersion != version {
 			conflict = true
-			w.note("the API server asks again, as %s has changed", f.name)
+			w.note("the API server sends another review, as %s has changed", f.name)
 			return
 		}
-		was.Event = e
-		w.api.put(was)
+		old.Event = e
+		w.api.put(old)
 	}
-	_ = w.ops.ask(context.Background(), o) // without a deadline it does not fail
+	_ = w.ops.submit(context.Background(), o) // it cannot fail without a deadline
 	if conflict {
 		return false, false
 	}

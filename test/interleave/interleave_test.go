@@ -15,15 +15,15 @@ import (
 )
 
 var (
-	seeds   = flag.Int("seeds", 1000, "schedules of each mix")
-	tries   = flag.Int("tries", 300, "runs in which a schedule that fails is shrunk; with 0 a mix ends at the first one that fails")
-	only    = flag.String("mix", "", "run this mix only")
-	first   = flag.Uint64("seed", 1, "the first seed")
-	verbose = flag.Bool("print", false, "print what happens in a schedule that fails, as it is before it is shrunk")
+	seeds   = flag.Int("seeds", 1000, "number of schedules for each mix")
+	tries   = flag.Int("tries", 300, "maximal number of runs to shrink a failing schedule; 0 shrinks none, and ends a mix at its first failure")
+	only    = flag.String("mix", "", "run only this mix")
+	first   = flag.Uint64("seed", 1, "first seed")
+	verbose = flag.Bool("print", false, "print a failing schedule before it is shrunk")
 )
 
-// TestMain lets goroutines take turns on one processor: with more the order in which those go on that one step has
-// woken would be another each time.
+// TestMain lets goroutines take turns on one processor. With more, the goroutines that one step wakes would run in a different
+// order each time.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(800)
@@ -57,7 +57,7 @@ func TestInterleavings(t *testing.T) {
 	}
 }
 
-// report shows the shortest schedule that fails like one.
+// report shrinks a failing schedule, and prints the result.
 func report(t *testing.T, m *interleave.Mix, engine *luaredis.Engine, r *interleave.Result, kind interleave.Kind) {
 	t.Helper()
 	if *verbose {
@@ -66,7 +66,7 @@ func report(t *testing.T, m *interleave.Mix, engine *luaredis.Engine, r *interle
 	shrunk := interleave.Shrink(r, kind, *tries, func(plan []string) *interleave.Result {
 		return interleave.Run(t, m, r.Seed, engine, plan)
 	})
-	t.Errorf("seed %d of mix %s: %s, in %d steps of %d:\n%s", r.Seed, m.Name, kind, len(shrunk.Steps), len(r.Steps), strings.Join(shrunk.Trace, "\n"))
+	t.Errorf("seed %d of mix %s: %s, in %d of %d steps:\n%s", r.Seed, m.Name, kind, len(shrunk.Steps), len(r.Steps), strings.Join(shrunk.Trace, "\n"))
 }
 
 func TestSchedulesAreDeterministic(t *testing.T) {
@@ -79,7 +79,7 @@ func TestSchedulesAreDeterministic(t *testing.T) {
 			for seed := *first; seed < *first+uint64(max(*seeds/100, 1)); seed++ {
 				a, b := interleave.Run(t, &m, seed, engine, nil), interleave.Run(t, &m, seed, engine, nil)
 				if a.Hash != b.Hash {
-					t.Errorf("seed %d differs: %s", seed, difference(a.Trace, b.Trace))
+					t.Errorf("seed %d: two runs differ: %s", seed, difference(a.Trace, b.Trace))
 				}
 			}
 		})
@@ -93,5 +93,5 @@ func difference(a, b []string) string {
 			return fmt.Sprintf("\n%s\n---\n%s", strings.Join(a[from:i+1], "\n"), strings.Join(b[from:i+1], "\n"))
 		}
 	}
-	return "one is longer"
+	return "one run is longer"
 }

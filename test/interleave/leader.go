@@ -11,30 +11,30 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// errDead is what a process that has died gets.
-var errDead = errors.New("this process is dead")
+// errDead is the error of calls by a process that has crashed.
+var errDead = errors.New("this process has crashed")
 
-// leader is a term of a settler: the real one, between the store of a replica and the API server.
+// leader is a term of a real settler, with the store of a replica and the API server.
 type leader struct {
 	name    string
 	replica *replica
 	cancel  context.CancelFunc
 	abandon chan struct{}
-	left    bool // it was told to end
+	ending  bool // the term is ending or over
 	dead    atomic.Bool
 	ended   chan struct{}
 }
 
-// lead begins a term.
-func (w *world) lead(on *replica) *leader {
+// startLeader starts a term.
+func (w *world) startLeader(on *replica) *leader {
 	w.terms++
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &leader{name: fmt.Sprint("settler ", w.terms), replica: on, cancel: cancel, abandon: make(chan struct{}), ended: make(chan struct{})}
 	s := l.settler(settler.Options{Shared: true, Available: on.available, Abandon: l.abandon})
 	go func() {
 		defer close(l.ended)
-		if err := s.Run(ctx); err != nil && !w.mix.Slow && !w.mix.Junk { // or else it had no time, or could not read one
-			w.violated(kindFailed, "%s: %v", l.name, err)
+		if err := s.Run(ctx); err != nil && !w.mix.Slow && !w.mix.Junk { // otherwise it may have had no time, or a register was unreadable
+			w.reportViolation(kindFailed, "%s: %v", l.name, err)
 		}
 	}()
 	w.leaders = append(w.leaders, l)
@@ -60,15 +60,15 @@ func (l *leader) over() bool {
 	}
 }
 
-// end ends a term: gracefully, at once, or as one that was killed.
+// end ends a term: gracefully, immediately, or by a crash.
 func (l *leader) end(how string) {
-	l.left = true
+	l.ending = true
 	switch how {
 	case "ends":
 		l.cancel()
 	case "loses its lease":
 		close(l.abandon)
-	case "dies":
+	case "crashes":
 		l.dead.Store(true)
 		close(l.abandon)
 	}
@@ -76,25 +76,25 @@ func (l *leader) end(how string) {
 
 var _ store.Queue = (*queue)(nil)
 
-// queue is the store of a replica as its settler sees it: each call waits for the schedule.
+// queue is the store of a replica for its settler. Each call waits for the schedule.
 type queue struct{ *leader }
 
-// wait lets the schedule say when a call begins.
-func (q *queue) wait(ctx context.Context, says string) error {
+// wait waits until the schedule starts a call.
+func (q *queue) wait(ctx context.Context, name string) error {
 	if q.dead.Load() {
 		return errDead
 	}
-	err := q.replica.world.ops.ask(ctx, &operation{by: q.name, says: says, once: true, run: func() {}})
+	err := q.replica.world.ops.submit(ctx, &operation{by: q.name, name: name, once: true, run: func() {}})
 	if err == nil && q.dead.Load() {
 		return errDead
 	}
 	return err
 }
 
-// late notes a call that has outlived its context.
-func (q *queue) late(ctx context.Context, what string) {
-	if by, ok := ctx.Deadline(); ok && time.Since(by) > maxEarlyTimeout {
-		q.replica.world.violated(kindOverdue, "%s of %s takes %v too long", what, q.name, time.Since(by))
+// checkDeadline reports a call that has outlived its context.
+func (q *queue) checkDeadline(ctx context.Context, call string) {
+	if deadline, ok := ctx.Deadline(); ok && time.Since(deadline) > maxEarlyTimeout {
+		q.replica.world.reportViolation(kindOverdue, "%s of %s takes %v too long", call, q.name, time.Since(deadline))
 	}
 }
 
@@ -105,12 +105,12 @@ func (q *queue) Claim(
 	if err := q.wait(ctx, "claims"); err != nil {
 		return nil, err
 	}
-	defer q.late(ctx, "a claim")
+	defer q.checkDeadline(ctx, "a claim")
 	writes, err := q.replica.store.Claim(withLabel(ctx, q.name), now, ahead, n, claimed)
 	for i := range writes {
 		if p := &writes[i]; p.Notice != nil {
 			about := &p.Notice.InvolvedObject
-			q.replica.world.noticed(p.Name, about.Name, p.Notice.First)
+			q.replica.world.nameNotice(p.Name, about.Name, p.Notice.First)
 		}
 	}
 	return writes, err
@@ -118,11 +118,11 @@ func (q *queue) Claim(
 
 // Complete implements store.Queue.
 func (q *queue) Complete(ctx context.Context, now time.Time, p store.PendingWrite, o store.Outcome) error {
-	says := fmt.Sprintf("completes %s, count %d, as %s", q.replica.world.alias(p.Name), p.Total, o.Result)
-	if err := q.wait(ctx, says); err != nil {
+	name := fmt.Sprintf("completes %s, count %d, as %s", q.replica.world.alias(p.Name), p.Total, o.Result)
+	if err := q.wait(ctx, name); err != nil {
 		return err
 	}
-	defer q.late(ctx, "a completion")
+	defer q.checkDeadline(ctx, "a completion")
 	return q.replica.store.Complete(withLabel(ctx, q.name), now, p, o)
 }
 

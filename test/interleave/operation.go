@@ -11,28 +11,27 @@ import (
 	"time"
 )
 
-// operation is something that one part of the cluster asks of another. Its caller waits until the schedule has carried it out and,
-// as a second step, has let the answer through; or until the caller's context ends, and then the op may be carried out
-// late.
+// operation is a request from one part of the cluster to another. The schedule executes it in one step, and delivers its
+// answer in another. The caller waits for the answer, or until its context ends; then the operation may be executed late.
 type operation struct {
-	by, says  string
-	id        string // both, and a number where that would not be one op
+	by, name  string
+	id        string // by and name, and a number if they are not unique
 	n         int    // in the order of arrival
-	redis     *call  // nil for what is no call of Redis
+	redis     *call  // nil if it is no call to Redis
 	replica   *replica
 	run       func()
-	refuse    func() // others refuse it; nil where they cannot
-	fail      func() // the API server answers an error; nil where it cannot
+	refuse    func() // another webhook refuses it; nil if none can
+	fail      func() // the API server answers with an error; nil if it cannot
 	prompt    bool   // it takes less time than settlers wait before they write
-	once      bool   // it is answered in the step that carries it out
+	once      bool   // it is executed and answered in one step
 	ran       bool
-	abandoned bool // the caller waits no more
-	dropped   bool // nothing happens to it any more
+	abandoned bool // the caller has stopped waiting
+	dropped   bool // it is lost
 	reply     chan error
 	at        time.Time // of its arrival
 }
 
-// operations are those under way.
+// operations has the operations in flight.
 type operations struct {
 	mu      sync.Mutex
 	all     []*operation
@@ -45,8 +44,8 @@ func newOperations(seed uint64) *operations {
 	return &operations{seed: seed, wake: make(chan struct{}, 1)}
 }
 
-// ask waits for o. The error is that of the context or of the way there.
-func (os *operations) ask(ctx context.Context, o *operation) error {
+// submit submits o, and waits for its answer. The error is that of the context or of the connection.
+func (os *operations) submit(ctx context.Context, o *operation) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -62,7 +61,7 @@ func (os *operations) ask(ctx context.Context, o *operation) error {
 	}
 	os.mu.Lock()
 	defer os.mu.Unlock()
-	o.missed()
+	o.countUnanswered()
 	o.abandoned = true
 	if o.ran || o.once || o.dropped {
 		os.drop(o)
@@ -70,23 +69,23 @@ func (os *operations) ask(ctx context.Context, o *operation) error {
 	return cmp.Or(ctx.Err(), context.DeadlineExceeded)
 }
 
-// missed notes that there is no answer.
-func (o *operation) missed() {
+// countUnanswered counts a call to Redis that a stopped replica gets no answer to.
+func (o *operation) countUnanswered() {
 	if o.redis != nil && o.replica.stopped {
-		o.replica.missed++
+		o.replica.unanswered++
 	}
 }
 
-// deadline is when a caller ceases to wait. A client of Redis has a timeout of its own, and notices a deadline late: either
-// comes by chance up to 2 ms before the deadline or after it, so that it never coincides with those of others.
+// deadline returns channels that end the wait of a caller. A client of Redis has its own timeout, and may notice a deadline
+// late. So the wait ends up to 2 ms before or after the deadline, by chance, and never at the same time as another.
 func (os *operations) deadline(ctx context.Context, o *operation) (ended <-chan struct{}, timeout <-chan time.Time, stop func()) {
-	by, bounded := ctx.Deadline()
+	end, bounded := ctx.Deadline()
 	if o.redis == nil || !bounded {
 		return ctx.Done(), nil, func() {}
 	}
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, os.seed, o.id) // never fails
-	timer := time.NewTimer(time.Until(by) + time.Duration(h.Sum32()%uint32(2*maxEarlyTimeout)) - maxEarlyTimeout)
+	timer := time.NewTimer(time.Until(end) + time.Duration(h.Sum32()%uint32(2*maxEarlyTimeout)) - maxEarlyTimeout)
 	canceled := make(chan struct{})
 	detach := context.AfterFunc(ctx, func() {
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -99,7 +98,7 @@ func (os *operations) deadline(ctx context.Context, o *operation) (ended <-chan 
 	}
 }
 
-// maxEarlyTimeout is how much sooner or later than its deadline a call of Redis ends at most.
+// maxEarlyTimeout is the longest time by which a call to Redis ends before or after its deadline.
 const maxEarlyTimeout = 2 * time.Millisecond
 
 func (os *operations) add(o *operation) {
@@ -107,9 +106,9 @@ func (os *operations) add(o *operation) {
 	defer os.mu.Unlock()
 	os.arrived++
 	o.at = time.Now()
-	o.n, o.id = os.arrived, o.by+": "+o.says
+	o.n, o.id = os.arrived, o.by+": "+o.name
 	for n := 2; slices.ContainsFunc(os.all, func(other *operation) bool { return other.id == o.id }); n++ {
-		o.id = fmt.Sprintf("%s: %s (%d)", o.by, o.says, n)
+		o.id = fmt.Sprintf("%s: %s (%d)", o.by, o.name, n)
 	}
 	os.all = append(os.all, o)
 	if o.dropped {
@@ -121,12 +120,12 @@ func (os *operations) add(o *operation) {
 	}
 }
 
-// drop forgets o. The caller holds the lock.
+// drop removes o. The caller holds the lock.
 func (os *operations) drop(o *operation) {
 	os.all = slices.DeleteFunc(os.all, func(other *operation) bool { return other == o })
 }
 
-// live are the ops to which something may happen, in an order that does not depend on that of goroutines.
+// live returns the operations that are not lost, in an order that does not depend on the order of goroutines.
 func (os *operations) live() []*operation {
 	os.mu.Lock()
 	defer os.mu.Unlock()
@@ -140,7 +139,7 @@ func (os *operations) live() []*operation {
 	return live
 }
 
-// forward carries o out or, after that, answers it.
+// forward executes o or, if it was executed, answers it.
 func (os *operations) forward(o *operation) {
 	if !o.ran {
 		o.run()
@@ -152,12 +151,12 @@ func (os *operations) forward(o *operation) {
 	os.answer(o, nil)
 }
 
-// answer ends o with an error of the way, or with what it has brought.
+// answer ends o with its result or, if err is not nil, with that error of the connection.
 func (os *operations) answer(o *operation, err error) {
 	os.mu.Lock()
 	defer os.mu.Unlock()
 	if err != nil {
-		o.missed()
+		o.countUnanswered()
 	}
 	if !o.abandoned {
 		o.reply <- err
@@ -165,7 +164,7 @@ func (os *operations) answer(o *operation, err error) {
 	os.drop(o)
 }
 
-// lose makes o one to which nothing happens any more: its caller waits until its context ends.
+// lose loses o: nothing happens to it any more, and its caller waits until its context ends.
 func (os *operations) lose(o *operation) {
 	os.mu.Lock()
 	defer os.mu.Unlock()

@@ -16,14 +16,14 @@ import (
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 
-// subject is a store as far as the simulation sees it.
+// subject is a store with the methods that the simulation uses.
 type subject interface {
 	store.Store
 	store.Queue
-	Peek(ctx context.Context, groups, levels []store.Key) (engine.Snapshot, error)
+	Peek(ctx context.Context, groups, buckets []store.Key) (engine.Snapshot, error)
 }
 
-// deadline is how long a decision may take.
+// deadline is the longest time of a decision.
 const deadline = 50 * time.Millisecond
 
 // replica is one process of the webhook.
@@ -34,21 +34,21 @@ type replica struct {
 	decides store.Store
 	// available reports whether calls reach the store.
 	available    func() bool
-	reach        reach
-	jumped       time.Duration // its clock
+	redisLink    redisLink
+	clockOffset  time.Duration // of its clock
 	stop         context.CancelFunc
 	stopped      bool
 	ended        chan struct{}
-	calls        int // under way
-	opened       int // how often its breaker has opened, and had before the slot began to move
+	calls        int // in flight
+	opened       int // how often its breaker has opened; openedBefore is the number when a slot began to move
 	openedBefore int
-	missed       int // calls of Redis without an answer, since it was stopped
+	unanswered   int // calls to Redis without an answer since it was stopped
 
-	mu      sync.Mutex
-	waiting int
+	mu          sync.Mutex
+	backlogSize int
 }
 
-// newReplica makes a process on the store in Redis. It runs until it is stopped.
+// newReplica makes a replica. If runs, the background work of its store runs until the replica is stopped.
 func (w *world) newReplica(name string, runs bool) *replica {
 	r := &replica{name: name, world: w, ended: make(chan struct{}), available: func() bool { return true }}
 	ctx, stop := context.WithCancel(context.Background())
@@ -64,21 +64,21 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		return r
 	}
 	breaker := redisclient.NewBreaker(&caller{world: w, replica: r}, redisclient.BreakerOptions{
-		Deadline: deadline + 700*time.Microsecond, // not with the deadline of a decision
+		Deadline: deadline + 700*time.Microsecond, // not in step with the deadline of a decision
 		OnChange: r.changed,
 	})
 	s := redis.New(breaker, redis.Options{
 		Prefix:      prefix,
 		Bounds:      w.mix.Bounds,
-		StepTimeout: 237 * time.Millisecond, // which no ticker of the store is in step with
-		Now:         func() time.Time { return time.Now().Add(r.jumped) },
+		StepTimeout: 237 * time.Millisecond, // not in step with any ticker of the store
+		Now:         func() time.Time { return time.Now().Add(r.clockOffset) },
 		OnUnreported: func(_ time.Time, _ string, register store.Key, d *engine.Drops) {
-			w.spilled(r, register, d)
+			w.countUnreported(r, register, d)
 		},
 		OnBacklog: func(n int) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.waiting = n
+			r.backlogSize = n
 		},
 	})
 	o := fallback.Defaults()
@@ -96,9 +96,9 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		return r
 	}
 	var running sync.WaitGroup
-	running.Go(func() { s.Run(withLabel(ctx, "its reports")) })
+	running.Go(func() { s.Run(withLabel(ctx, "its backlog")) })
 	running.Go(func() {
-		<-time.After(3 * time.Millisecond) // they are not in step
+		<-time.After(3 * time.Millisecond) // so that the two are not in step
 		breaker.Run(withLabel(ctx, "a probe"), s.Probe)
 	})
 	go func() {
@@ -108,8 +108,8 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	return r
 }
 
-// unconfirmed counts the occurrences of decisions of which Redis may or may not know: also of one that others got ahead of, when
-// its caller's time is up.
+// unconfirmed counts the occurrences of decisions that Redis may or may not have. This includes a decision whose caller's
+// time ends while other replicas are faster.
 type unconfirmed struct {
 	store.Store
 
@@ -127,7 +127,7 @@ func (u unconfirmed) Decide(ctx context.Context, now time.Time, w store.Write, l
 	return d, err
 }
 
-// changed notes that the breaker has opened or closed.
+// changed records that the breaker has opened or closed.
 func (r *replica) changed(open bool, _ error) {
 	if open {
 		r.opened++
@@ -137,16 +137,16 @@ func (r *replica) changed(open bool, _ error) {
 	r.world.note("%s decides with Redis again", r.name)
 }
 
-func (r *replica) waits() int {
+func (r *replica) backlog() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.waiting
+	return r.backlogSize
 }
 
-// unreachable reports whether Redis does not answer r, or did not when r was stopped, as often as it asked.
+// unreachable reports whether Redis does not answer r, or did not answer several calls since r was stopped.
 func (r *replica) unreachable() bool {
 	const often = 3
-	return r.reach != redisAnswers || r.stopped && r.missed >= often
+	return r.redisLink != redisAnswers || r.stopped && r.unanswered >= often
 }
 
 func (r *replica) over() bool {
@@ -158,18 +158,18 @@ func (r *replica) over() bool {
 	}
 }
 
-// decision is a call of Decide under way.
+// decision is a call of Decide in flight.
 type decision struct {
 	buckets  []store.Bucket
 	spam     store.Bucket
 	began    time.Time
-	overlaps int64 // other calls that were under way at the same time
+	overlaps int64 // other calls that were in flight at the same time
 }
 
-// groupKey is where a context says about which group something is decided.
+// groupKey is the context key of the group that a decision is about.
 type groupKey struct{}
 
-// decide asks the store of a replica about a write, and keeps account of the answer.
+// decide lets a replica decide a write, and records counts and tokens.
 func (r *replica) decide(label string, write *store.Write, l *store.Limits) store.Decision {
 	w := r.world
 	c := w.enter(write, l)
@@ -179,17 +179,17 @@ func (r *replica) decide(label string, write *store.Write, l *store.Limits) stor
 	defer cancel()
 	d, err := r.decides.Decide(ctx, time.Now(), *write, *l)
 	if took := time.Since(began); took > deadline+maxEarlyTimeout {
-		w.violated(kindOverdue, "a decision takes %v", took)
+		w.reportViolation(kindOverdue, "a decision takes %v", took)
 	}
 	if err != nil {
-		w.violated(kindFailed, "%s decides nothing about %s: %v", r.name, write.Name, err)
+		w.reportViolation(kindFailed, "%s cannot decide %s: %v", r.name, write.Name, err)
 	}
-	w.noteCount(write, d.Verdict == store.Deny)
+	w.recordCount(write, d.Verdict == store.Deny)
 	w.leave(c, d)
 	return d
 }
 
-// enter notes that a decision is under way. The spam filter of each group is a bucket too.
+// enter records that a decision begins. The spam filter of each group is a bucket, too.
 func (w *world) enter(write *store.Write, l *store.Limits) *decision {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,7 +197,7 @@ func (w *world) enter(write *store.Write, l *store.Limits) *decision {
 	if !l.SpamFilter.Key.IsZero() && (write.Update == nil || write.Update.ByRecorder) {
 		c.spam = l.SpamFilter
 		c.spam.Key = store.KeyOf("spam filter of", string(write.GroupKey[:]))
-		w.spams[c.spam.Key] = write.GroupKey
+		w.spamGroups[c.spam.Key] = write.GroupKey
 		c.buckets = append(c.buckets, c.spam)
 	}
 	for other := range w.calls {
@@ -210,7 +210,7 @@ func (w *world) enter(write *store.Write, l *store.Limits) *decision {
 	return c
 }
 
-// leave notes which tokens a decision has taken, and whether it was refused one that was there.
+// leave records which tokens a decision has taken, and reports a refusal by a bucket that has tokens.
 func (w *world) leave(c *decision, d store.Decision) {
 	w.mu.Lock()
 	delete(w.calls, c)
@@ -218,7 +218,7 @@ func (w *world) leave(c *decision, d store.Decision) {
 	switch {
 	case d.Verdict.Admits() && !d.Retry:
 		for _, b := range c.buckets {
-			w.paid[b.Key]++
+			w.tokensTaken[b.Key]++
 		}
 	case d.Verdict == store.Deny:
 		w.denied++
@@ -227,21 +227,21 @@ func (w *world) leave(c *decision, d store.Decision) {
 		if !known {
 			b, known = c.spam, !c.spam.Key.IsZero()
 		}
-		if taken := w.paid[b.Key] + c.overlaps; known && taken < int64(b.Burst) {
-			unfairly = fmt.Sprintf("%s refuses, though at most %d of its %d tokens are taken", b.Name, taken, b.Burst)
+		if taken := w.tokensTaken[b.Key] + c.overlaps; known && taken < int64(b.Burst) {
+			unfairly = fmt.Sprintf("%s refuses, although at most %d of its %d tokens are taken", b.Name, taken, b.Burst)
 		}
 	}
 	w.mu.Unlock()
 	if unfairly != "" && !w.mix.tokensMayBeLost() {
-		w.violated(kindUnfair, "%s", unfairly)
+		w.reportViolation(kindUnfair, "%s", unfairly)
 	}
 }
 
-// inWords says what becomes of a write.
-func inWordsOf(d store.Decision) string {
+// describeDecision returns a decision as text.
+func describeDecision(d store.Decision) string {
 	switch d.Verdict {
 	case store.Merge:
-		return fmt.Sprintf("merge into %s, %d then", d.MergedInto, d.Total)
+		return fmt.Sprintf("merge into %s, total %d", d.MergedInto, d.Total)
 	case store.Drop:
 		return fmt.Sprintf("drop by %s (+%d)", d.RefusedBy.Name, d.Occurrences)
 	case store.Deny:

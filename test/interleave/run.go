@@ -14,16 +14,16 @@ import (
 	"github.com/eventquota/eventquota/test/interleave/luaredis"
 )
 
-// Result is what came of one schedule.
+// Result is the result of one schedule.
 type Result struct {
 	Seed       uint64
-	Steps      []string // what happened, in order
+	Steps      []string // the actions, in order
 	Violations []Violation
-	Trace      []string // the same with what came of it, for reading
+	Trace      []string // the steps with their effects, for reading
 	Hash       uint64   // of Trace
 }
 
-// Kinds are the kinds of what does not hold, sorted.
+// Kinds returns the kinds of violations, sorted.
 func (r *Result) Kinds() []Kind {
 	var kinds []Kind
 	for _, v := range r.Violations {
@@ -35,7 +35,7 @@ func (r *Result) Kinds() []Kind {
 	return kinds
 }
 
-// Run runs one schedule: a random one, or what of a plan can happen.
+// Run runs one schedule: a random one, or, if plan is not nil, the steps of plan that are possible.
 func Run(t *testing.T, m *Mix, seed uint64, engine *luaredis.Engine, plan []string) *Result {
 	t.Helper()
 	r := &Result{Seed: seed}
@@ -49,37 +49,37 @@ func Run(t *testing.T, m *Mix, seed uint64, engine *luaredis.Engine, plan []stri
 	return r
 }
 
-// tick is what each step takes, and a nanosecond more than the one before, so that no two calls begin at the same time, and no
-// deadlines coincide: timers that are due at the same time go off in a random order.
-const tick = 13 * time.Microsecond
+// stepTime is the time of the first step; each later one takes a nanosecond more. So no two calls begin at the same time, and
+// no deadlines coincide. Timers that are due at the same time would fire in random order.
+const stepTime = 13 * time.Microsecond
 
 // play runs a schedule to its end.
 func (w *world) play(r *Result, plan []string) {
 	for i := range w.mix.Replicas {
 		w.replicas = append(w.replicas, w.newReplica(fmt.Sprint("replica ", i+1), true))
-		<-time.After(7 * time.Millisecond) // no two are in step
+		<-time.After(7 * time.Millisecond) // so that no two are in step
 	}
-	note := func(what string) {
+	note := func(step string) {
 		synctest.Wait()
-		r.Trace = append(r.Trace, fmt.Sprintf("%4d. %-9v %s", len(r.Steps), w.since().Round(100*time.Microsecond), what))
-		for _, said := range w.sortedNotes() {
-			r.Trace = append(r.Trace, "                    -> "+said)
+		r.Trace = append(r.Trace, fmt.Sprintf("%4d. %-9v %s", len(r.Steps), w.since().Round(100*time.Microsecond), step))
+		for _, line := range w.takeNotes() {
+			r.Trace = append(r.Trace, "                    -> "+line)
 		}
 	}
 	choose := w.random(r.Seed)
 	w.onForward = func(*operation) {}
 	if plan != nil {
 		w.onForward = func(o *operation) {
-			what := "carried out"
+			stage := "executed"
 			if o.ran {
-				what = "answered"
+				stage = "answered"
 			}
-			note(what + ": " + o.id)
+			note(stage + ": " + o.id)
 		}
 		choose = planned(plan)
 	}
 	for plan != nil || len(r.Steps) < w.mix.Steps {
-		<-time.After(tick + time.Duration(len(r.Steps)))
+		<-time.After(stepTime + time.Duration(len(r.Steps)))
 		synctest.Wait()
 		a := choose(w.enabled())
 		if a == nil {
@@ -90,11 +90,11 @@ func (w *world) play(r *Result, plan []string) {
 		note(a.id)
 	}
 	w.end()
-	note("all faults cease, everybody finishes, the replicas stop, and all is settled")
+	note("all faults end, everybody finishes, the replicas stop, and all pending counts are written")
 	r.Violations = w.violations
 }
 
-// random chooses by the weights of actions.
+// random returns a function that chooses actions at random, by their weights.
 func (w *world) random(seed uint64) func([]action) *action {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	return func(all []action) *action {
@@ -112,8 +112,8 @@ func (w *world) random(seed uint64) func([]action) *action {
 	}
 }
 
-// planned chooses what is next of a plan, of what can happen: that very action, or else the first that differs in numbers
-// only.
+// planned returns a function that chooses the next possible step of a plan: the same action, or the first one that differs
+// only in numbers.
 func planned(plan []string) func([]action) *action {
 	return func(all []action) *action {
 		for len(plan) > 0 {
@@ -130,7 +130,7 @@ func planned(plan []string) func([]action) *action {
 	}
 }
 
-// withoutNumbers is an action without what may differ after other steps.
+// withoutNumbers returns an action without the parts that may differ after other steps.
 func withoutNumbers(id string) string {
 	id, _, _ = strings.Cut(id, ", count")
 	before, after, found := strings.Cut(id, ", for ")

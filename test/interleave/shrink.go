@@ -4,8 +4,7 @@ import (
 	"slices"
 )
 
-// Shrink returns the shortest plan that it finds to lead to a result that fails in the same way, within so many runs, and
-// that result.
+// Shrink returns the result of the shortest plan with the same kind of violation that it finds within so many runs.
 func Shrink(first *Result, kind Kind, runs int, run func(plan []string) *Result) *Result {
 	best := first
 	fails := func(plan []string) bool {

@@ -14,69 +14,69 @@ import (
 	"github.com/eventquota/eventquota/test/interleave/luaredis"
 )
 
-// prefix begins the keys of Redis.
+// prefix is the prefix of keys in Redis.
 const prefix = "eventquota:"
 
-// ampleTokens is how many times as much it is that buckets have where they have plenty.
+// ampleTokens is the factor by which the bursts of ample buckets are larger.
 const ampleTokens = 20
 
-// world is a simulated cluster: recorders, an API server, replicas of the webhook, Redis, and settlers, each the real code as
-// far as there is such. One goroutine drives all others.
+// world is a simulated cluster: recorders, an API server, replicas of the webhook, Redis and settlers. Replicas and settlers
+// are the real code. One goroutine drives all others.
 type world struct {
 	mix          *Mix
-	rng          *rand.Rand // of what belongs to the world and not to the schedule
+	rng          *rand.Rand // for the world; the schedule has its own
 	began        time.Time
 	ops          *operations
 	redis        *luaredis.Server
-	jumped       time.Duration // the clock of Redis
-	copied       *luaredis.Copy
+	clockOffset  time.Duration // of the clock of Redis
+	redisCopy    *luaredis.Copy
 	api          *api
 	policies     *policy.Current
 	limits       store.Limits
-	onForward    func(*operation) // is told of what goes on at the end
+	onForward    func(*operation) // called before each operation that runUntil forwards
 	replicas     []*replica
 	eventClients []*eventClient
 	leaders      []*leader
 	terms        int
 
 	mu            sync.Mutex
-	names         map[store.Key]string // of what has a key
-	encoded       map[string]string    // by the key's text in Redis
+	names         map[store.Key]string // of registers and buckets
+	encoded       map[string]string    // names, by the text of the key in Redis
 	aliases       map[string]string    // of notices, whose names are random
-	notes         []string             // of the step under way
+	notes         []string             // of the current step
 	violations    []Violation
-	nameCounts    map[account]*nameCount
+	nameCounts    map[groupName]*nameCount
 	buckets       map[store.Key]store.Bucket // the quotas
-	spams         map[store.Key]store.Key    // the groups of spam filters
-	paid          map[store.Key]int64        // tokens of quotas that were taken
+	spamGroups    map[store.Key]store.Key    // the groups of spam filters
+	tokensTaken   map[store.Key]int64        // tokens of quotas that were taken
 	calls         map[*decision]struct{}     // decisions under way
 	creates       uint64
 	unreported    int64
-	unconfirmed   int64 // occurrences that a replica may report again, where Redis has lost what it said
-	uncertain     int64 // of unreported: Redis may have it all the same
+	unconfirmed   int64 // occurrences that a replica may report again if Redis has lost data
+	uncertain     int64 // the part of unreported that Redis may have all the same
 	givenUp       int64
 	skips         bool              // recorders skip counts
-	ample         bool              // buckets have more tokens than are needed, so that it shows if too many are taken
-	skipped       int64             // counts that may have been refused by a quota, for all that is known
-	lostEvents    int64             // counts of Events that were admitted and then refused by others, or deleted
+	ample         bool              // buckets have more tokens than needed, so that tokens taken in excess are noticed
+	skipped       int64             // counts that a quota may have refused, as far as a store knows
+	lostEvents    int64             // counts of Events that were admitted, and then deleted or refused by another webhook
 	local         map[store.Key]int // decisions without the store, by group
 	overwritten   string            // the register that was overwritten
 	denied        int
-	longs         int  // long outages
-	faultsStopped bool // there are no faults any more
-	spent         int  // faults of which there are few
+	longOutages   int  // long outages
+	faultsStopped bool // all faults have ended
+	faultsUsed    int  // the number of limited faults
 }
 
 func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
 	w := &world{
 		mix: mix, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), ops: newOperations(seed),
-		names: map[store.Key]string{}, encoded: map[string]string{}, aliases: map[string]string{}, nameCounts: map[account]*nameCount{},
-		buckets: map[store.Key]store.Bucket{}, paid: map[store.Key]int64{}, calls: map[*decision]struct{}{}, local: map[store.Key]int{},
-		spams: map[store.Key]store.Key{},
+		names: map[store.Key]string{}, encoded: map[string]string{}, aliases: map[string]string{}, nameCounts: map[groupName]*nameCount{},
+		buckets: map[store.Key]store.Bucket{}, tokensTaken: map[store.Key]int64{}, calls: map[*decision]struct{}{}, local: map[store.Key]int{},
+		spamGroups: map[store.Key]store.Key{},
 	}
-	w.redis = luaredis.NewServer(engine, func() time.Time { return time.Now().Add(w.jumped) })
+	w.redis = luaredis.NewServer(engine, func() time.Time { return time.Now().Add(w.clockOffset) })
 	w.redis.Cluster = true
-	w.api = &api{world: w, events: map[string]*storedEvent{}, missed: map[string]bool{}}
+	w.api = &api{world: w, events: map[string]*storedEvent{}, notFound: map[string]bool{}}
 	w.policies = policy.NewCurrent(policy.NewSet(policy.Default(), policy.Rules{}, nil))
 	w.limits, w.skips = mix.limits(w.rng), w.rng.IntN(2) == 0
 	if w.ample = w.rng.IntN(2) == 0; w.ample {
@@ -88,15 +88,15 @@ func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
 	return w
 }
 
-// note notes what comes of the step under way.
+// note records an effect of the current step.
 func (w *world) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notes = append(w.notes, fmt.Sprintf(format, args...))
 }
 
-// sortedNotes are the notes of a step, in an order that does not depend on that of goroutines.
-func (w *world) sortedNotes() []string {
+// takeNotes returns and clears the notes of a step, in an order that does not depend on the order of goroutines.
+func (w *world) takeNotes() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	notes := w.notes
@@ -105,19 +105,19 @@ func (w *world) sortedNotes() []string {
 	return notes
 }
 
-// violated notes that something does not hold.
-func (w *world) violated(k Kind, format string, args ...any) {
+// reportViolation records that an invariant is broken.
+func (w *world) reportViolation(k Kind, format string, args ...any) {
 	v := Violation{k, fmt.Sprintf(format, args...)}
-	w.note("BROKEN: %s: %s", v.Kind, v.Says)
+	w.note("BROKEN: %s: %s", v.Kind, v.Detail)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.violations = append(w.violations, v)
 }
 
-// since is the time since the beginning.
+// since returns the time since the start of the schedule.
 func (w *world) since() time.Duration { return time.Since(w.began) }
 
-// alias is the name of an Event in schedules.
+// alias returns the name of an Event in schedules.
 func (w *world) alias(name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,8 +127,8 @@ func (w *world) alias(name string) string {
 	return name
 }
 
-// noticed gives a notice an alias by what it is about, as its name is a random one.
-func (w *world) noticed(name string, about string, first time.Time) {
+// nameNotice gives a notice an alias, by its object, as its name is random.
+func (w *world) nameNotice(name string, about string, first time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.aliases[name] != "" {
@@ -136,13 +136,13 @@ func (w *world) noticed(name string, about string, first time.Time) {
 	}
 	base := fmt.Sprintf("notice about %s since %v", about, first.Sub(w.began).Round(time.Second))
 	alias := base
-	for n := 2; slices.ContainsFunc(valuesOf(w.aliases), func(other string) bool { return other == alias }); n++ {
+	for n := 2; slices.ContainsFunc(values(w.aliases), func(other string) bool { return other == alias }); n++ {
 		alias = fmt.Sprintf("%s (%d)", base, n)
 	}
 	w.aliases[name] = alias
 }
 
-func valuesOf(m map[string]string) []string {
+func values(m map[string]string) []string {
 	all := make([]string, 0, len(m))
 	for _, v := range m {
 		all = append(all, v)
@@ -150,42 +150,41 @@ func valuesOf(m map[string]string) []string {
 	return all
 }
 
-// account is whose name it is: two users may use the same.
-type account struct {
+// groupName is the name of an Event in a group. Two users may use the same name.
+type groupName struct {
 	group store.Key
 	name  string
 }
 
-// nameCount is what came under one name: the highest count that a store was asked about, and the highest of those that were not
-// denied.
+// nameCount has the highest count that was sent under a name, and the highest of those that were not denied.
 type nameCount struct {
-	namespace, reason string
-	asked, reached    int64
+	namespace, reason    string
+	requested, notDenied int64
 }
 
-// noteCount notes that a count came under a name.
-func (w *world) noteCount(write *store.Write, denied bool) {
+// recordCount records that a count was sent under a name.
+func (w *world) recordCount(write *store.Write, denied bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := account{write.GroupKey, write.Name}
+	key := groupName{write.GroupKey, write.Name}
 	b := w.nameCounts[key]
 	if b == nil {
 		b = &nameCount{namespace: write.Namespace, reason: write.Reason}
 		w.nameCounts[key] = b
 	}
-	b.asked = max(b.asked, write.Count)
+	b.requested = max(b.requested, write.Count)
 	if !denied {
-		b.reached = max(b.reached, write.Count)
+		b.notDenied = max(b.notDenied, write.Count)
 	}
 }
 
-// spilled takes what a replica could not report.
-func (w *world) spilled(r *replica, register store.Key, d *engine.Drops) {
+// countUnreported counts drops that a replica could not report to Redis.
+func (w *world) countUnreported(r *replica, register store.Key, d *engine.Drops) {
 	w.note("%s could not report %d drops to %s", r.name, d.Total, w.nameOf(register))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unreported += d.Total
-	if r.unreachable() || !r.available() { // or it does not know yet that Redis answers again
+	if r.unreachable() || !r.available() { // or the breaker is still open although Redis answers again
 		w.uncertain += d.Total
 	}
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// kind is what an Event says of what: repeats have the same.
+// kind has the fields by which Events are compared. Repeats have the same kind.
 type kind struct {
 	namespace, pod, reason, message string
 }
 
-// event is an Event as a client sends it.
+// event returns an Event as a client sends it.
 func (k kind) event(name string, count int64, first time.Time) *corev1.Event {
 	now := metav1.NewTime(time.Now())
 	return &corev1.Event{
@@ -36,8 +36,8 @@ func (k kind) event(name string, count int64, first time.Time) *corev1.Event {
 	}
 }
 
-// asked is what the store is asked about a write, by the code of admission. was is nil for a CREATE.
-func (w *world) asked(e, was *corev1.Event, user string) store.Write {
+// storeWrite returns the write that admission passes to the store. old is nil for a CREATE.
+func (w *world) storeWrite(e, old *corev1.Event, user string) store.Write {
 	var q admission.CapturingStore
 	gate := &admission.Gate{Store: &q, Policies: w.policies, Now: time.Now}
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
@@ -47,17 +47,17 @@ func (w *world) asked(e, was *corev1.Event, user string) store.Write {
 	}
 	r.UserInfo.Username = user
 	var err error
-	if was == nil {
+	if old == nil {
 		_, err = gate.Mutate(context.Background(), r)
 	} else {
-		r.Operation, r.OldObject = admissionv1.Update, was.DeepCopy()
+		r.Operation, r.OldObject = admissionv1.Update, old.DeepCopy()
 		_, err = gate.Validate(context.Background(), r)
 	}
 	if err != nil || q.Write.Name == "" {
-		panic(fmt.Sprintf("admission asks nothing about %+v: %v", e, err))
+		panic(fmt.Sprintf("admission passes no write of %+v to the store: %v", e, err))
 	}
 	w.name(q.Write.GroupKey, e.InvolvedObject.Name+" of "+user)
-	if q.Write.CreateID != 0 { // which is random
+	if q.Write.CreateID != 0 { // admission chose a random one
 		w.mu.Lock()
 		w.creates++
 		q.Write.CreateID = w.creates
@@ -66,7 +66,7 @@ func (w *world) asked(e, was *corev1.Event, user string) store.Write {
 	return q.Write
 }
 
-// name gives what has a key a name in schedules.
+// name sets the name of a register or bucket in schedules.
 func (w *world) name(key store.Key, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,7 @@ func (w *world) name(key store.Key, name string) {
 	}
 }
 
-// keyName is the name of a key of Redis, as far as it has one.
+// keyName returns the name of a key in Redis, or the key if it has no name.
 func (w *world) keyName(key string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

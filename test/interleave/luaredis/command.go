@@ -8,10 +8,10 @@ import (
 
 const errWrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
 
-// command runs a command on data.
+// command executes a command on data.
 func (s *Server) command(args []string) (any, error) {
 	name := strings.ToLower(args[0])
-	if len(args) < words(name) {
+	if len(args) < minArgs(name) {
 		return nil, Error("ERR wrong number of arguments for '" + name + "' command")
 	}
 	switch name {
@@ -32,8 +32,8 @@ func (s *Server) command(args []string) (any, error) {
 	return nil, Error("ERR luaredis does not know the command '" + name + "'")
 }
 
-// words is how many words a command has at least.
-func words(name string) int {
+// minArgs returns the smallest number of arguments of a command, including its name.
+func minArgs(name string) int {
 	switch name {
 	case "pexpire", "set", "zrem", "zscore":
 		return 3
@@ -78,11 +78,11 @@ func (s *Server) strings(name string, args []string) (any, error) {
 	if name == "mget" {
 		var all []any
 		for _, key := range args[1:] {
-			one, err := s.strings("get", []string{"get", key})
+			entry, err := s.strings("get", []string{"get", key})
 			if err != nil {
-				one = nil
+				entry = nil
 			}
-			all = append(all, one)
+			all = append(all, entry)
 		}
 		return all, nil
 	}
@@ -145,11 +145,11 @@ func (s *Server) set(old *value, args []string) (any, error) {
 }
 
 func integer(text string) int {
-	n, _ := strconv.Atoi(text) // what is no number is 0
+	n, _ := strconv.Atoi(text) // 0 if text is not a number
 	return n
 }
 
-// Text is an argument as go-redis sends it.
+// Text returns an argument as go-redis sends it.
 func Text(arg any) string {
 	switch arg := arg.(type) {
 	case string:

@@ -1,7 +1,7 @@
 package luaredis
 
 import (
-	"crypto/sha1" // by which Redis names scripts
+	"crypto/sha1" // Redis names scripts by it
 	"encoding/hex"
 	"math"
 	"strconv"
@@ -11,20 +11,20 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// Engine runs scripts, one at a time, of any number of Servers. It keeps them compiled.
+// Engine runs the scripts of any number of Servers, one at a time. It caches compiled scripts.
 type Engine struct {
-	state   *lua.LState
-	scripts map[string]*lua.LFunction // by the hash of their source
-	broken  map[string]error
-	server  *Server // the one whose script runs
-	sums    map[string]string
+	state         *lua.LState
+	scripts       map[string]*lua.LFunction // by the hash of their source
+	compileErrors map[string]error
+	server        *Server // the server whose script runs
+	sums          map[string]string
 }
 
 // NewEngine makes an Engine.
 func NewEngine() *Engine {
 	e := &Engine{
 		state:   lua.NewState(lua.Options{SkipOpenLibs: true}),
-		scripts: map[string]*lua.LFunction{}, broken: map[string]error{}, sums: map[string]string{},
+		scripts: map[string]*lua.LFunction{}, compileErrors: map[string]error{}, sums: map[string]string{},
 	}
 	for _, open := range []lua.LGFunction{lua.OpenBase, lua.OpenString, lua.OpenTable, lua.OpenMath} {
 		e.state.Push(e.state.NewFunction(open))
@@ -66,14 +66,14 @@ func (e *Engine) load(source string) string {
 			e.scripts[sum] = e.state.NewFunctionFromProto(compiled)
 		}
 	}
-	e.broken[sum] = err
+	e.compileErrors[sum] = err
 	return sum
 }
 
 // script runs a script, given the whole command.
 func (s *Server) script(sum string, args []string) (answer any, err error) {
 	e := s.engine
-	if err := e.broken[sum]; err != nil {
+	if err := e.compileErrors[sum]; err != nil {
 		return nil, Error("ERR Error compiling script: " + err.Error())
 	}
 	keys := Keys(args)
@@ -98,7 +98,7 @@ func list(l *lua.LState, texts []string) *lua.LTable {
 	return t
 }
 
-// call is redis.call and redis.pcall.
+// call implements redis.call and, if not raises, redis.pcall.
 func (e *Engine) call(l *lua.LState, raises bool) int {
 	args := make([]string, l.GetTop())
 	for i := range args {
@@ -118,7 +118,7 @@ func (e *Engine) call(l *lua.LState, raises bool) int {
 	return 1
 }
 
-// argument is a value as an argument of a command. Redis writes numbers with 17 digits.
+// argument returns a value as an argument of a command. Redis formats numbers with 17 digits.
 func argument(l *lua.LState, v lua.LValue) string {
 	switch v := v.(type) {
 	case lua.LString:
@@ -152,8 +152,8 @@ func fromReply(l *lua.LState, answer any) lua.LValue {
 		return t
 	case []any:
 		t := l.CreateTable(len(answer), 0)
-		for _, one := range answer {
-			t.Append(fromReply(l, one))
+		for _, entry := range answer {
+			t.Append(fromReply(l, entry))
 		}
 		return t
 	}
@@ -177,17 +177,17 @@ func toReply(v lua.LValue) (any, error) {
 		if text, ok := v.RawGetString("ok").(lua.LString); ok {
 			return status(text), nil
 		}
-		all := []any{}
+		elements := []any{}
 		for i := 1; ; i++ {
-			one := v.RawGetInt(i)
-			if one == lua.LNil {
-				return all, nil
+			entry := v.RawGetInt(i)
+			if entry == lua.LNil {
+				return elements, nil
 			}
-			answer, err := toReply(one)
+			answer, err := toReply(entry)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, answer)
+			elements = append(elements, answer)
 		}
 	}
 	return nil, nil //nolint:nilnil // the answer is nil

@@ -1,6 +1,6 @@
-// Package luaredis is a Redis in process, without sockets or goroutines: it keeps strings and sorted sets, lets them expire
-// on a clock of its caller, and runs the real source of scripts with a Lua interpreter. It knows the commands that the
-// store in Redis sends, and refuses others. The test of this package holds its answers to those of a real server.
+// Package luaredis is an in-process Redis without sockets or goroutines. It has strings and sorted sets, which expire by
+// the caller's clock, and runs the real source of scripts in a Lua interpreter. It implements the commands that the Redis
+// store sends, and rejects others. The test of this package compares its answers with those of a real server.
 package luaredis
 
 import (
@@ -26,31 +26,31 @@ var _ redis.Error = Error("")
 // status is a simple string reply.
 type status string
 
-// Server is a Redis. It is for one goroutine at a time.
+// Server is a Redis server. Only one goroutine at a time may use it.
 type Server struct {
 	// Now is the clock.
 	Now func() time.Time
-	// Cluster refuses commands with keys of different slots, as a Cluster does. Moving has error replies by slot, for those
-	// that move. While one says TRYAGAIN, keys of it that have Moved are on another server, as are those that do not exist:
-	// commands with several keys are refused unless all of them are on one server and exist.
+	// Cluster rejects commands with keys of different slots, as a Redis Cluster does. Moving has the error replies of
+	// slots that move. While the reply of a slot is TRYAGAIN, its keys in Moved are on another server, as are its keys that do
+	// not exist. Commands with several keys are then rejected unless all keys exist and are on one server.
 	Cluster bool
 	Moving  map[int]string
 	Moved   map[string]bool
 
 	engine *Engine
-	known  map[string]bool // the scripts that it has, by their hashes
+	known  map[string]bool // the scripts that it has, by hash
 	data   map[string]*value
-	frozen int64 // the time of the script that runs, in microseconds; 0 while none does
+	frozen int64 // the start of the running script, in microseconds of Unix time; 0 while none runs
 }
 
 // value is a string or a sorted set.
 type value struct {
 	text    string
 	scores  map[string]float64 // nil for a string
-	expires int64              // in milliseconds of Unix time; 0 for never
+	expires int64              // in milliseconds of Unix time; 0 means never
 }
 
-// Copy is what a Server holds at one moment.
+// Copy is the data of a Server at one time.
 type Copy struct{ data map[string]*value }
 
 // NewServer makes an empty Server.
@@ -58,10 +58,10 @@ func NewServer(e *Engine, now func() time.Time) *Server {
 	return &Server{Now: now, Moving: map[int]string{}, Moved: map[string]bool{}, engine: e, known: map[string]bool{}, data: map[string]*value{}}
 }
 
-// Copy copies all that there is.
+// Copy copies all data.
 func (s *Server) Copy() Copy { return Copy{cloned(s.data)} }
 
-// Restore puts a copy in place of all that there is, as a failover to a server that was behind does. That server knows no script.
+// Restore replaces all data by a copy, as a failover to a replica that lags does. The replica has no scripts.
 func (s *Server) Restore(c Copy) {
 	s.data = cloned(c.data)
 	clear(s.known)
@@ -75,7 +75,7 @@ func cloned(data map[string]*value) map[string]*value {
 	return c
 }
 
-// Keys are the keys of strings or of sorted sets, sorted.
+// Keys returns the keys of sorted sets, or else of strings, sorted.
 func (s *Server) Keys(sets bool) []string {
 	var keys []string
 	for key := range s.data {
@@ -90,19 +90,19 @@ func (s *Server) Keys(sets bool) []string {
 // Lose deletes a key.
 func (s *Server) Lose(key string) { delete(s.data, key) }
 
-// Overwrite writes junk into a key, which expires as before.
+// Overwrite replaces the value of a key by a text, and keeps its expiry.
 func (s *Server) Overwrite(key, text string) {
 	if v := s.get(key); v != nil {
 		v.text, v.scores = text, nil
 	}
 }
 
-// Has reports whether any of some keys exists.
+// Has reports whether any of the keys exists.
 func (s *Server) Has(keys []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return s.get(key) != nil })
 }
 
-// micros is the time in microseconds: that of its begin while a script runs.
+// micros returns the time in microseconds of Unix time. While a script runs, it is the start of the script.
 func (s *Server) micros() int64 {
 	if s.frozen != 0 {
 		return s.frozen
@@ -110,7 +110,7 @@ func (s *Server) micros() int64 {
 	return s.Now().UnixMicro()
 }
 
-// get is what a key holds, nil for nothing.
+// get returns the value of a key, or nil if it does not exist.
 func (s *Server) get(key string) *value {
 	v := s.data[key]
 	if v != nil && v.expires != 0 && s.micros()/1000 > v.expires {
@@ -120,65 +120,64 @@ func (s *Server) get(key string) *value {
 	return v
 }
 
-// Do runs a command, whose arguments are as go-redis sends them. The answer is a string, an int64, nil, a list of such, or an
-// error.
+// Do executes a command, with arguments as in go-redis. The answer is a string, an int64, nil, or a list of these.
 func (s *Server) Do(args ...any) (any, error) {
 	texts := make([]string, len(args))
 	for i, arg := range args {
 		texts[i] = Text(arg)
 	}
-	if err := s.refuses(Keys(texts)); err != nil {
+	if err := s.checkSlots(Keys(texts)); err != nil {
 		return nil, err
 	}
 	answer, err := s.run(texts)
-	return plain(answer), err
+	return clientValue(answer), err
 }
 
-// plain is an answer as clients see it: a simple string is a string.
-func plain(answer any) any {
+// clientValue returns an answer as clients get it: a simple string is a string.
+func clientValue(answer any) any {
 	switch answer := answer.(type) {
 	case status:
 		return string(answer)
 	case []any:
 		for i := range answer {
-			answer[i] = plain(answer[i])
+			answer[i] = clientValue(answer[i])
 		}
 	}
 	return answer
 }
 
-// refuses is the error that a Cluster answers about keys.
-func (s *Server) refuses(keys []string) error {
+// checkSlots returns the error with which a Redis Cluster answers a command with these keys, or nil.
+func (s *Server) checkSlots(keys []string) error {
 	for i, key := range keys {
 		if s.Cluster && Slot(key) != Slot(keys[0]) {
 			return Error("CROSSSLOT Keys in request don't hash to the same slot")
 		}
-		said := s.Moving[Slot(key)]
-		if i == 0 && strings.HasPrefix(said, "TRYAGAIN") {
-			return s.scattered(keys, said)
+		reply := s.Moving[Slot(key)]
+		if i == 0 && strings.HasPrefix(reply, "TRYAGAIN") {
+			return s.checkMoving(keys, reply)
 		}
-		if i == 0 && said != "" {
-			return Error(said)
+		if i == 0 && reply != "" {
+			return Error(reply)
 		}
 	}
 	return nil
 }
 
-// scattered is the error of a Cluster about keys of a slot that moves, one by one.
-func (s *Server) scattered(keys []string, said string) error {
+// checkMoving returns the error for keys of a slot that is moving key by key, or nil.
+func (s *Server) checkMoving(keys []string, reply string) error {
 	if len(keys) == 1 {
 		s.Moved[keys[0]] = s.Moved[keys[0]] || s.get(keys[0]) == nil
 		return nil
 	}
 	for _, key := range keys {
 		if s.get(key) == nil || s.Moved[key] != s.Moved[keys[0]] {
-			return Error(said)
+			return Error(reply)
 		}
 	}
 	return nil
 }
 
-// Keys are those that a command names.
+// Keys returns the keys of a command.
 func Keys(args []string) []string {
 	switch strings.ToLower(args[0]) {
 	case "eval", "evalsha":
@@ -194,7 +193,7 @@ func Keys(args []string) []string {
 	return args[min(1, len(args)):min(2, len(args))]
 }
 
-// run runs a command by itself or out of a script.
+// run executes a command of a client.
 func (s *Server) run(args []string) (any, error) {
 	switch strings.ToLower(args[0]) {
 	case "eval":
@@ -208,7 +207,7 @@ func (s *Server) run(args []string) (any, error) {
 		return s.script(args[1], args)
 	case "script":
 		if len(args) != 3 || !strings.EqualFold(args[1], "load") {
-			return nil, Error("ERR luaredis knows no SCRIPT but LOAD")
+			return nil, Error("ERR luaredis knows only SCRIPT LOAD")
 		}
 		sum := s.engine.load(args[2])
 		s.known[sum] = true

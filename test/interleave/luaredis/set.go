@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Set gives a command its answer, as a client does.
+// Set sets the answer of a command, as a client does.
 func Set(cmd redis.Cmder, answer any, err error) {
 	if err == nil && answer == nil {
 		err = redis.Nil

@@ -2,10 +2,10 @@ package luaredis
 
 import "strings"
 
-// slots is how many hash slots a Cluster has.
+// slots is the number of hash slots of a Redis Cluster.
 const slots = 1 << 14
 
-// Slot is the hash slot of a key: by its hash tag, if it has one.
+// Slot returns the hash slot of a key, or of its hash tag if it has one.
 func Slot(key string) int {
 	if _, tail, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(tail, "}"); ok && tag != "" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sets runs a command on a sorted set.
+// sets executes a command on a sorted set.
 func (s *Server) sets(name string, args []string) (any, error) {
 	v := s.get(args[1])
 	if name == "zadd" {
@@ -40,15 +40,15 @@ func (s *Server) sets(name string, args []string) (any, error) {
 	}
 	if name == "zremrangebyscore" {
 		members := make([]string, len(found))
-		for i, one := range found {
-			members[i] = one.member
+		for i, entry := range found {
+			members[i] = entry.member
 		}
 		return s.remove(v, args[1], members), nil
 	}
-	return listed(found, args[4:])
+	return formatRange(found, args[4:])
 }
 
-// remove removes members from the set under a key, and says how many it had.
+// remove removes members from the set under a key, and returns how many of them it had.
 func (s *Server) remove(v *value, key string, members []string) (n int64) {
 	for _, member := range members {
 		if _, ok := v.scores[member]; ok {
@@ -95,16 +95,16 @@ type scored struct {
 	score  float64
 }
 
-// between are the members with scores from a bound to another, in order.
+// between returns the members with scores between two bounds, in order.
 func (v *value) between(least, most string) ([]scored, error) {
-	from, fromErr := bound(least)
-	to, toErr := bound(most)
+	from, fromErr := parseBound(least)
+	to, toErr := parseBound(most)
 	if fromErr != nil || toErr != nil {
 		return nil, Error("ERR min or max is not a float")
 	}
 	var found []scored
 	for member, score := range v.scores {
-		if from.below(score, true) && to.below(score, false) {
+		if from.admits(score, true) && to.admits(score, false) {
 			found = append(found, scored{member, score})
 		}
 	}
@@ -114,35 +114,35 @@ func (v *value) between(least, most string) ([]scored, error) {
 	return found, nil
 }
 
-type limit struct {
-	at   float64
-	open bool
+type scoreBound struct {
+	score     float64
+	exclusive bool
 }
 
-func bound(text string) (limit, error) {
-	at, open := strings.CutPrefix(text, "(")
-	score, err := strconv.ParseFloat(at, 64)
-	return limit{score, open}, err
+func parseBound(text string) (scoreBound, error) {
+	number, exclusive := strings.CutPrefix(text, "(")
+	score, err := strconv.ParseFloat(number, 64)
+	return scoreBound{score, exclusive}, err
 }
 
-// below reports whether a score is within the lower bound l, or else the upper one.
-func (l limit) below(score float64, lower bool) bool {
+// admits reports whether a score is within b, as a lower bound or as an upper one.
+func (b scoreBound) admits(score float64, lower bool) bool {
 	switch {
-	case score == l.at:
-		return !l.open
+	case score == b.score:
+		return !b.exclusive
 	case lower:
-		return score > l.at
+		return score > b.score
 	}
-	return score < l.at
+	return score < b.score
 }
 
-// listed applies WITHSCORES and LIMIT.
-func listed(found []scored, options []string) (any, error) {
-	with := false
+// formatRange returns a range as an answer, with the options WITHSCORES and LIMIT.
+func formatRange(found []scored, options []string) (any, error) {
+	withScores := false
 	for i := 0; i < len(options); i++ {
 		switch option := strings.ToLower(options[i]); {
 		case option == "withscores":
-			with = true
+			withScores = true
 		case option == "limit" && i+2 < len(options):
 			skip, n := integer(options[i+1]), integer(options[i+2])
 			found = found[min(skip, len(found)):]
@@ -155,10 +155,10 @@ func listed(found []scored, options []string) (any, error) {
 		}
 	}
 	list := []any{}
-	for _, one := range found {
-		list = append(list, one.member)
-		if with {
-			list = append(list, scoreText(one.score))
+	for _, entry := range found {
+		list = append(list, entry.member)
+		if withScores {
+			list = append(list, scoreText(entry.score))
 		}
 	}
 	return list, nil
