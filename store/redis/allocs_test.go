@@ -11,8 +11,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// How many allocations the first Event about an object may cost until Redis has written it down: those of the store, of the
-// client and of its library, when nobody else asks. The race detector costs one of them, and two for each quota.
+// Bounds of the allocations of the first Event about an object, in the store, the client and its library, without concurrent
+// calls. They include one allocation of the race detector, and two more for each quota.
 const (
 	decisionAllocs = 30
 	quotaAllocs    = 7 // for each quota
@@ -21,7 +21,7 @@ const (
 func TestDecideAllocs(t *testing.T) {
 	const runs = 200
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
-	ctx, cancel := context.WithTimeout(t.Context(), longTimeout) // as each review has one
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout) // as reviews have a deadline
 	defer cancel()
 	for _, quotas := range []int{0, 2} {
 		s := newStore(t, client)
@@ -31,8 +31,8 @@ func TestDecideAllocs(t *testing.T) {
 			q.Key = store.KeyOf("quota", fmt.Sprint(n))
 			l = withQuota(l, q)
 		}
-		decide(t, s, eventWrite("first", "m", 0), l) // Redis may learn the script
-		writes := make([]store.Write, 2*runs)        // each run has one before that is not counted
+		decide(t, s, eventWrite("first", "m", 0), l) // loads the script
+		writes := make([]store.Write, 2*runs)        // AllocsPerRun makes one more call, which it does not count
 		for n := range writes {
 			writes[n] = eventWrite(fmt.Sprint("pod", quotas, n), "m", 0)
 		}
@@ -41,14 +41,14 @@ func TestDecideAllocs(t *testing.T) {
 			allocs[n] = testing.AllocsPerRun(1, func() {
 				d, err := s.Decide(ctx, time.Now(), writes[0], l)
 				if err != nil || d.Verdict != store.Admit {
-					t.Fatalf("%v, %v, want it admitted", d.Verdict, err)
+					t.Fatalf("%v, %v, want Admit", d.Verdict, err)
 				}
 				writes = writes[1:]
 			})
 		}
 		slices.Sort(allocs)
 		most := decisionAllocs + quotaAllocs*float64(quotas)
-		// Goroutines of others allocate now and then, but not in each run.
+		// Other goroutines allocate now and then, but not in each run.
 		if got := allocs[runs/4]; got > most {
 			t.Errorf("%v allocations under %d quotas, want at most %v", got, quotas, most)
 		}

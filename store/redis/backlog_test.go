@@ -17,7 +17,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// A replica that stops while Redis is silent waits for what is under way, which it then hands over: nothing vanishes.
+// TestStopHandsOverAttemptsInFlight stops a replica while Redis does not answer. The replica waits for the attempt under way and
+// hands its decisions to OnUnreported, so none is lost.
 func TestStopHandsOverAttemptsInFlight(t *testing.T) {
 	const merged = 5
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
@@ -40,16 +41,16 @@ func TestStopHandsOverAttemptsInFlight(t *testing.T) {
 	cancel()
 	s.Run(ctx)
 	if unreported != merged || !s.Idle() || s.Waiting() != 0 {
-		t.Errorf("%d occurrences are handed over, idle %t, %d wait; want %d", unreported, s.Idle(), s.Waiting(), merged)
+		t.Errorf("%d occurrences handed over, idle %t, %d registers waiting; want %d, true, 0", unreported, s.Idle(), s.Waiting(), merged)
 	}
 }
 
-// newInterruptibleStore makes a replica that Redis refuses while it is away, and which adds up what it cannot report.
-func newInterruptibleStore(t *testing.T, away *atomic.Bool, unreported *int64) *redis.Store {
+// newInterruptibleStore returns a replica whose calls fail while down is set. It adds unreported occurrences to unreported.
+func newInterruptibleStore(t *testing.T, down *atomic.Bool, unreported *int64) *redis.Store {
 	t.Helper()
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	return redis.New(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
-		if away.Load() {
+		if down.Load() {
 			return errRefused
 		}
 		return client.Call(ctx, cmds...)
@@ -59,23 +60,24 @@ func newInterruptibleStore(t *testing.T, away *atomic.Bool, unreported *int64) *
 	})
 }
 
-// What is decided without Redis stays within the bound, however long the texts are, and none of it is lost.
+// TestBacklogIsBoundedInBytes decides Events with long texts without Redis. The backlog stays within its bound, and no decision
+// is lost.
 func TestBacklogIsBoundedInBytes(t *testing.T) {
 	const objects, each, long, most = 64, 64, 128 << 10, 160 << 20
-	var away atomic.Bool
+	var down atomic.Bool
 	var unreported int64
-	s := newInterruptibleStore(t, &away, &unreported)
+	s := newInterruptibleStore(t, &down, &unreported)
 	text := strings.Repeat("x", long)
 	l, wanted := limits(1<<20), int64(0)
 	l.SimilarThreshold = 1 << 20
-	away.Store(true)
+	down.Store(true)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for n := range objects * each {
 		w := eventWrite(fmt.Sprint("pod-", n%objects), fmt.Sprint(n/objects/16), n)
 		w.Text, w.Reason, w.InvolvedObject.UID = text, text, text
-		if n%2 == 1 { // which no other joins
+		if n%2 == 1 { // is joined with no other
 			w.Name, w.Count = w.Name+text[:200], 2
 		}
 		if d := s.DecideLocally(w, l); !d.Verdict.Admits() {
@@ -88,9 +90,9 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > most {
-		t.Errorf("%d MiB are used, want %d at most", used>>20, most>>20)
+		t.Errorf("%d MiB used, want at most %d", used>>20, most>>20)
 	}
-	away.Store(false)
+	down.Store(false)
 	for s.Waiting() > 0 {
 		s.Flush(t.Context())
 	}
@@ -100,11 +102,12 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 	}
 	t.Logf("%d MiB used, %d occurrences, of which %d were handed over", (after.HeapAlloc-before.HeapAlloc)>>20, wanted, unreported)
 	if got < wanted || unreported > 0 {
-		t.Errorf("%d occurrences are reported of %d, of which %d were handed over as they did not fit", got, wanted, unreported)
+		t.Errorf("%d of %d occurrences reported, of which %d were handed over because they did not fit", got, wanted, unreported)
 	}
 }
 
-// What does not fit into the backlog is handed over, of the namespace that has most.
+// TestFullBacklogGoesToUnreported fills the backlog. The decisions that do not fit go to OnUnreported, from the namespace with the
+// most.
 func TestFullBacklogGoesToUnreported(t *testing.T) {
 	const bytes, decisions = 256 << 10, 2000
 	handed := map[string]int64{}
@@ -122,6 +125,6 @@ func TestFullBacklogGoesToUnreported(t *testing.T) {
 	}
 	s.SpillExcess()
 	if waiting := s.Waiting(); handed["busy"]+int64(waiting) != decisions || handed["quiet"] > 0 || waiting == 0 || waiting > bytes/1024 {
-		t.Errorf("%v were handed over and %d wait of %d", handed, waiting, decisions)
+		t.Errorf("%v handed over and %d waiting of %d", handed, waiting, decisions)
 	}
 }

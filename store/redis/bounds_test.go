@@ -18,7 +18,7 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-// newBounded makes a replica whose namespaces may have few buckets and registers. It hands over what it cannot report.
+// newBounded returns a replica with the bounds b. It passes decisions that it cannot report to unreported.
 func newBounded(t *testing.T, client redisclient.Caller, b store.Bounds, unreported func(d *engine.Drops)) *redis.Store {
 	t.Helper()
 	return redis.New(client, redis.Options{
@@ -27,13 +27,13 @@ func newBounded(t *testing.T, client redisclient.Caller, b store.Bounds, unrepor
 	})
 }
 
-// failOnUnreported fails a test in which all can be reported.
+// failOnUnreported is for tests that report every decision: it fails the test.
 func failOnUnreported(t *testing.T) func(d *engine.Drops) {
 	t.Helper()
-	return func(d *engine.Drops) { t.Errorf("%d occurrences are not reported", d.Total) }
+	return func(d *engine.Drops) { t.Errorf("%d occurrences were not reported", d.Total) }
 }
 
-// within puts an Event into a namespace.
+// within moves an Event to a namespace.
 func within(namespace string, w store.Write) store.Write {
 	w.Namespace, w.InvolvedObject.Namespace = namespace, namespace
 	w.GroupKey, w.ObjectKey = store.KeyOf("group", namespace, w.InvolvedObject.Name), store.KeyOf("object", namespace, w.InvolvedObject.Name)
@@ -41,7 +41,7 @@ func within(namespace string, w store.Write) store.Write {
 	return w
 }
 
-// eachObject adds a quota that is keyed by object to limits whose spam filter has an overflow bucket.
+// eachObject adds a quota with a bucket for each object. It also gives the spam filter an overflow bucket.
 func eachObject(l store.Limits, w *store.Write, burst int) store.Limits {
 	b := quota(burst)
 	b.Name, b.Key, b.LimitID, b.NoticeObject = "each", store.KeyOf("each", w.Namespace, w.InvolvedObject.Name), "each", w.InvolvedObject
@@ -49,7 +49,7 @@ func eachObject(l store.Limits, w *store.Write, burst int) store.Limits {
 	return withQuota(l, b)
 }
 
-// countKeys counts the keys of a Redis, and those of each kind.
+// countKeys counts the keys in Redis, in total and by kind.
 func countKeys(t *testing.T, client goredis.UniversalClient) (n int64, kinds map[string]int) {
 	t.Helper()
 	n, err := client.DBSize(t.Context()).Result()
@@ -65,8 +65,8 @@ func countKeys(t *testing.T, client goredis.UniversalClient) (n int64, kinds map
 	return n, kinds
 }
 
-// One account makes Events about any number of objects, at several replicas at once. What Redis keeps is bounded, each
-// refusal is reported, and to another namespace nothing happens.
+// TestNamespaceBounds writes Events about many objects of one namespace, at two replicas at once. The number of keys in Redis is
+// bounded, each refusal is reported, and another namespace is not affected.
 func TestNamespaceBounds(t *testing.T) {
 	const objects, buckets, registers = 1500, 40, 60
 	server := redistest.Start(t, redistest.Options{})
@@ -76,10 +76,10 @@ func TestNamespaceBounds(t *testing.T) {
 	}
 	good := within("good", eventWrite("web", "m", 0))
 	decide(t, replicas[0], good, eachObject(limits(10), &good, 9))
-	level := func() string {
+	bucketValue := func() string {
 		return server.Client().Get(t.Context(), replicas[0].QuotaKey(store.KeyOf("each", "good", "web"))).Val()
 	}
-	before := level()
+	before := bucketValue()
 	var admitted, reported, refused atomic.Int64
 	storetest.AtOnce(objects, func(i int) {
 		for n := range 2 {
@@ -97,30 +97,30 @@ func TestNamespaceBounds(t *testing.T) {
 			s.Flush(t.Context())
 		}
 	}
-	// The overflow bucket of each of the two limits; that of the spam filter admits ten. Notices of buckets are registers too.
+	// Each of the two limits has an overflow bucket; that of the spam filter admits ten. Notices of buckets are registers too.
 	n, kinds := countKeys(t, server.Client())
 	if kinds["q"] > buckets+2+1 || kinds["g"] > registers+2+1 || n > int64(buckets+registers+2+2+2+4+1) {
-		t.Errorf("%d keys: %v; want %d buckets and %d registers at most, and few others", n, kinds, buckets, registers)
+		t.Errorf("%d keys: %v; want at most %d buckets and %d registers, and few other keys", n, kinds, buckets, registers)
 	}
 	for _, p := range claimAll(t, replicas[0]) {
 		reported.Add(p.Unreported())
 	}
 	if got := admitted.Load() + refused.Load(); got != 2*objects || reported.Load() != refused.Load() || admitted.Load() > buckets+1 {
-		t.Errorf("%d admitted, %d refused and %d reported of %d", admitted.Load(), refused.Load(), reported.Load(), 2*objects)
+		t.Errorf("%d admitted, %d refused and %d reported of %d occurrences", admitted.Load(), refused.Load(), reported.Load(), 2*objects)
 	}
-	if after := level(); after != before {
+	if after := bucketValue(); after != before {
 		t.Errorf("the bucket of another namespace is %q, want %q as before", after, before)
 	}
 	for i := range 20 {
 		w := within("good", eventWrite(fmt.Sprint("web-", i), "m", 0))
 		if d := decide(t, replicas[1], w, eachObject(limits(10), &w, 9)); d.Verdict != store.Admit || d.Overflowed != nil || d.Untracked {
-			t.Fatalf("an Event of another namespace: %+v", d)
+			t.Fatalf("decision for another namespace: %+v, want Admit without overflow", d)
 		}
 	}
 }
 
-// Events about the cluster's objects come from any namespace, and notices about these are in default. They count where the
-// Events are.
+// TestBoundsCountTheEventsNamespace writes Events about cluster-scoped objects, whose notices are in the namespace default. Their
+// registers and buckets count for the namespace of the Events.
 func TestBoundsCountTheEventsNamespace(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s := newBounded(t, client, store.Bounds{Buckets: 100, Registers: 10}, failOnUnreported(t))
@@ -144,15 +144,16 @@ func TestBoundsCountTheEventsNamespace(t *testing.T) {
 	}
 	for _, set := range []string{s.RegistersKey("default"), s.BucketsKey("default")} {
 		if n := client.ZCard(t.Context(), set).Val(); n != 0 {
-			t.Errorf("%d are counted in %s, want none", n, set)
+			t.Errorf("%d members in %s, want none", n, set)
 		}
 	}
 	if n := client.ZCard(t.Context(), s.RegistersKey("evil")).Val(); n < 10 {
-		t.Errorf("%d registers are counted, want those of the bound", n)
+		t.Errorf("%d registers are counted, want at least the bound of 10", n)
 	}
 }
 
-// A bucket or register that has no place costs a trip once in a while, and no trip where the overflow bucket is empty.
+// TestOverBoundsIsCached refuses Events over the bounds. While the replica remembers that, and the overflow bucket is empty, it makes no
+// round trip.
 func TestOverBoundsIsCached(t *testing.T) {
 	var calls atomic.Int64
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
@@ -164,8 +165,8 @@ func TestOverBoundsIsCached(t *testing.T) {
 		w := within("evil", eventWrite(object, fmt.Sprint(n), n))
 		return decide(t, s, w, eachObject(limits(2), &w, 1))
 	}
-	send("0", 0) // has its bucket
-	send("1", 1) // takes the overflow bucket's
+	send("0", 0) // gets a bucket of its own
+	send("1", 1) // takes the token of the overflow bucket
 	d := send("2", 2)
 	if d.Verdict != store.Drop || d.RefusedBy.Name != "each (overflow)" || d.Overflowed == nil {
 		t.Fatalf("%+v, want a refusal by the overflow bucket", d)
@@ -173,15 +174,16 @@ func TestOverBoundsIsCached(t *testing.T) {
 	before := calls.Load()
 	for n := range 50 {
 		if d := send("2", n); d.Verdict != store.Drop || !d.FromCache {
-			t.Fatalf("%+v, want a refusal without a trip", d)
+			t.Fatalf("%+v, want a cached refusal", d)
 		}
 	}
 	if made := calls.Load() - before; made != 0 {
-		t.Errorf("%d trips for what is known to be refused", made)
+		t.Errorf("%d round trips, want none for cached refusals", made)
 	}
 }
 
-// The sets of a namespace live as long as what they count, and no longer for ever. One that was lost is made again.
+// TestBoundsSetsExpire checks that the sets of a namespace live as long as the keys that they count, and that a lost set is created
+// again.
 func TestBoundsSetsExpire(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s := newBounded(t, client, store.Bounds{Buckets: 2, Registers: 2}, failOnUnreported(t))
@@ -199,19 +201,19 @@ func TestBoundsSetsExpire(t *testing.T) {
 				t.Errorf("%s lives for %v, want at least %v", set, longer, lives)
 			}
 			if score := client.ZScore(t.Context(), set, counted[len(counted)-22:]).Val(); score < float64(time.Now().Add(lives-time.Second).UnixMicro()) {
-				t.Errorf("its place in %s ends at %.0f, want when it expires in %v", set, score, lives)
+				t.Errorf("its score in %s is %.0f, want its expiry in %v", set, score, lives)
 			}
 		}
 	}
 	client.Del(t.Context(), s.BucketsKey("shop"))
 	send(3)
 	if n := client.ZCard(t.Context(), s.BucketsKey("shop")).Val(); n != 1 {
-		t.Errorf("%d buckets are counted once the set was lost, want 1", n)
+		t.Errorf("%d buckets are counted after the set was lost, want 1", n)
 	}
 }
 
-// What replicas have decided without Redis, and for which Redis has no place then, is reported all the same, and its tokens
-// are those of the overflow bucket.
+// TestLocalDecisionsOverBoundsAreReported reports local decisions to a Redis that may create no further register. They are handed
+// over, and their tokens are taken from the overflow bucket.
 func TestLocalDecisionsOverBoundsAreReported(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	bounds := store.Bounds{Buckets: 2, Registers: 2}
@@ -220,30 +222,30 @@ func TestLocalDecisionsOverBoundsAreReported(t *testing.T) {
 		w := within("shop", eventWrite(fmt.Sprint("known-", i), "m", 0))
 		decide(t, other, w, eachObject(limits(10), &w, 5))
 	}
-	handed := int64(0)
-	s := newBounded(t, client, bounds, func(d *engine.Drops) { handed += d.Total })
+	handedOver := int64(0)
+	s := newBounded(t, client, bounds, func(d *engine.Drops) { handedOver += d.Total })
 	for n := range 5 { // one is admitted, and four are merged
 		w := within("shop", eventWrite("new", "m", n))
 		if d := s.DecideLocally(w, eachObject(limits(10), &w, 3)); d.Untracked || d.Overflowed != nil {
-			t.Fatalf("%+v, want a decision by what the replica knows", d)
+			t.Fatalf("%+v, want a decision with a register and a bucket of its own", d)
 		}
 	}
 	for range 3 {
 		s.Flush(t.Context())
 	}
-	if handed != 4 || s.Waiting() != 0 {
-		t.Errorf("%d occurrences are handed over and %d registers wait, want the 4 that were merged and none", handed, s.Waiting())
+	if handedOver != 4 || s.Waiting() != 0 {
+		t.Errorf("%d occurrences handed over and %d registers waiting, want the 4 merged ones and none", handedOver, s.Waiting())
 	}
 	if n, kinds := countKeys(t, client); kinds["g"] != 2 || kinds["q"] > 3 {
 		t.Errorf("%d keys: %v", n, kinds)
 	}
 }
 
-// Without Redis, a replica keeps to the same bounds.
+// TestLocalDecisionsRespectBounds checks the same bounds in a replica without Redis.
 func TestLocalDecisionsRespectBounds(t *testing.T) {
 	s := newBounded(t, caller(func(context.Context, ...goredis.Cmder) error { return errRefused }),
 		store.Bounds{Buckets: 3, Registers: 5}, failOnUnreported(t))
-	var admitted, unrecorded, noPlace int
+	var admitted, untracked, overflowed int
 	for i := range 20 {
 		w := within("evil", eventWrite(fmt.Sprint(i), "m", 0))
 		d := s.DecideLocally(w, eachObject(limits(100), &w, 1))
@@ -251,14 +253,14 @@ func TestLocalDecisionsRespectBounds(t *testing.T) {
 			admitted++
 		}
 		if d.Untracked {
-			unrecorded++
+			untracked++
 		}
 		if d.Overflowed != nil {
-			noPlace++
+			overflowed++
 		}
 	}
-	if admitted != 3+1 || noPlace != 17 {
-		t.Errorf("%d admitted, %d without a bucket, %d without a register; want 4 and 17", admitted, noPlace, unrecorded)
+	if admitted != 3+1 || overflowed != 17 {
+		t.Errorf("%d admitted, %d without a bucket, %d without a register; want 4 and 17", admitted, overflowed, untracked)
 	}
 	for i := range 20 {
 		w := within("wide", eventWrite(fmt.Sprint(i), "m", 0))
@@ -270,11 +272,11 @@ func TestLocalDecisionsRespectBounds(t *testing.T) {
 	}
 	w := within("good", eventWrite("web", "m", 0))
 	if d := s.DecideLocally(w, eachObject(limits(10), &w, 1)); d.Verdict != store.Admit || d.Overflowed != nil || d.Untracked {
-		t.Errorf("an Event of another namespace: %+v", d)
+		t.Errorf("decision for another namespace: %+v, want Admit without overflow", d)
 	}
 }
 
-// Tokens that a replica has given without Redis, of a bucket for which Redis has no place then, are the overflow bucket's.
+// TestLocalTokensCountInOverflowBucket reports tokens of a bucket that Redis may not create. They are taken from the overflow bucket.
 func TestLocalTokensCountInOverflowBucket(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	bounds := store.Bounds{Buckets: 1, Registers: 10}
@@ -286,7 +288,7 @@ func TestLocalTokensCountInOverflowBucket(t *testing.T) {
 		w := within("shop", eventWrite("new", fmt.Sprint(n), n))
 		l = eachObject(limits(10), &w, 3)
 		if d := s.DecideLocally(w, l); d.Verdict != store.Admit {
-			t.Fatalf("%+v, want it admitted", d)
+			t.Fatalf("%+v, want Admit", d)
 		}
 	}
 	s.Flush(t.Context())
@@ -296,6 +298,6 @@ func TestLocalTokensCountInOverflowBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := state.Buckets[overflow.Key].Tokens(overflow.Limit, state.At); got != 1 || len(state.Buckets) != 1 {
-		t.Errorf("the overflow bucket has %d tokens, of %d buckets; want 1 of 3, and no other", got, len(state.Buckets))
+		t.Errorf("the overflow bucket has %d tokens, and there are %d buckets; want 1 token and only this bucket", got, len(state.Buckets))
 	}
 }

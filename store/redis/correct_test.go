@@ -12,8 +12,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// The clock of Redis was a day ahead, and another replica settles once it is right. What nobody writes to any more is due soon, however
-// many others are due later, and whoever overwrote one of them.
+// TestRedisClockSteppedBackDelaysNothing corrects a clock of Redis that was a day ahead. Another replica then claims the pending
+// writes soon, although no new Events come, many writes are due later, and another program has overwritten one register.
 func TestRedisClockSteppedBackDelaysNothing(t *testing.T) {
 	const objects = 150
 	epoch, now := time.Now().Truncate(time.Second), new(clock)

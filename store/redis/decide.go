@@ -64,7 +64,7 @@ func (s *Store) decide(ctx context.Context, w *store.Write, l *store.Limits) (st
 }
 
 // firstPrediction returns predict. It reads the register first if a quota would refuse a repeat whose register is not
-// cached: another replica may have counted its earlier occurrences, or know a stored Event to merge it into. asked reports
+// cached. Another replica may have counted its earlier occurrences, or know a stored Event to merge it into. asked reports
 // whether it read the register.
 func (s *Store) firstPrediction(ctx context.Context, w *store.Write, l *store.Limits) (g prediction, asked bool, err error) {
 	given := *l

@@ -19,7 +19,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// caller is a redisclient.Caller that does what a test says.
+// caller is a redisclient.Caller made from a function.
 type caller func(ctx context.Context, cmds ...goredis.Cmder) error
 
 // Call implements redisclient.Caller.
@@ -27,10 +27,10 @@ func (c caller) Call(ctx context.Context, cmds ...goredis.Cmder) error { return 
 
 var errRefused = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 
-// loseAnswer makes a call whose answer is lost.
+// loseAnswer makes a call and loses its answer.
 func loseAnswer(call func() error) error { return errors.Join(call(), io.ErrUnexpectedEOF) }
 
-// The last flush of a replica repeats an attempt whose answer was lost: it is counted once.
+// TestLostAnswerOfLastFlushCountsOnce loses the answer of the last flush. The replica repeats the attempt, which counts once.
 func TestLostAnswerOfLastFlushCountsOnce(t *testing.T) {
 	client := hookedCaller{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 1)}
 	var unreported int64
@@ -50,7 +50,8 @@ func TestLostAnswerOfLastFlushCountsOnce(t *testing.T) {
 	}
 }
 
-// The last flush of a replica reaches Redis also while its breaker is open, as nobody closes that any more.
+// TestLastFlushBypassesBreaker flushes while the breaker is open. The last flush reaches Redis, as no later call could close the
+// breaker.
 func TestLastFlushBypassesBreaker(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	breaker := redisclient.NewBreaker(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
@@ -78,8 +79,8 @@ func TestLastFlushBypassesBreaker(t *testing.T) {
 	}
 }
 
-// A token that was given without Redis is counted before those that the same attempt asks for: where it was the last one, the
-// attempt drops its Event, and is not made again until its caller leaves.
+// TestDeferredTokenIsTakenOnce reports a token of a local decision with the next attempt. It was the last token, so the attempt drops
+// its own Event, and is not repeated until the caller leaves.
 func TestDeferredTokenIsTakenOnce(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	calls := 0
@@ -89,24 +90,25 @@ func TestDeferredTokenIsTakenOnce(t *testing.T) {
 	}), redis.Options{Prefix: "test:", StepTimeout: longTimeout})
 	l := withQuota(limits(10), quota(1))
 	if d := s.DecideLocally(eventWrite("pod", "a", 0), l); d.Verdict != store.Admit {
-		t.Fatalf("%v without Redis, want the only token", d.Verdict)
+		t.Fatalf("%v without Redis, want Admit with the only token", d.Verdict)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	d, err := s.Decide(ctx, time.Now(), eventWrite("pod", "b", 0), l)
 	if err != nil || d.Verdict != store.Drop || calls > 3 {
-		t.Errorf("%v (%v) in %d calls, want a drop in 3 at most", d.Verdict, err, calls)
+		t.Errorf("%v (%v) in %d calls, want a drop in at most 3", d.Verdict, err, calls)
 	}
 }
 
-// What an attempt carried that others got ahead of is recorded before what was decided on top of it.
+// TestBacklogKeepsDecisionOrder fails an attempt after which the replica has decided locally. The decisions of the attempt are
+// recorded before the local ones.
 func TestBacklogKeepsDecisionOrder(t *testing.T) {
-	for says, end := range map[string]func(other func(), call func() error) error{
-		"overtaken": func(other func(), call func() error) error { other(); return call() },
-		"lost":      func(_ func(), _ func() error) error { return io.ErrUnexpectedEOF },
-		"refused":   func(_ func(), _ func() error) error { return errRefused },
+	for name, end := range map[string]func(other func(), call func() error) error{
+		"conflict": func(other func(), call func() error) error { other(); return call() },
+		"lost":     func(_ func(), _ func() error) error { return io.ErrUnexpectedEOF },
+		"refused":  func(_ func(), _ func() error) error { return errRefused },
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			address := redistest.Start(t, redistest.Options{}).Addr()
 			client := hookedCaller{connect(t, address), make(chan func(func() error) error, 1)}
 			s, other, l := newStore(t, client), newStore(t, connect(t, address)), limits(10)
@@ -128,7 +130,7 @@ func TestBacklogKeepsDecisionOrder(t *testing.T) {
 				cancel()
 			}()
 			if _, err := s.Decide(ctx, time.Now(), write(1), l); !errors.Is(err, store.ErrUnconfirmed) {
-				t.Fatalf("Decide: %v, want it unconfirmed", err)
+				t.Fatalf("Decide: %v, want ErrUnconfirmed", err)
 			}
 			s.DecideLocally(write(3), l)
 			close(answer)
@@ -143,7 +145,7 @@ func TestBacklogKeepsDecisionOrder(t *testing.T) {
 	}
 }
 
-// The script carries an attempt out once, however often it is sent.
+// TestAttemptSentTwiceAppliesOnce sends each attempt twice. The script carries it out once.
 func TestAttemptSentTwiceAppliesOnce(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s := newStore(t, caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
@@ -155,13 +157,13 @@ func TestAttemptSentTwiceAppliesOnce(t *testing.T) {
 	l := withQuota(limits(10), quota(10))
 	for n := range 3 {
 		if d := decide(t, s, eventWrite("pod", fmt.Sprint("m", n), n), l); d.Verdict != store.Admit {
-			t.Errorf("%v, want it admitted", d.Verdict)
+			t.Errorf("%v, want Admit", d.Verdict)
 		}
 	}
 	checkTokens(t, s, l, 7, 7)
 }
 
-// An attempt that is sent again after others have changed what it wrote was carried out, too.
+// TestAttemptResentLateAppliesOnce sends an attempt again after another replica has changed the register. It counts once.
 func TestAttemptResentLateAppliesOnce(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	other, l := newStore(t, client), withQuota(limits(10), quota(10))
@@ -176,12 +178,12 @@ func TestAttemptResentLateAppliesOnce(t *testing.T) {
 	decide(t, s, eventWrite("pod", "first", 0), l)
 	twice.Store(true)
 	if d := decide(t, s, eventWrite("pod", "second", 1), l); d.Verdict != store.Admit {
-		t.Errorf("%v, want it admitted", d.Verdict)
+		t.Errorf("%v, want Admit", d.Verdict)
 	}
 	checkTokens(t, s, l, 7, 7)
 }
 
-// checkTokens holds the spam filter and the quota of the pod to the tokens that they must have.
+// checkTokens checks the tokens left in the spam filter and the quota of the pod.
 func checkTokens(t *testing.T, s *redis.Store, l store.Limits, spam, quotas int) {
 	t.Helper()
 	group, key := eventWrite("pod", "", 0).GroupKey, l.Quotas[0].Key
@@ -190,21 +192,22 @@ func checkTokens(t *testing.T, s *redis.Store, l store.Limits, spam, quotas int)
 		t.Fatal(err)
 	}
 	if left := state.Buckets[key].Tokens(l.Quotas[0].Limit, state.At); left != quotas {
-		t.Errorf("%d tokens are left of the quota, want %d", left, quotas)
+		t.Errorf("%d tokens left in the quota, want %d", left, quotas)
 	}
 	if left := state.Groups[group].SpamState(l.SpamFilter.Key).Tokens(l.SpamFilter.Limit, state.At); left != spam {
-		t.Errorf("%d tokens are left of the spam filter, want %d", left, spam)
+		t.Errorf("%d tokens left in the spam filter, want %d", left, spam)
 	}
 }
 
-// What was answered takes its tokens once, whether the attempt that carried it was carried out or not, or was never sent.
+// TestReturnedDecisionTakesTokensOnce checks that a decision takes its tokens once, whether its attempt was carried out, was lost or was
+// never sent.
 func TestReturnedDecisionTakesTokensOnce(t *testing.T) {
-	for says, hook := range map[string]func(call func() error) error{
-		"carried out, and the answer lost":     loseAnswer,
-		"not carried out, which nobody knows":  func(func() error) error { return io.ErrUnexpectedEOF },
-		"decided locally, as Redis is refused": func(func() error) error { return errRefused },
+	for name, hook := range map[string]func(call func() error) error{
+		"carried out, answer lost":            loseAnswer,
+		"lost before Redis got it":            func(func() error) error { return io.ErrUnexpectedEOF },
+		"decided locally, connection refused": func(func() error) error { return errRefused },
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			client := hookedCaller{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 1)}
 			s, l := newStore(t, client), withQuota(limits(10), quota(10))
 			decide(t, s, eventWrite("pod", "first", 0), l)
@@ -223,7 +226,8 @@ func TestReturnedDecisionTakesTokensOnce(t *testing.T) {
 	}
 }
 
-// An attempt that was given up is carried out late, after another one that carried the same was given up too.
+// TestAttemptAppliedLateCountsOnce carries a lost attempt out late, after a second attempt with the same decision has failed too.
+// The decision counts once.
 func TestAttemptAppliedLateCountsOnce(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	var lost atomic.Bool
@@ -243,7 +247,7 @@ func TestAttemptAppliedLateCountsOnce(t *testing.T) {
 	lost.Store(true)
 	for n := 1; n <= 2; n++ {
 		if _, err := s.Decide(t.Context(), time.Now(), eventWrite("pod", fmt.Sprint("m", n), n), l); !errors.Is(err, store.ErrUnconfirmed) {
-			t.Fatalf("Decide: %v, want it unconfirmed", err)
+			t.Fatalf("Decide: %v, want ErrUnconfirmed", err)
 		}
 	}
 	lost.Store(false)

@@ -21,15 +21,15 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain checks that no goroutine is left after all tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var seeds = storetest.SeedFlags(5, 400)
 
-// longTimeout is how long a call may take where time is not what a test is about.
+// longTimeout bounds calls in tests that are not about time.
 const longTimeout = time.Minute
 
-// connect connects to a Redis, with the other options as by default.
+// connect returns a client of Redis, in a Cluster if there are several addresses.
 func connect(t testing.TB, addresses ...string) *redisclient.Client {
 	t.Helper()
 	o := redisclient.DefaultOptions()
@@ -43,15 +43,15 @@ func connect(t testing.TB, addresses ...string) *redisclient.Client {
 	return c
 }
 
-// clock is a clock that tests move.
+// clock is a clock that tests set.
 type clock struct{ at atomic.Int64 }
 
 func (c *clock) set(now time.Time) { c.at.Store(now.UnixMicro()) }
 
 func (c *clock) now() time.Time { return time.UnixMicro(c.at.Load()).UTC() }
 
-// clocked is a client of Redis whose script reads a clock of the test instead of TIME. Nothing expires,
-// as the clock of Redis is not the one that counts.
+// clocked is a client of Redis whose script reads a clock of the test instead of TIME. Keys do not expire, as they would by
+// the clock of Redis.
 type clocked struct {
 	redisclient.Caller
 	*clock
@@ -67,7 +67,7 @@ func newClocked(t testing.TB, client redisclient.Caller, c *clock) clocked {
 		", 'PX', life)":      ")",
 	} {
 		if strings.Count(source, old) != 1 {
-			t.Fatalf("the script does not have %q once", old)
+			t.Fatalf("the script must have %q exactly once", old)
 		}
 		source = strings.Replace(source, old, changed, 1)
 	}
@@ -102,37 +102,37 @@ func (c clocked) scripted(ctx context.Context, name, script string, args []any) 
 	return goredis.NewCmd(ctx, append(all, c.at.Load())...)
 }
 
-// flushedStore is a replica on a clock that its callers move. What it has decided it reports at once.
+// flushedStore is a replica with a clock that its callers set. It flushes after each decision.
 type flushedStore struct {
 	*redis.Store
 	*clock
 }
 
 // Decide implements store.Store.
-func (p flushedStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+func (s flushedStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, longTimeout)
 	defer cancel()
-	p.set(now)
-	d, err := p.Store.Decide(ctx, now, w, l)
-	p.Flush(ctx)
+	s.set(now)
+	d, err := s.Store.Decide(ctx, now, w, l)
+	s.Flush(ctx)
 	return d, err
 }
 
 // Claim implements store.Queue.
-func (p flushedStore) Claim(
+func (s flushedStore) Claim(
 	ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
-	p.set(now)
-	return p.Store.Claim(ctx, now, ahead, n, claimed)
+	s.set(now)
+	return s.Store.Claim(ctx, now, ahead, n, claimed)
 }
 
 // Complete implements store.Queue.
-func (p flushedStore) Complete(ctx context.Context, now time.Time, w store.PendingWrite, o store.Outcome) error {
-	p.set(now)
-	return p.Store.Complete(ctx, now, w, o)
+func (s flushedStore) Complete(ctx context.Context, now time.Time, w store.PendingWrite, o store.Outcome) error {
+	s.set(now)
+	return s.Store.Complete(ctx, now, w, o)
 }
 
-// stores makes stores in one Redis that know nothing of each other.
+// stores makes independent stores in one Redis.
 type stores struct {
 	client *redisclient.Client
 	serial atomic.Int64
@@ -158,7 +158,7 @@ func standalone(t testing.TB) *stores {
 	return &stores{client: connect(t, redistest.Start(t, redistest.Options{}).Addr())}
 }
 
-// claimAll claims all there is.
+// claimAll claims all pending writes.
 func claimAll(t *testing.T, s store.Queue) []store.PendingWrite {
 	t.Helper()
 	writes, err := s.Claim(t.Context(), time.Now(), math.MaxInt64, math.MaxInt, noneClaimed)
@@ -170,7 +170,7 @@ func claimAll(t *testing.T, s store.Queue) []store.PendingWrite {
 
 func noneClaimed(string, store.Key) bool { return false }
 
-// replica is a store that reports all the time, until it is stopped.
+// replica is a store whose Run runs until stop.
 type replica struct {
 	*redis.Store
 	stop func()

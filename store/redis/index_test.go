@@ -13,8 +13,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// What becomes pending while a claim is under way is in the index, although the claim has found the register without
-// anything due.
+// TestClaimHidesNoNewPendingWrites merges an Event while a claim is under way. The register stays in the index, although the claim
+// found it without due writes.
 func TestClaimHidesNoNewPendingWrites(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	other, l, n := newStore(t, client), limits(10), 0
@@ -30,7 +30,7 @@ func TestClaimHidesNoNewPendingWrites(t *testing.T) {
 		return err
 	}))
 	for range 3 {
-		for _, p := range claimAll(t, other) { // so that nothing is pending, but that the index has it
+		for _, p := range claimAll(t, other) { // after this nothing is pending; a stale index entry follows
 			if err := other.Complete(t.Context(), time.Now(), p, store.Outcome{UID: "u", ResourceVersion: "1"}); err != nil {
 				t.Fatal(err)
 			}
@@ -42,13 +42,13 @@ func TestClaimHidesNoNewPendingWrites(t *testing.T) {
 		}
 		claimAll(t, settling)
 		if pending, err := other.Pending(t.Context()); pending != 1 || err != nil {
-			t.Fatalf("%d registers are in the index (%v), want the one that has something pending", pending, err)
+			t.Fatalf("%d registers are in the index (%v), want the one with a pending write", pending, err)
 		}
 	}
 }
 
-// An index entry without a register, or of one without anything due, goes with the next claim. One that was lost comes back
-// with the next step.
+// TestIndexMatchesRegisters checks that a claim removes index entries without a register or without due writes, and that the next
+// step restores a lost entry.
 func TestIndexMatchesRegisters(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(10)
@@ -70,7 +70,7 @@ func TestIndexMatchesRegisters(t *testing.T) {
 		}
 	}
 	if n, err := s.Pending(t.Context()); n != 0 || err != nil {
-		t.Errorf("%d pending (%v) once all is settled, want none", n, err)
+		t.Errorf("%d pending (%v) after all writes were completed, want none", n, err)
 	}
 	decide(t, s, eventWrite("settled", "m", 2), l)
 	if err := client.Del(t.Context(), s.IndexKey()).Err(); err != nil {
@@ -78,18 +78,18 @@ func TestIndexMatchesRegisters(t *testing.T) {
 	}
 	decide(t, s, eventWrite("settled", "m", 3), l)
 	if n := pendingTotal(t, s); n != 2 {
-		t.Errorf("%d occurrences are pending, want 2", n)
+		t.Errorf("%d occurrences pending, want 2", n)
 	}
 }
 
-// A register that is reserved is changed by the writer that it is reserved for only, until that time, and its value is kept.
+// TestReservationKeepsValue reserves a register. Until the reservation ends, only its writer can change the register. The value stays.
 func TestReservationKeepsValue(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(10)
 	decide(t, s, eventWrite("pod", "m", 0), l)
 	key := s.GroupKey(eventWrite("pod", "m", 0).GroupKey)
 	before := client.Get(t.Context(), key).Val()
-	// attempt sends an attempt of a writer, with how long to reserve the register, and returns the outcome and whether it is held.
+	// attempt sends an attempt of a writer that reserves the register on a conflict. It returns the outcome and the reason why it is held.
 	attempt := func(writer, expected string, reserve time.Duration) (outcome, held any) {
 		now := client.Time(t.Context()).Val().UnixMicro()
 		answer, err := client.Eval(t.Context(), redis.Source(), []string{s.IndexKey(), key, "registers", "buckets"}, "step", expected, writer,
@@ -100,7 +100,7 @@ func TestReservationKeepsValue(t *testing.T) {
 		return answer[1], answer[2]
 	}
 	const first, second = "writer-1", "writer-2"
-	for range 2 { // a reservation that is over is replaced
+	for range 2 { // the second one replaces the first, which has expired
 		attempt(first, "", time.Microsecond)
 	}
 	if value := client.Get(t.Context(), key).Val(); len(value) != len(before)+24 || value[:32]+"-"+value[57:] != before {
@@ -108,17 +108,18 @@ func TestReservationKeepsValue(t *testing.T) {
 	}
 	attempt(first, "", time.Minute)
 	if outcome, held := attempt(second, before[:16], 0); outcome != int64(0) || held != int64(1) {
-		t.Errorf("another is answered %v, %v, want that it is held", outcome, held)
+		t.Errorf("another writer got outcome %v, held %v, want 0 and 1", outcome, held)
 	}
-	attempt(second, "", time.Minute) // which takes no reservation over
+	attempt(second, "", time.Minute) // does not replace the reservation
 	if outcome, _ := attempt(first, before[:16], 0); outcome != int64(1) {
-		t.Errorf("it is answered %v, want that its attempt is carried out", outcome)
+		t.Errorf("the writer of the reservation got outcome %v, want 1", outcome)
 	}
 }
 
-// A register lives longer than an attempt is repeated that has written it, also once all is settled.
+// TestRegisterOutlivesUncertainAttempt checks that a register without pending writes lives longer than an attempt that wrote it is
+// repeated.
 func TestRegisterOutlivesUncertainAttempt(t *testing.T) {
-	const doubt = 10 * time.Minute
+	const maxAge = 10 * time.Minute
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(10)
 	l.Window, l.IdenticalWindow, l.SpamFilter.Limit = time.Second, time.Second, store.Limit{Burst: 10, Every: time.Second}
@@ -129,12 +130,13 @@ func TestRegisterOutlivesUncertainAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left := client.PTTL(t.Context(), s.GroupKey(eventWrite("pod", "m", 0).GroupKey)).Val(); left <= doubt {
-		t.Errorf("the register expires after %v, want more than %v", left, doubt)
+	if left := client.PTTL(t.Context(), s.GroupKey(eventWrite("pod", "m", 0).GroupKey)).Val(); left <= maxAge {
+		t.Errorf("the register expires after %v, want more than %v", left, maxAge)
 	}
 }
 
-// The first attempt of a process whose clock is wrong is made again by the clock of Redis: nothing is due hours late, or early.
+// TestFirstAttemptUsesRedisClock decides in a process whose clock is wrong. The first attempt is repeated by the clock of Redis, so no
+// write is due hours late or early.
 func TestFirstAttemptUsesRedisClock(t *testing.T) {
 	for _, by := range []time.Duration{-7 * time.Hour, 7 * time.Hour, time.Minute} {
 		client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
@@ -146,13 +148,13 @@ func TestFirstAttemptUsesRedisClock(t *testing.T) {
 		}
 		for _, p := range claimAll(t, s) {
 			if off := time.Until(p.Due) - limits(0).WriteInterval; off.Abs() > 5*time.Second {
-				t.Errorf("by a clock that is %v wrong it is due %v off", by, off)
+				t.Errorf("with a clock that is off by %v, the write is due %v off", by, off)
 			}
 		}
 	}
 }
 
-// pendingTotal is how many occurrences are pending.
+// pendingTotal returns the number of pending occurrences.
 func pendingTotal(t *testing.T, s *redis.Store) (n int64) {
 	t.Helper()
 	for _, p := range claimAll(t, s) {
@@ -161,8 +163,8 @@ func pendingTotal(t *testing.T, s *redis.Store) (n int64) {
 	return n
 }
 
-// Another program has put another kind of value under a key that a decision writes beside the register. Then nothing of the decision is
-// carried out, and once the key is gone it is made as usual.
+// TestForeignKeyTypeLeavesRegisterUnchanged has another program write a list under a key that a decision changes beside the register.
+// The decision changes nothing, and works again after the key is deleted.
 func TestForeignKeyTypeLeavesRegisterUnchanged(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), withQuota(limits(10), quota(10))
@@ -174,14 +176,14 @@ func TestForeignKeyTypeLeavesRegisterUnchanged(t *testing.T) {
 		_, err := s.Decide(t.Context(), time.Now(), w, l)
 		quotas := key == s.QuotaKey(quota(10).Key)
 		if exists := client.Exists(t.Context(), s.GroupKey(w.GroupKey)).Val() == 1; exists != quotas || (err == nil) != quotas {
-			t.Errorf("%s: the register exists: %t, error %v", key, exists, err)
+			t.Errorf("%s: register exists: %t, error %v", key, exists, err)
 		}
 		if err := client.Del(t.Context(), key).Err(); err != nil {
 			t.Fatal(err)
 		}
 		d := decide(t, s, eventWrite("pod of "+key, "m", 1), l)
 		if want := map[bool]store.Verdict{false: store.Admit, true: store.Merge}[quotas]; d.Verdict != want {
-			t.Errorf("%s: %v once it is gone, want %v", key, d.Verdict, want)
+			t.Errorf("%s: %v after the key was deleted, want %v", key, d.Verdict, want)
 		}
 	}
 }

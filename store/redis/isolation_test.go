@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-// localStore is a replica that decides without Redis, and reports before anything is claimed or completed.
+// localStore is a replica that decides without Redis, and flushes before each Claim and Complete.
 type localStore struct{ flushedStore }
 
 // Decide implements store.Store.
@@ -36,8 +36,8 @@ func (c localStore) Complete(ctx context.Context, now time.Time, p store.Pending
 	return c.flushedStore.Complete(ctx, now, p, o)
 }
 
-// Whatever another namespace writes, with Redis or without, nothing changes for the others, although a replica keeps
-// few copies and reports.
+// TestNoisyNamespaceChangesNoOther compares a replica with one that has a small cache and backlog, and in which another namespace
+// writes. The others see no difference, with Redis or without.
 func TestNoisyNamespaceChangesNoOther(t *testing.T) {
 	s := standalone(t)
 	fresh := func(copies, backlog int64, wrap func(flushedStore) storetest.Subject) storetest.Fresh {
@@ -48,11 +48,11 @@ func TestNoisyNamespaceChangesNoOther(t *testing.T) {
 			return wrap(flushedStore{redis.New(newClocked(t, s.client, c), o).SetCacheBytes(copies, backlog), c})
 		}
 	}
-	for says, wrap := range map[string]func(flushedStore) storetest.Subject{
+	for name, wrap := range map[string]func(flushedStore) storetest.Subject{
 		"with Redis":    func(p flushedStore) storetest.Subject { return p },
 		"without Redis": func(p flushedStore) storetest.Subject { return localStore{p} },
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			storetest.Compare(t, storetest.Seeds{First: seeds.First, Runs: max(1, seeds.Runs/10), Steps: 100},
 				fresh(64<<20, 64<<20, wrap), storetest.WithNoisyNeighbor(fresh(4<<20, 4<<20, wrap)))
 		})

@@ -16,11 +16,11 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// deadline is that of a webhook's call, and so much longer as a busy machine needs.
+// deadline is longer than that of a webhook call, as the machine may be busy.
 const deadline = 10 * time.Second
 
-// One of three replicas is farther from Redis than the others, which never pause. It has its turn all the same, on
-// one register and under one quota: its circuit breaker stays closed, and it decides nothing by itself.
+// TestSlowReplicaIsNotStarved has three replicas write to one register under one quota without a pause. One of them is farther from
+// Redis. It still gets its turn: its circuit breaker stays closed, and it makes no local decision.
 func TestSlowReplicaIsNotStarved(t *testing.T) {
 	const callers, wanted = 4, 15
 	server := redistest.Start(t, redistest.Options{})
@@ -30,9 +30,9 @@ func TestSlowReplicaIsNotStarved(t *testing.T) {
 	for i, address := range []string{server.Addr(), server.Addr(), far.Addr().String()} {
 		o := fallback.Defaults()
 		o.Deadline = deadline
-		o.OnFallback = func(context.Context, store.FailureMode) { t.Errorf("replica %d decides by itself", i) }
+		o.OnFallback = func(context.Context, store.FailureMode) { t.Errorf("replica %d decided locally", i) }
 		breaker := redisclient.NewBreaker(connect(t, address), redisclient.BreakerOptions{
-			Deadline: deadline, OnChange: func(_ bool, err error) { t.Errorf("replica %d: the breaker opens: %v", i, err) },
+			Deadline: deadline, OnChange: func(_ bool, err error) { t.Errorf("replica %d: the breaker opened: %v", i, err) },
 		})
 		o.Available = breaker.Closed
 		shared := redis.New(breaker, redis.Options{Prefix: "test:", StepTimeout: deadline})
@@ -41,10 +41,10 @@ func TestSlowReplicaIsNotStarved(t *testing.T) {
 	l := limits(1 << 20)
 	l.Quotas = []store.Bucket{quota(1 << 20)}
 	var done [3]atomic.Int64
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for i, s := range replicas {
 		for c := range callers {
-			all.Go(func() {
+			wg.Go(func() {
 				for n := 0; done[2].Load() < callers*wanted && !t.Failed(); n++ {
 					w := eventWrite("pod", fmt.Sprint("message ", i, c, n), n)
 					w.Name = fmt.Sprint(i, ".", c, ".", n)
@@ -56,7 +56,7 @@ func TestSlowReplicaIsNotStarved(t *testing.T) {
 			})
 		}
 	}
-	all.Wait()
+	wg.Wait()
 	for i := range done {
 		t.Logf("replica %d decided %d writes", i, done[i].Load())
 		if done[i].Load() == 0 {
@@ -65,8 +65,8 @@ func TestSlowReplicaIsNotStarved(t *testing.T) {
 	}
 }
 
-// While others get ahead, a call waits as long as its caller does. An answer by what the register was before would
-// give the last tokens twice.
+// TestCallWaitsUntilCallerDeadline makes conflicts until the caller's deadline. The call waits that long, as a decision by an old
+// register would give the last tokens twice.
 func TestCallWaitsUntilCallerDeadline(t *testing.T) {
 	const burst, timeout, ahead = 3, time.Second, 1500 * time.Millisecond
 	server := redistest.Start(t, redistest.Options{})
@@ -92,7 +92,7 @@ func TestCallWaitsUntilCallerDeadline(t *testing.T) {
 			takeAll()
 			return call()
 		}
-		write(near, "same") // which takes no token, but is ahead
+		write(near, "same") // takes no token, but makes a conflict
 		far.hooks <- behind
 		return call()
 	}
@@ -100,16 +100,17 @@ func TestCallWaitsUntilCallerDeadline(t *testing.T) {
 	write(redis.New(far, redis.Options{Prefix: "test:", StepTimeout: timeout}), "far")
 	takeAll()
 	if admitted != burst {
-		t.Errorf("%d Events were admitted, want %d", admitted, burst)
+		t.Errorf("%d Events admitted, want %d", admitted, burst)
 	}
 }
 
-// skewed is a clock of a process that is wrong, and jumps.
+// skewed is a clock that is wrong, and that tests step.
 type skewed struct{ by atomic.Int64 }
 
 func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
 
-// What replicas think of the time does not matter, only what Redis does: together they give what one bucket gives.
+// TestReplicasWithSkewedClocks has replicas whose clocks are wrong and step. Only the clock of Redis counts, so together they give as
+// many tokens as one bucket has.
 func TestReplicasWithSkewedClocks(t *testing.T) {
 	const burst, objects = 100, 40
 	server := redistest.Start(t, redistest.Options{})
@@ -128,13 +129,13 @@ func TestReplicasWithSkewedClocks(t *testing.T) {
 		"the spam filter of one object": {limits(burst), func(int) string { return "b" }, burst},
 		"the spam filters of many":      {limits(burst / objects), func(i int) string { return fmt.Sprint("c-", i%objects) }, burst / objects * objects},
 	}
-	for says, test := range tests {
-		t.Run(says, func(t *testing.T) {
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
 			var admitted atomic.Int64
 			test.limits.SimilarThreshold = 1 << 20
-			var all sync.WaitGroup
+			var wg sync.WaitGroup
 			for c := range 6 {
-				all.Go(func() {
+				wg.Go(func() {
 					for n := range 200 {
 						i := c + 6*n
 						if n%50 == 25 {
@@ -153,7 +154,7 @@ func TestReplicasWithSkewedClocks(t *testing.T) {
 					}
 				})
 			}
-			all.Wait()
+			wg.Wait()
 			if admitted.Load() != test.want {
 				t.Errorf("%d admitted, want %d", admitted.Load(), test.want)
 			}
@@ -166,7 +167,8 @@ func withQuota(l store.Limits, b store.Bucket) store.Limits {
 	return l
 }
 
-// A read that is given up may be answered much later. Whoever looks at its command waits for that, so nobody does.
+// TestAbandonedCallsAreNotSent abandons reads that Redis answers much later. Reading the result of such a command would wait for its
+// answer, so the store must not.
 func TestAbandonedCallsAreNotSent(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	s := redis.New(connect(t, server.Addr()), redis.Options{Prefix: "test:"})
@@ -175,15 +177,15 @@ func TestAbandonedCallsAreNotSent(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for range 8 { // so that they share connections
-		all.Go(func() {
+		wg.Go(func() {
 			if err := s.Probe(ctx); err == nil {
-				t.Error("a server that is paused is reached")
+				t.Error("Probe of a paused server succeeded")
 			}
 		})
 	}
-	all.Wait()
+	wg.Wait()
 	if err := errors.Join(server.Resume(), s.Probe(t.Context())); err != nil {
 		t.Fatal(err)
 	}

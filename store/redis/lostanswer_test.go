@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-// eventWrite is the n-th Event of a message about an object, as one that is sent once.
+// eventWrite returns the CREATE of the n-th Event with a message about an object. Its count is 1.
 func eventWrite(object, message string, n int) store.Write {
 	return store.Write{
 		GroupKey: store.KeyOf("group", object), ObjectKey: store.KeyOf("object", object),
@@ -28,7 +28,7 @@ func eventWrite(object, message string, n int) store.Write {
 	}
 }
 
-// limits are those of the default policy, but that no token comes back while a test runs.
+// limits returns limits like those of the default policy, but no token refills during a test.
 func limits(burst int) store.Limits {
 	return store.Limits{
 		Merge: true, SimilarThreshold: 100, Window: 10 * time.Minute, IdenticalWindow: time.Hour,
@@ -37,7 +37,7 @@ func limits(burst int) store.Limits {
 	}
 }
 
-// quota is one that all share.
+// quota returns a quota that all writes share.
 func quota(burst int) store.Bucket {
 	return store.Bucket{
 		Name: "quota", Key: store.KeyOf("quota"), Limit: store.Limit{Burst: burst, Every: 100 * time.Hour},
@@ -45,7 +45,7 @@ func quota(burst int) store.Bucket {
 	}
 }
 
-// tallies count verdicts of calls about objects.
+// tallies count the verdicts of calls, by object.
 type tallies struct {
 	mu          sync.Mutex
 	calls       int64
@@ -67,7 +67,7 @@ func (c *tallies) add(object string, d store.Decision, err error) {
 	}
 }
 
-// check holds what is pending to what was decided: each call counts once.
+// check compares the pending writes with the decisions: each call counts once.
 func (c *tallies) check(t *testing.T, s store.Queue) {
 	t.Helper()
 	reported := int64(0)
@@ -78,25 +78,25 @@ func (c *tallies) check(t *testing.T, s store.Queue) {
 		reported += p.Total - p.Written
 	}
 	if reported != c.calls {
-		t.Errorf("%d occurrences are reported of %d", reported, c.calls)
+		t.Errorf("%d of %d occurrences reported", reported, c.calls)
 	}
 }
 
-// What a call decided stands, whether its answer arrived or not: it is decided once.
+// TestLostAnswersCountOnce loses many answers of Redis. Each decision stands and counts once, whether its answer arrived or not.
 func TestLostAnswersCountOnce(t *testing.T) {
 	const wanted, most, objects, messages, burst = 2500, 50_000, 100, 6, 4
 	server := redistest.Start(t, redistest.Options{})
-	way := redistest.StartProxy(t, server.Addr())
+	proxy := redistest.StartProxy(t, server.Addr())
 	replicas := []*redis.Store{
-		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", StepTimeout: longTimeout}),
-		redis.New(connect(t, way.Addr().String()), redis.Options{Prefix: "test:", StepTimeout: longTimeout}),
+		redis.New(connect(t, proxy.Addr().String()), redis.Options{Prefix: "test:", StepTimeout: longTimeout}),
+		redis.New(connect(t, proxy.Addr().String()), redis.Options{Prefix: "test:", StepTimeout: longTimeout}),
 	}
 	l, count := limits(burst), newTallies()
 	made := 0
 	for count.unconfirmed < wanted && made < most {
-		way.DropAnswers("EVALSHA")
+		proxy.DropAnswers("EVALSHA")
 		if made%4000 == 0 {
-			way.DropAnswers("") // now and then all know where they are
+			proxy.DropAnswers("") // now and then all answers arrive
 		}
 		storetest.AtOnce(1000, func(i int) {
 			object := fmt.Sprint("pod-", i%objects)
@@ -111,14 +111,14 @@ func TestLostAnswersCountOnce(t *testing.T) {
 		})
 		made += 1000
 	}
-	way.DropAnswers("")
+	proxy.DropAnswers("")
 	if count.unconfirmed < wanted {
-		t.Fatalf("%d answers of %d were lost on %d connections, want %d", count.unconfirmed, made, way.Dropped.Load(), wanted)
+		t.Fatalf("%d answers of %d lost on %d connections, want %d", count.unconfirmed, made, proxy.Dropped.Load(), wanted)
 	}
 	for _, s := range replicas {
 		s.Flush(t.Context())
 	}
-	t.Logf("%d calls, %d unconfirmed, %d connections", made, count.unconfirmed, way.Dropped.Load())
+	t.Logf("%d calls, %d unconfirmed, %d connections", made, count.unconfirmed, proxy.Dropped.Load())
 	count.check(t, replicas[0])
 	for object, admitted := range count.admitted {
 		key := eventWrite(object, "", 0).GroupKey
@@ -151,8 +151,8 @@ func (c hookedCaller) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	}
 }
 
-// A call that waits behind another, which Redis does not answer, says so: that is news of Redis, and not
-// of a process that has too much to do.
+// TestWaitBehindUnansweredAttemptFails has a call wait behind an attempt that Redis does not answer. Its error is a failure of Redis,
+// not store.ErrBusy.
 func TestWaitBehindUnansweredAttemptFails(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	client := hookedCaller{connect(t, server.Addr()), make(chan func(func() error) error, 1)}
@@ -176,7 +176,7 @@ func TestWaitBehindUnansweredAttemptFails(t *testing.T) {
 	defer cancel()
 	_, err := s.Decide(ctx, time.Now(), eventWrite("pod", "second", 2), l)
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrBusy) {
-		t.Errorf("%v, want that Redis has not answered", err)
+		t.Errorf("%v, want DeadlineExceeded without ErrBusy", err)
 	}
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
@@ -186,32 +186,33 @@ func TestWaitBehindUnansweredAttemptFails(t *testing.T) {
 	}
 }
 
-// An attempt of Flush that carried nothing itself is over once the register says what became of the others.
+// TestBacklogIsEmptyOnceAttemptIsResolved loses the answer of an attempt, and then fails a flush. The next flush shows the outcome, and
+// the backlog is empty.
 func TestBacklogIsEmptyOnceAttemptIsResolved(t *testing.T) {
 	client := hookedCaller{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 2)}
 	s, l := newStore(t, client), limits(100)
 	decide(t, s, eventWrite("pod", "m", 0), l)
 	client.hooks <- func(call func() error) error { return errors.Join(call(), errors.New("the answer is lost")) }
 	if _, err := s.Decide(t.Context(), time.Now(), eventWrite("pod", "first", 1), l); !errors.Is(err, store.ErrUnconfirmed) {
-		t.Fatalf("Decide: %v, want it unconfirmed", err)
+		t.Fatalf("Decide: %v, want ErrUnconfirmed", err)
 	}
-	client.hooks <- func(func() error) error { return errors.New("Redis is away") }
+	client.hooks <- func(func() error) error { return errors.New("Redis is unavailable") }
 	s.Flush(t.Context())
 	s.Flush(t.Context())
 	if n := s.Waiting(); n != 0 {
-		t.Errorf("something waits for %d registers, want none", n)
+		t.Errorf("%d registers have a backlog, want none", n)
 	}
 }
 
-// What is decided without Redis knows of what is under way to it, of what it has answered since, and of what this replica
-// could not tell it.
+// TestLocalDecisionsIncludeUncertainAttempts decides locally while an attempt is under way and after its answer. Local decisions take
+// that attempt, its answer and the replica's backlog into account.
 func TestLocalDecisionsIncludeUncertainAttempts(t *testing.T) {
 	const burst = 4
-	for says, test := range map[string]struct{ ahead, meanwhile, admitted int }{
-		"nobody is ahead":        {0, burst, burst},
-		"others take the tokens": {burst - 1, 1, burst + 2}, // two by decisions before Redis has said so
+	for name, test := range map[string]struct{ ahead, meanwhile, admitted int }{
+		"no conflict":            {0, burst, burst},
+		"others take the tokens": {burst - 1, 1, burst + 2}, // two by decisions before the answer of Redis
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			address := redistest.Start(t, redistest.Options{}).Addr()
 			client := hookedCaller{connect(t, address), make(chan func(func() error) error, 1)}
 			s, other, l := newStore(t, client), newStore(t, connect(t, address)), limits(burst)
@@ -235,9 +236,9 @@ func TestLocalDecisionsIncludeUncertainAttempts(t *testing.T) {
 				<-sent
 				cancel()
 			}()
-			d, err := s.Decide(ctx, time.Now(), eventWrite("pod", "under way", n), l)
+			d, err := s.Decide(ctx, time.Now(), eventWrite("pod", "under proxy", n), l)
 			if !errors.Is(err, store.ErrUnconfirmed) {
-				t.Fatalf("Decide: %v, want that it is not confirmed", err)
+				t.Fatalf("Decide: %v, want ErrUnconfirmed", err)
 			}
 			count(d)
 			for range test.ahead {
@@ -255,13 +256,13 @@ func TestLocalDecisionsIncludeUncertainAttempts(t *testing.T) {
 				locally()
 			}
 			if admitted != test.admitted {
-				t.Errorf("%d Events were admitted, want %d", admitted, test.admitted)
+				t.Errorf("%d Events admitted, want %d", admitted, test.admitted)
 			}
 		})
 	}
 }
 
-// A settled write that others got ahead of, and whose caller has gone, is carried out by the next report.
+// TestUncertainCompleteIsRetried completes a write in an attempt that conflicts, and whose caller leaves. The next flush carries it out.
 func TestUncertainCompleteIsRetried(t *testing.T) {
 	address := redistest.Start(t, redistest.Options{}).Addr()
 	client := hookedCaller{connect(t, address), make(chan func(func() error) error, 1)}
@@ -270,7 +271,7 @@ func TestUncertainCompleteIsRetried(t *testing.T) {
 	decide(t, s, eventWrite("pod", "m", 1), l)
 	writes := claimAll(t, s)
 	if len(writes) != 1 {
-		t.Fatalf("%d writes are pending, want 1", len(writes))
+		t.Fatalf("%d writes pending, want 1", len(writes))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	client.hooks <- func(call func() error) error {
@@ -287,12 +288,12 @@ func TestUncertainCompleteIsRetried(t *testing.T) {
 	s.Flush(t.Context())
 	for _, p := range claimAll(t, s) {
 		if p.Total > p.Written && p.Name == writes[0].Name {
-			t.Errorf("%d occurrences of %s are still to be written", p.Total-p.Written, p.Name)
+			t.Errorf("%d occurrences of %s are still pending", p.Total-p.Written, p.Name)
 		}
 	}
 }
 
-// A replica that stops waits for a step under way, which leaves a decision that others were ahead of.
+// TestLastFlushIncludesAttemptInFlight stops a replica during an attempt that will conflict. The last flush includes its decision.
 func TestLastFlushIncludesAttemptInFlight(t *testing.T) {
 	const burst = 4
 	address := redistest.Start(t, redistest.Options{}).Addr()
@@ -310,8 +311,8 @@ func TestLastFlushIncludesAttemptInFlight(t *testing.T) {
 		defer close(ended)
 		s.Run(ctx)
 	}()
-	if _, err := s.Decide(ctx, time.Now(), eventWrite("pod", "under way", 1), l); !errors.Is(err, store.ErrUnconfirmed) {
-		t.Fatalf("Decide: %v, want that it is not confirmed", err)
+	if _, err := s.Decide(ctx, time.Now(), eventWrite("pod", "under proxy", 1), l); !errors.Is(err, store.ErrUnconfirmed) {
+		t.Fatalf("Decide: %v, want ErrUnconfirmed", err)
 	}
 	decide(t, other, eventWrite("pod", "other", 2), l)
 	select {
@@ -326,6 +327,6 @@ func TestLastFlushIncludesAttemptInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := state.Groups[key].SpamState(l.SpamFilter.Key).Tokens(l.SpamFilter.Limit, state.At); left != burst-3 {
-		t.Errorf("%d tokens are left of %d, want %d", left, burst, burst-3)
+		t.Errorf("%d of %d tokens left, want %d", left, burst, burst-3)
 	}
 }

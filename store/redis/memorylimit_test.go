@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// shippedLimit reads a limit in MiB from the manifest of the webhook.
+// shippedLimit reads a limit in MiB from the manifest of the webhook, and returns it in bytes.
 func shippedLimit(t *testing.T, pattern string) int64 {
 	t.Helper()
 	manifest, err := os.ReadFile("../../manifests/base/60-deployment.yaml")
@@ -30,29 +30,29 @@ func shippedLimit(t *testing.T, pattern string) int64 {
 	return mib << 20
 }
 
-// resident is what the Go runtime holds of the memory of the machine.
+// resident returns the memory that the Go runtime has from the operating system.
 func resident() int64 {
-	of := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(of)
-	return int64(of[0].Value.Uint64() - of[1].Value.Uint64())
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }
 
-// A storm of Events of 128 KiB while Redis is away stays within the memory that the manifest gives the webhook. Each
-// occurrence that was not stored is counted once Redis is back, or handed over.
+// TestStormWithoutRedisFitsMemoryLimit writes Events of 128 KiB while Redis is unavailable. The replica stays within the memory limit
+// of the manifest. Each occurrence that was not stored is reported to Redis later, or handed over.
 func TestStormWithoutRedisFitsMemoryLimit(t *testing.T) {
 	const decisions, objects, long = 131_072, 16_384, 128 << 10
 	soft, hard := shippedLimit(t, `GOMEMLIMIT\n +value: (\d+)MiB`), shippedLimit(t, `limits:\n +memory: (\d+)Mi`)
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(soft))
 	debug.FreeOSMemory()
-	var away atomic.Bool
+	var down atomic.Bool
 	var unreported int64
-	s := newInterruptibleStore(t, &away, &unreported)
+	s := newInterruptibleStore(t, &down, &unreported)
 	text := strings.Repeat("x", long)
 	l, wanted, most := limits(2), int64(0), int64(0)
-	away.Store(true)
+	down.Store(true)
 	for n := range decisions {
 		w := eventWrite(fmt.Sprint("pod-", n%objects), fmt.Sprint(n/objects/2), n)
-		w.Namespace, w.Text = fmt.Sprint("namespace-", n%8), strings.Clone(text) // each has come in a request of its own
+		w.Namespace, w.Text = fmt.Sprint("namespace-", n%8), strings.Clone(text) // each request has its own copy
 		if w.InvolvedObject.UID = w.Text; n%16 == 0 {
 			w.Reason = w.Text
 		}
@@ -63,11 +63,11 @@ func TestStormWithoutRedisFitsMemoryLimit(t *testing.T) {
 			s.SpillExcess()
 			most = max(most, resident())
 			if most > hard {
-				t.Fatalf("%d MiB are used, want the %d MiB of the manifest at most", most>>20, hard>>20)
+				t.Fatalf("%d MiB used, want at most the %d MiB of the manifest", most>>20, hard>>20)
 			}
 		}
 	}
-	away.Store(false)
+	down.Store(false)
 	for s.Waiting() > 0 {
 		s.Flush(t.Context())
 	}
@@ -75,8 +75,8 @@ func TestStormWithoutRedisFitsMemoryLimit(t *testing.T) {
 	for _, p := range claimAll(t, s) {
 		reported += p.Unreported()
 	}
-	t.Logf("%d MiB used at most; of %d occurrences %d were reported to Redis and %d handed over", most>>20, wanted, reported, unreported)
+	t.Logf("at most %d MiB used; of %d occurrences %d were reported to Redis and %d handed over", most>>20, wanted, reported, unreported)
 	if reported+unreported != wanted || reported == 0 || unreported == 0 {
-		t.Errorf("of %d occurrences %d were reported and %d handed over, want all, and some of each", wanted, reported, unreported)
+		t.Errorf("of %d occurrences %d were reported and %d handed over, want all in total, and some of each", wanted, reported, unreported)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// migrating is a Redis Cluster whose slot is on its way to another server, key by key. A script that names keys at both
-// places, or one that is missing, is answered TRYAGAIN. It carries out nothing.
+// migrating simulates a Redis Cluster that moves a slot to another server, key by key. It answers TRYAGAIN to a script whose keys are
+// on both servers or do not exist. It does not run scripts.
 type migrating struct {
 	mu           sync.Mutex
 	known, moved map[string]bool
@@ -32,7 +32,7 @@ type tryAgainError struct{}
 
 func (tryAgainError) Error() string { return "TRYAGAIN Multiple keys request during rehashing of slot" }
 
-// RedisError marks it as an answer of Redis.
+// RedisError implements goredis.Error.
 func (tryAgainError) RedisError() {}
 
 // Call implements redisclient.Caller.
@@ -67,8 +67,8 @@ func (m *migrating) Call(_ context.Context, cmds ...goredis.Cmder) error {
 	return nil
 }
 
-// While a slot of a Cluster is on its way to another server the breaker stays open, although scripts that name its keys at
-// one place are answered, and it closes once all are there.
+// TestBreakerDoesNotFlapDuringSlotMigration moves a slot of a Cluster. The breaker stays open, although Redis answers scripts whose
+// keys are on one server. It closes after all keys have moved.
 func TestBreakerDoesNotFlapDuringSlotMigration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 40
@@ -120,17 +120,17 @@ func TestBreakerDoesNotFlapDuringSlotMigration(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if fmt.Sprint(changes) != "[true false]" {
-			t.Errorf("the breaker changed %v, want it to open once and to close once", changes)
+			t.Errorf("breaker changes %v, want one opening and one closing", changes)
 		}
 		stop()
 		running.Wait()
 		if left := s.Waiting(); left != 0 {
-			t.Errorf("something waits for %d registers, want none", left)
+			t.Errorf("%d registers have a backlog, want none", left)
 		}
 	})
 }
 
-// moveSlot moves the slot of a key from the server of a Cluster that has it to another, key by key, and calls meanwhile after each.
+// moveSlot moves the slot of a key to another server of a Cluster, up to four keys at a time, and calls meanwhile after each time.
 func moveSlot(t *testing.T, addresses []string, key string, meanwhile func()) {
 	t.Helper()
 	ctx := t.Context()
@@ -182,7 +182,7 @@ func moveSlot(t *testing.T, addresses []string, key string, meanwhile func()) {
 	}
 }
 
-// The slot of all keys is moved in a storm. That is an outage, after which every occurrence is reported once.
+// TestSlotMigrationInStorm moves the slot of all keys in a storm. That is an outage; after it every occurrence is reported once.
 func TestSlotMigrationInStorm(t *testing.T) {
 	const callers, objects, burst = 8, 60, 150
 	cluster := redistest.StartCluster(t, redistest.Options{}, 3, 0)
@@ -192,7 +192,7 @@ func TestSlotMigrationInStorm(t *testing.T) {
 	var running, writing sync.WaitGroup
 	var replicas []*redis.Store
 	var decides []*fallback.Store
-	var opened, closed, alone [2]atomic.Int64
+	var opened, closed, local [2]atomic.Int64
 	for i := range 2 {
 		breaker := redisclient.NewBreaker(connect(t, cluster.Addrs()...), redisclient.BreakerOptions{
 			Deadline: 5 * time.Second, OnChange: func(open bool, err error) {
@@ -211,7 +211,7 @@ func TestSlotMigrationInStorm(t *testing.T) {
 		running.Go(func() { breaker.Run(ctx, s.Probe) })
 		o := fallback.Defaults()
 		o.Available = breaker.Closed
-		o.OnFallback = func(context.Context, store.FailureMode) { alone[i].Add(1) }
+		o.OnFallback = func(context.Context, store.FailureMode) { local[i].Add(1) }
 		replicas, decides = append(replicas, s), append(decides, fallback.New(s, s, o))
 	}
 	var moved atomic.Bool
@@ -248,13 +248,13 @@ func TestSlotMigrationInStorm(t *testing.T) {
 	running.Wait()
 	for i := range opened {
 		if opened[i].Load() > 1 || closed[i].Load() != opened[i].Load() {
-			t.Errorf("replica %d: the breaker opened %d times and closed %d times, want once at most", i, opened[i].Load(), closed[i].Load())
+			t.Errorf("replica %d: the breaker opened %d times and closed %d times, want at most once each", i, opened[i].Load(), closed[i].Load())
 		}
-		if alone[i].Load() == 0 {
-			t.Errorf("replica %d decided nothing without Redis, want that it did while the slot was moved", i)
+		if local[i].Load() == 0 {
+			t.Errorf("replica %d made no local decision while the slot was moved", i)
 		}
 		if n := replicas[i].Waiting(); n != 0 {
-			t.Errorf("replica %d: something waits for %d registers, want none", i, n)
+			t.Errorf("replica %d: %d registers have a backlog, want none", i, n)
 		}
 	}
 	admitted := int64(0)
@@ -262,7 +262,7 @@ func TestSlotMigrationInStorm(t *testing.T) {
 		admitted += n
 	}
 	if most := int64(len(replicas) * burst); admitted > most {
-		t.Errorf("%d Events were admitted, want %d at most: what replicas give that know nothing of each other", admitted, most)
+		t.Errorf("%d Events admitted, want at most %d, which independent replicas would admit", admitted, most)
 	}
 	count.check(t, redis.New(connect(t, cluster.Addrs()...), redis.Options{Prefix: "test:", StepTimeout: longTimeout}))
 }

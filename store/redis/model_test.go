@@ -22,11 +22,11 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-// faultyCaller is a client of Redis with outages. During one most calls are not carried out; some are, and
-// their answers get lost, as now and then between two.
+// faultyCaller is a client of Redis with outages. During an outage most calls are not carried out; others are, but their answers
+// are lost. Between outages an answer is lost now and then.
 type faultyCaller struct {
 	redisclient.Caller
-	healthy atomic.Bool // from now on
+	healthy atomic.Bool // no further fault
 	out     atomic.Bool
 
 	seed   string
@@ -36,8 +36,7 @@ type faultyCaller struct {
 	calls map[string]int // by key
 }
 
-// dice is chance that does not depend on what other keys are asked at the same time, so that a seed
-// makes the same run again.
+// dice returns a pseudo-random number below 100. It does not depend on concurrent calls for other keys, so a seed repeats its run.
 func (s *faultyCaller) dice(cmd goredis.Cmder) int {
 	args := cmd.Args()
 	key := args[1]
@@ -76,14 +75,14 @@ func (s *faultyCaller) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	return lost
 }
 
-// replicas is what a cluster sees of several replicas that share a Redis: any of them decides, without
-// Redis where it does not answer, and reports when it does.
+// replicas are several replicas that share a Redis, as one store. Any of them decides, locally if Redis does not answer, and flushes
+// when it does.
 type replicas struct {
 	stores  []flushedStore
 	clients []*faultyCaller
 	rng     *rand.Rand
 	outages bool
-	// everywhere lets any of them decide about any Event in outages.
+	// everywhere lets any replica decide any Event in outages.
 	everywhere bool
 }
 
@@ -104,7 +103,7 @@ func (s *stores) replicas(t *testing.T, n int, seed uint64, outages bool) *repli
 func (r *replicas) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
 	i := r.rng.IntN(len(r.stores))
 	if r.outages {
-		if !r.everywhere { // as the API server keeps to one connection
+		if !r.everywhere { // the API server keeps using one connection
 			i = int(w.GroupKey[0]) % len(r.stores)
 		}
 		if r.rng.IntN(30) == 0 {
@@ -118,7 +117,7 @@ func (r *replicas) Decide(ctx context.Context, now time.Time, w store.Write, l s
 	return d, err
 }
 
-// Claim implements store.Queue. A drain comes when Redis is available again.
+// Claim implements store.Queue. Outages end before a drain.
 func (r *replicas) Claim(
 	ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
@@ -131,12 +130,12 @@ func (r *replicas) Claim(
 	}
 	writes, err := r.stores[0].Claim(ctx, now, ahead, n, claimed)
 	if !r.clients[0].healthy.Load() {
-		err = nil // what a partial answer has brought is used
+		err = nil // the writes of a partial answer are used
 	}
 	return writes, err
 }
 
-// Complete implements store.Queue. One that fails is as if the settler had crashed.
+// Complete implements store.Queue. It hides failures in outages, as if the settler had crashed.
 func (r *replicas) Complete(ctx context.Context, now time.Time, w store.PendingWrite, o store.Outcome) error {
 	err := r.stores[0].Complete(ctx, now, w, o)
 	if !r.clients[0].healthy.Load() {
@@ -150,8 +149,8 @@ func (r *replicas) Pending(ctx context.Context) (int64, error) { return r.stores
 
 func TestRedisKeepsCountsExact(t *testing.T) {
 	on := standalone(t)
-	for says, faults := range storetest.FaultMixes() {
-		t.Run(says, func(t *testing.T) {
+	for name, faults := range storetest.FaultMixes() {
+		t.Run(name, func(t *testing.T) {
 			storetest.Simulate(t, faults, *seeds, on.fresh)
 		})
 	}
@@ -168,8 +167,8 @@ func TestReplicasKeepCountsExact(t *testing.T) {
 		"while three have outages, each its own":              {3, true, false},
 		"while three have outages, and decide about the same": {3, true, true},
 	}
-	for says, test := range tests {
-		t.Run(says, func(t *testing.T) {
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
 			seed := seeds.First
 			fresh := func(t *testing.T) storetest.Subject {
 				t.Helper()

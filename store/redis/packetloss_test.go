@@ -15,7 +15,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// timedStore is a replica none of whose calls fails before its time is up.
+// timedStore is a replica whose calls must not fail before their deadline.
 type timedStore struct {
 	*redis.Store
 
@@ -24,23 +24,23 @@ type timedStore struct {
 }
 
 // Decide implements store.Store.
-func (p *timedStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
-	d, err := p.Store.Decide(ctx, now, w, l)
+func (s *timedStore) Decide(ctx context.Context, now time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	d, err := s.Store.Decide(ctx, now, w, l)
 	if err == nil {
-		p.answered.Add(1)
+		s.answered.Add(1)
 	} else if ctx.Err() == nil {
-		p.t.Errorf("Decide fails before its time is up: %v", err)
+		s.t.Errorf("Decide failed before its deadline: %v", err)
 	}
 	return d, err
 }
 
-// One segment in a hundred is lost, each way, and is sent again only once every call has returned: nobody waits for a segment
-// longer than its own deadline, whether it is its own or that of another group on the same connection. Once the segments have
-// come each call counts once.
+// TestLostSegmentDelaysNoOtherCall loses one segment in a hundred, each way, and sends it again after every call has returned. No call
+// waits longer than its own deadline, whether the segment is its own or that of another group on the same connection. After the
+// segments have arrived, each call counts once.
 func TestLostSegmentDelaysNoOtherCall(t *testing.T) {
 	const rounds, callers, each, objects = 6, 32, 60, 1000
-	way := redistest.StartProxy(t, redistest.Start(t, redistest.Options{}).Addr())
-	s := &timedStore{t: t, Store: redis.New(connect(t, way.Addr().String()), redis.Options{
+	proxy := redistest.StartProxy(t, redistest.Start(t, redistest.Options{}).Addr())
+	s := &timedStore{t: t, Store: redis.New(connect(t, proxy.Addr().String()), redis.Options{
 		Prefix: "test:", StepTimeout: longTimeout, OnUnreported: func(_ time.Time, _ string, _ store.Key, d *engine.Drops) {
 			t.Errorf("%d occurrences were not reported", d.Total)
 		},
@@ -51,14 +51,14 @@ func TestLostSegmentDelaysNoOtherCall(t *testing.T) {
 		again := make(chan struct{})
 		sendAgain := sync.OnceFunc(func() { close(again) })
 		defer sendAgain()
-		way.DropEvery(100, func() {
+		proxy.DropEvery(100, func() {
 			lost.Add(1)
 			<-again
 		})
-		defer way.DropEvery(0, nil)
-		var all sync.WaitGroup
+		defer proxy.DropEvery(0, nil)
+		var wg sync.WaitGroup
 		for range callers {
-			all.Go(func() {
+			wg.Go(func() {
 				for range each {
 					i := int(calls.Add(1))
 					object := fmt.Sprint("pod-", i%objects)
@@ -68,11 +68,11 @@ func TestLostSegmentDelaysNoOtherCall(t *testing.T) {
 			})
 		}
 		stuck := time.AfterFunc(longTimeout, func() {
-			t.Error("calls wait for segments that are lost")
+			t.Error("calls wait for lost segments")
 			sendAgain()
 		})
 		defer stuck.Stop()
-		all.Wait()
+		wg.Wait()
 	}
 	for range rounds {
 		if round(); t.Failed() {
@@ -85,9 +85,9 @@ func TestLostSegmentDelaysNoOtherCall(t *testing.T) {
 	for s.Waiting() > 0 {
 		s.Flush(t.Context())
 	}
-	t.Logf("%d segments were lost, and %d of %d calls were answered in time", lost.Load(), s.answered.Load(), calls.Load())
+	t.Logf("%d segments lost, %d of %d calls answered in time", lost.Load(), s.answered.Load(), calls.Load())
 	if lost.Load() < rounds || s.answered.Load() == 0 {
-		t.Errorf("%d segments were lost and %d calls answered, want some", lost.Load(), s.answered.Load())
+		t.Errorf("%d segments lost and %d calls answered, want some of both", lost.Load(), s.answered.Load())
 	}
 	count.check(t, s)
 }

@@ -14,7 +14,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// An attempt is prepared by its caller, whose panic ends the call as it does in a goroutine of the store.
+// TestPanicInPrepareEndsOnlyItsCalls panics while a caller prepares an attempt. The call fails as after a panic in a goroutine of the
+// store.
 func TestPanicInPrepareEndsOnlyItsCalls(t *testing.T) {
 	var broken atomic.Bool
 	s := redis.New(connect(t, redistest.Start(t, redistest.Options{}).Addr()), redis.Options{Prefix: "test:", StepTimeout: longTimeout, Now: func() time.Time {
@@ -35,6 +36,6 @@ func TestPanicInPrepareEndsOnlyItsCalls(t *testing.T) {
 	}
 	broken.Store(false)
 	if d := decide(t, s, eventWrite("pod", "m", 3), l); d.Verdict != store.Admit {
-		t.Errorf("%v after panics, want it admitted", d.Verdict)
+		t.Errorf("%v after the panics, want Admit", d.Verdict)
 	}
 }

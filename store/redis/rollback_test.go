@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-// rollbackStore is a store whose Redis is restored from a copy that is some hundred writes old.
+// rollbackStore is a store whose Redis is restored once, at its 120th write, from a copy made at the 40th.
 type rollbackStore struct {
 	*replicas
 	t      *testing.T
@@ -44,7 +44,7 @@ func (r *rollbackStore) Decide(ctx context.Context, now time.Time, w store.Write
 	return r.replicas.Decide(ctx, now, w, l)
 }
 
-// Claim implements store.Queue. Connections from before are tried once each.
+// Claim implements store.Queue. It first uses up the connections from before the rollback, each of which fails once.
 func (r *rollbackStore) Claim(
 	ctx context.Context, now time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
@@ -77,8 +77,8 @@ func TestRedisRollback(t *testing.T) {
 	}
 }
 
-// Redis is stopped in the middle of a storm, and goes on after some time: all that was decided without
-// it is reported, and nothing that it finds in its buffers is carried out late.
+// TestRedisRestartInStorm pauses Redis in a storm and resumes it later. All local decisions are reported, and Redis carries out no
+// attempt late that is still in its buffers.
 func TestRedisRestartInStorm(t *testing.T) {
 	const callers, objects = 8, 30
 	server := redistest.Start(t, redistest.Options{})
@@ -86,11 +86,11 @@ func TestRedisRestartInStorm(t *testing.T) {
 	l, count := limits(5), newTallies()
 	l.Quotas = []store.Bucket{quota(60)}
 	stopped := make(chan struct{})
-	away, resumed := context.WithCancel(t.Context())
-	var all sync.WaitGroup
+	paused, resumed := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
 	for c := range callers {
-		all.Go(func() {
-			for n := 0; n < 300 || away.Err() == nil; n++ {
+		wg.Go(func() {
+			for n := 0; n < 300 || paused.Err() == nil; n++ {
 				i := c + callers*n
 				object := fmt.Sprint("pod-", i%objects)
 				w := eventWrite(object, fmt.Sprint(i%7), i)
@@ -116,7 +116,7 @@ func TestRedisRestartInStorm(t *testing.T) {
 		t.Fatal(err)
 	}
 	resumed()
-	all.Wait()
+	wg.Wait()
 	for _, one := range s {
 		one.stop()
 	}

@@ -10,22 +10,22 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// TestSinkLossWaitsForItsDrops holds that what is missing gets into the notice with the drops, before it is flushed and
-// after, and although Redis is away for a while.
+// TestSinkLossWaitsForItsDrops reports losses of the sink before and after their drops are flushed, also while Redis is unavailable.
+// The notice has both.
 func TestSinkLossWaitsForItsDrops(t *testing.T) {
-	for says, gone := range map[string]bool{"with Redis": false, "without": true} {
-		t.Run(says, func(t *testing.T) {
-			var away atomic.Bool
+	for name, unavailable := range map[string]bool{"with Redis": false, "without Redis": true} {
+		t.Run(name, func(t *testing.T) {
+			var down atomic.Bool
 			var unreported int64
-			s := newInterruptibleStore(t, &away, &unreported)
+			s := newInterruptibleStore(t, &down, &unreported)
 			quota := store.Bucket{Key: store.KeyOf("quota"), Name: "quota", Policy: "p", NoticeObject: store.Object{Kind: "Namespace", Name: "default"}}
 			l := limits(1)
 			l.SpamFilter, l.Quotas = store.Bucket{}, []store.Bucket{quota}
 			w := eventWrite("pod", "a", 1)
-			away.Store(gone)
+			down.Store(unavailable)
 			drop := func() {
 				var d store.Decision
-				if gone {
+				if unavailable {
 					d = s.DecideLocally(w, l)
 				} else {
 					var err error
@@ -43,13 +43,13 @@ func TestSinkLossWaitsForItsDrops(t *testing.T) {
 			drop()
 			report(1)
 			drop()
-			away.Store(false)
+			down.Store(false)
 			s.Flush(t.Context())
 			report(1)
 			s.Flush(t.Context())
 			writes := claimAll(t, s)
 			if len(writes) != 1 || writes[0].Total != 2 || writes[0].Notice.NotInSink != 2 {
-				t.Errorf("%+v, want a notice of 2, both missing", writes)
+				t.Errorf("%+v, want a notice of 2, neither in the sink", writes)
 			}
 		})
 	}

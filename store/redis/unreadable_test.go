@@ -18,12 +18,12 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// corruptions are values that no replica can read in place of a register, by what they are. They are set under a key.
+// corruptions set unreadable values under the key of a register, by the kind of the value.
 func corruptions(t *testing.T) map[string]func(client *redisclient.Client, key, valid string) error {
 	t.Helper()
-	set := func(spoil func(valid string) string) func(*redisclient.Client, string, string) error {
+	set := func(corrupt func(valid string) string) func(*redisclient.Client, string, string) error {
 		return func(client *redisclient.Client, key, valid string) error {
-			return client.Set(t.Context(), key, spoil(valid), 0).Err()
+			return client.Set(t.Context(), key, corrupt(valid), 0).Err()
 		}
 	}
 	return map[string]func(*redisclient.Client, string, string) error{
@@ -38,7 +38,7 @@ func corruptions(t *testing.T) map[string]func(client *redisclient.Client, key, 
 	}
 }
 
-// largeGroup is a group that takes so many bytes.
+// largeGroup returns an encoded group of the given size.
 func largeGroup(t *testing.T, bytes int) string {
 	t.Helper()
 	g := engine.Group{Namespace: "default", KeepUntil: time.Now().Add(time.Hour).UnixMicro()}
@@ -46,7 +46,7 @@ func largeGroup(t *testing.T, bytes int) string {
 		encoded := g.Append(nil)
 		size := len(encoded)
 		if size > bytes {
-			t.Fatalf("a group of %d bytes, want %d", size, bytes)
+			t.Fatalf("the group has %d bytes, want %d", size, bytes)
 		}
 		if size == bytes {
 			return string(encoded)
@@ -55,18 +55,18 @@ func largeGroup(t *testing.T, bytes int) string {
 	}
 }
 
-// A register that cannot be read is decided without Redis, which is said once. All others are decided by Redis: the breaker
-// stays closed, what waits for others is reported, and what is pending in others is claimed.
+// TestUnreadableRegisterAffectsNoOther overwrites one register. Its Events are decided without Redis, and OnError is called once. The
+// breaker stays closed, so Redis decides the others, their backlogs are flushed and their pending writes are claimed.
 func TestUnreadableRegisterAffectsNoOther(t *testing.T) {
 	address, l, pod := redistest.Start(t, redistest.Options{}).Addr(), limits(10), "pod"
-	for n := range 1000 { // it is reported before all others
+	for n := range 1000 { // pod then sorts before all others, and is flushed first
 		first, other := eventWrite(pod, "m", 0).GroupKey, eventWrite(fmt.Sprint("pod", n), "m", 0).GroupKey
 		if string(other[:]) < string(first[:]) {
 			pod = fmt.Sprint("pod", n)
 		}
 	}
-	for says, spoil := range corruptions(t) {
-		t.Run(says, func(t *testing.T) {
+	for name, corrupt := range corruptions(t) {
+		t.Run(name, func(t *testing.T) {
 			client := connect(t, address)
 			if err := client.FlushAll(t.Context()).Err(); err != nil {
 				t.Fatal(err)
@@ -77,7 +77,7 @@ func TestUnreadableRegisterAffectsNoOther(t *testing.T) {
 				decide(t, earlier, eventWrite("pending", "m", n), l)
 			}
 			key := earlier.GroupKey(eventWrite(pod, "m", 0).GroupKey)
-			if err := spoil(client, key, client.Get(t.Context(), key).Val()); err != nil {
+			if err := corrupt(client, key, client.Get(t.Context(), key).Val()); err != nil {
 				t.Fatal(err)
 			}
 			before := client.Dump(t.Context(), key).Val()
@@ -88,7 +88,7 @@ func TestUnreadableRegisterAffectsNoOther(t *testing.T) {
 			})
 			for n := range 10 {
 				if _, err := s.Decide(t.Context(), time.Now(), eventWrite(pod, "m", n), l); err == nil || errors.Is(err, store.ErrUnconfirmed) {
-					t.Fatalf("Decide: %v, want that it is not decided", err)
+					t.Fatalf("Decide: %v, want an error other than ErrUnconfirmed", err)
 				}
 				s.DecideLocally(eventWrite(pod, "m", n), l)
 			}
@@ -97,17 +97,17 @@ func TestUnreadableRegisterAffectsNoOther(t *testing.T) {
 			}
 			s.Flush(t.Context())
 			if d := decide(t, s, eventWrite("other", "m", 0), l); d.Verdict != store.Admit || !breaker.Closed() {
-				t.Errorf("%v, breaker closed %t; want others decided by Redis", d.Verdict, breaker.Closed())
+				t.Errorf("%v, breaker closed %t; want other registers decided by Redis", d.Verdict, breaker.Closed())
 			}
 			if n := s.Waiting(); n != 1 {
-				t.Errorf("something waits for %d registers, want the one that cannot be read", n)
+				t.Errorf("%d registers have a backlog, want only the unreadable one", n)
 			}
 			if len(problems) != 1 || !strings.Contains(problems[0].Error(), key) {
-				t.Errorf("said %v, want the key of the register once", problems)
+				t.Errorf("OnError got %v, want the key of the register once", problems)
 			}
 			writes, _ := s.Claim(t.Context(), time.Now(), time.Hour, 10, noneClaimed)
 			if len(writes) != 1 || writes[0].Ref.Group != eventWrite("pending", "m", 0).GroupKey {
-				t.Errorf("claimed %v, want what is pending in the other register", writes)
+				t.Errorf("claimed %v, want the pending write of the other register", writes)
 			}
 			if after := client.Dump(t.Context(), key).Val(); after != before {
 				t.Error("the value was overwritten")
@@ -116,7 +116,7 @@ func TestUnreadableRegisterAffectsNoOther(t *testing.T) {
 	}
 }
 
-// A register of the largest size is decided by Redis.
+// TestLargestRegisterIsReadable decides by a register of the maximum size.
 func TestLargestRegisterIsReadable(t *testing.T) {
 	client, l := connect(t, redistest.Start(t, redistest.Options{}).Addr()), limits(10)
 	s := newStore(t, client)
@@ -127,11 +127,11 @@ func TestLargestRegisterIsReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := decide(t, newStore(t, client), eventWrite("pod", "m", 0), l); d.Verdict != store.Admit {
-		t.Errorf("%v, want it admitted", d.Verdict)
+		t.Errorf("%v, want Admit", d.Verdict)
 	}
 }
 
-// A panic ends the call in whose attempt it is with an error, and the process goes on.
+// TestPanicEndsOnlyItsCalls panics in an attempt. Its calls fail with an error, and the store continues.
 func TestPanicEndsOnlyItsCalls(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	var broken atomic.Bool
@@ -153,11 +153,11 @@ func TestPanicEndsOnlyItsCalls(t *testing.T) {
 		s.Flush(t.Context())
 	}
 	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "attempt.go") {
-		t.Errorf("said %v, want one stack", problems)
+		t.Errorf("OnError got %v, want one stack", problems)
 	}
 	broken.Store(false)
 	s.Flush(t.Context())
 	if n := pendingTotal(t, s); n != 3 || s.Waiting() != 0 {
-		t.Errorf("%d occurrences are pending and %d registers wait, want 3 and 0", n, s.Waiting())
+		t.Errorf("%d occurrences pending and %d registers with a backlog, want 3 and 0", n, s.Waiting())
 	}
 }

@@ -21,13 +21,13 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-// newStore is a replica on the clock of Redis, in the keys that begin with "test:".
+// newStore returns a replica that uses the clock of Redis and the key prefix "test:".
 func newStore(t *testing.T, client redisclient.Caller) *redis.Store {
 	t.Helper()
 	return redis.New(client, redis.Options{Prefix: "test:", StepTimeout: longTimeout})
 }
 
-// decide decides a write that must not fail.
+// decide decides a write, and fails the test on an error.
 func decide(t *testing.T, s *redis.Store, w store.Write, l store.Limits) store.Decision {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
@@ -39,7 +39,7 @@ func decide(t *testing.T, s *redis.Store, w store.Write, l store.Limits) store.D
 	return d
 }
 
-// A value of a newer version is neither read nor overwritten, whatever is decided meanwhile.
+// TestNewerFormatIsNotOverwritten decides Events whose register has a newer format. The value is neither read nor overwritten.
 func TestNewerFormatIsNotOverwritten(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(1)
@@ -61,26 +61,25 @@ func TestNewerFormatIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// A server that was replaced, or whose scripts were flushed, knows no script; one that was flushed
-// knows nothing at all.
+// TestRedisDataLoss deletes the scripts, or all data, before each step.
 func TestRedisDataLoss(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
-	for says, forget := range map[string]func(context.Context) *goredis.StatusCmd{
+	for name, forget := range map[string]func(context.Context) *goredis.StatusCmd{
 		"its scripts": client.ScriptFlush, "everything": client.FlushAll,
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			s, l := newStore(t, client), withQuota(limits(3), quota(1000))
-			everything := says == "everything"
+			everything := name == "everything"
 			for n := range 3 {
 				if err := forget(t.Context()).Err(); err != nil {
 					t.Fatal(err)
 				}
-				d := decide(t, s, eventWrite(says, "m", 2*n), l)
+				d := decide(t, s, eventWrite(name, "m", 2*n), l)
 				if admitted := d.Verdict == store.Admit; admitted != (n == 0 || everything) {
-					t.Errorf("the first of round %d: %v", n, d.Verdict)
+					t.Errorf("round %d: first Event: %v", n, d.Verdict)
 				}
-				if d = decide(t, s, eventWrite(says, "m", 2*n+1), l); d.Verdict != store.Merge {
-					t.Errorf("the second of round %d: %v", n, d.Verdict)
+				if d = decide(t, s, eventWrite(name, "m", 2*n+1), l); d.Verdict != store.Merge {
+					t.Errorf("round %d: second Event: %v", n, d.Verdict)
 				}
 				if err := forget(t.Context()).Err(); err != nil {
 					t.Fatal(err)
@@ -98,7 +97,7 @@ func TestRedisDataLoss(t *testing.T) {
 	}
 }
 
-// The rights are those in docs/operations.md.
+// TestRedisACL uses a user with the rights in docs/operations.md.
 func TestRedisACL(t *testing.T) {
 	user := redistest.User{Name: "eventquota", Password: "secret", Rules: "resetchannels ~test-* " +
 		"+hello +auth +ping +select +client|setname +info +eval +evalsha +time +get +set +pexpire +pttl +zadd +zrem +zrangebyscore +zcard +zscore +zremrangebyscore"}
@@ -117,7 +116,7 @@ func TestRedisACL(t *testing.T) {
 	storetest.Simulate(t, f, storetest.Seeds{First: seeds.First, Runs: 2, Steps: 300}, (&stores{client: client}).fresh)
 }
 
-// Nothing is left for ever but an index, whatever became of it, and nothing is larger than a register.
+// TestKeySizesAndExpiry writes Events with texts of 512 KiB. All keys but the index expire, and none is larger than a register.
 func TestKeySizesAndExpiry(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	s := newStore(t, connect(t, server.Addr()))
@@ -137,28 +136,28 @@ func TestKeySizesAndExpiry(t *testing.T) {
 	for all := server.Client().Scan(t.Context(), 0, "*", 100).Iterator(); all.Next(t.Context()); {
 		key := all.Val()
 		if !strings.HasPrefix(key, "test:") {
-			t.Errorf("%s is not under the prefix", key)
+			t.Errorf("key %s lacks the prefix", key)
 		}
 		if strings.HasSuffix(key, ":due") {
 			continue
 		}
 		keys++
 		if server.Client().PTTL(t.Context(), key).Val() <= 0 {
-			t.Errorf("%s has no expiry", key)
+			t.Errorf("key %s has no expiry", key)
 		}
 		if size := server.Client().StrLen(t.Context(), key).Val(); size > engine.MaxGroupBytes+1024 {
-			t.Errorf("%s has %d bytes, want about %d at most", key, size, engine.MaxGroupBytes)
+			t.Errorf("key %s has %d bytes, want at most about %d", key, size, engine.MaxGroupBytes)
 		}
 	}
 	if keys != 4 {
-		t.Errorf("%d keys, want a group, a quota and its notice, and what is counted of the namespace", keys)
+		t.Errorf("%d keys, want 4: a register, a quota, the register of its notice, and the set of the namespace's registers", keys)
 	}
 }
 
-// partialOutage is a client of a Redis that does not answer every second script of a kind.
+// partialOutage is a client of Redis that fails every second call of one kind of script.
 type partialOutage struct {
 	redisclient.Caller
-	failing atomic.Value // the name of the kind
+	failing atomic.Value // the name of the operation
 	asked   atomic.Int64
 }
 
@@ -174,7 +173,7 @@ func (p *partialOutage) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	return errPartialOutage
 }
 
-// What could be read of what is pending is claimed, and what could not stays pending.
+// TestPartialOutageLosesNothing fails a part of the reads of a claim. The writes that were read are returned, and the others stay pending.
 func TestPartialOutageLosesNothing(t *testing.T) {
 	const objects = 300
 	client := &partialOutage{Caller: connect(t, redistest.Start(t, redistest.Options{}).Addr())}
@@ -205,7 +204,7 @@ func TestPartialOutageLosesNothing(t *testing.T) {
 	}
 }
 
-// However much of one namespace is due before, what is due of another is claimed.
+// TestClaimsAreFairBetweenNamespaces has many earlier due writes in one namespace. The due write of another is claimed all the same.
 func TestClaimsAreFairBetweenNamespaces(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(3)
@@ -231,12 +230,12 @@ func TestClaimsAreFairBetweenNamespaces(t *testing.T) {
 			found += len(writes)
 		}
 		if found != 1 {
-			t.Errorf("%d writes in four claims, want the one of the quiet namespace", found)
+			t.Errorf("%d writes in four claims, want only that of the quiet namespace", found)
 		}
 	}
 }
 
-// What replicas refuse without a trip is reported together, and each name still counts once.
+// TestJoinedRefusals refuses Events from the cache, whose reports are joined. Each name still counts once.
 func TestJoinedRefusals(t *testing.T) {
 	const names = 100
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
@@ -253,12 +252,12 @@ func TestJoinedRefusals(t *testing.T) {
 		}
 		s.Flush(t.Context())
 		if all := claimAll(t, s); len(all) != 1 || all[0].Total != 1+names*count {
-			t.Errorf("after counts of %d: %+v, want one notice with %d", count, all, 1+names*count)
+			t.Errorf("after counts of %d: %+v, want one notice of %d", count, all, 1+names*count)
 		}
 	}
 }
 
-// A quota that is known to be empty refuses without a trip, whatever others come after it.
+// TestEmptyQuotaMakesNoRoundTrip refuses by a quota that is known to be empty, although another quota follows it.
 func TestEmptyQuotaMakesNoRoundTrip(t *testing.T) {
 	now, hooks := &clock{}, make(chan func(func() error) error, 1)
 	now.set(time.Now())
@@ -268,18 +267,19 @@ func TestEmptyQuotaMakesNoRoundTrip(t *testing.T) {
 	other.Name, other.Key = "other", store.KeyOf("other")
 	l := withQuota(withQuota(limits(10), quota(1)), other)
 	if d := decide(t, s, eventWrite("one", "m", 0), l); d.Verdict != store.Admit {
-		t.Errorf("%v, want the first admitted", d.Verdict)
+		t.Errorf("%v, want Admit for the first", d.Verdict)
 	}
 	hooks <- func(call func() error) error {
-		t.Error("Redis was asked")
+		t.Error("Redis was called")
 		return call()
 	}
 	if d := decide(t, s, eventWrite("two", "m", 0), l); d.Verdict != store.Drop || !d.FromCache || d.RefusedBy.Name != "quota" {
-		t.Errorf("%v by %+v, want the second dropped by the quota", d.Verdict, d.RefusedBy)
+		t.Errorf("%v by %+v, want Drop by the quota for the second", d.Verdict, d.RefusedBy)
 	}
 }
 
-// A replica that does not know yet that an Event was not found asks the quotas all the same.
+// TestStaleCopyRefusesNothing decides at a replica that does not know yet that an Event was not found. The decision still uses the quotas
+// in Redis.
 func TestStaleCopyRefusesNothing(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, settling := newStore(t, client), newStore(t, client)
@@ -292,9 +292,9 @@ func TestStaleCopyRefusesNothing(t *testing.T) {
 		}
 	}
 	if d := decide(t, s, eventWrite("pod", "m", 2), l); d.Verdict != store.Admit {
-		t.Errorf("%v, want the next Event admitted by the second token", d.Verdict)
+		t.Errorf("%v, want Admit by the second token", d.Verdict)
 	}
 	if d := decide(t, s, eventWrite("other", "m", 0), l); d.Verdict != store.Drop {
-		t.Errorf("%v, want no token left", d.Verdict)
+		t.Errorf("%v, want Drop: no token is left", d.Verdict)
 	}
 }

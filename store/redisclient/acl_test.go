@@ -12,7 +12,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// rules are all that a client needs to connect, and one script's worth of work.
+// rules are the rights that a client needs to connect and to run one script.
 const rules = "resetchannels ~eventquota:* +hello +auth +ping +select +client|setname " +
 	"+cluster|slots +command +asking +eval +incr"
 
@@ -44,12 +44,12 @@ func TestDocumentedACLSuffices(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				cmd := redis.NewCmd(ctx, "EVAL", "return redis.call('INCR', KEYS[1])", 1, key)
 				if err := c.Call(ctx, cmd); err != nil || cmd.Val() != int64(1) {
-					t.Errorf("the script answers %v, %v", cmd.Val(), err)
+					t.Errorf("the script returned %v, %v", cmd.Val(), err)
 				}
 				cancel()
 			}
 			if err := write(t.Context(), "other", c); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
-				t.Errorf("another key gets error %v", err)
+				t.Errorf("another key: error %v, want NOPERM", err)
 			}
 		})
 	}

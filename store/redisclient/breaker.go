@@ -14,8 +14,8 @@ import (
 // ErrOpen reports that a Breaker did not let a call reach Redis.
 var ErrOpen = errors.New("circuit breaker is open: Redis does not answer")
 
-// Breaker is a Caller whose calls fail at once while Redis does not answer. It opens after several failures in a row that are due to
-// Redis, see Unavailable. It also opens if half of the calls in the last ten seconds failed, and there were enough of them.
+// Breaker is a Caller whose calls fail at once while Redis does not answer. It opens after five failures in a row that are due to
+// Redis, see Unavailable. It also opens if at least half of 20 or more calls in the last ten seconds failed.
 // While it is open, only the probes of Run reach Redis, from time to time. It closes if all of them succeed.
 type Breaker struct {
 	caller    Caller
@@ -115,7 +115,7 @@ func (b *Breaker) Call(ctx context.Context, cmds ...redis.Cmder) (err error) {
 			slow.Stop()
 		}
 		if v := recover(); v != nil {
-			end(fmt.Errorf("panic in a call of Redis: %v", v))
+			end(fmt.Errorf("panic in a call to Redis: %v", v))
 			panic(v)
 		}
 		if b.callerTimedOut(ctx, begun) {

@@ -16,21 +16,21 @@ import (
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 
-// failureThreshold in a row open the breaker.
+// failureThreshold is how many failures in a row open the breaker.
 const failureThreshold = 5
 
-// callerFunc is a Caller that does what a test says.
+// callerFunc is a Caller made from a function.
 type callerFunc func(ctx context.Context) error
 
 // Call implements redisclient.Caller.
 func (a callerFunc) Call(ctx context.Context, _ ...redis.Cmder) error { return a(ctx) }
 
-// redisError is an error that Redis answers.
+// redisError is an error that Redis returned.
 type redisError string
 
 func (s redisError) Error() string { return string(s) }
 
-// RedisError marks it as one.
+// RedisError implements redis.Error.
 func (s redisError) RedisError() {}
 
 func TestBreakerOpens(t *testing.T) {
@@ -39,24 +39,24 @@ func TestBreakerOpens(t *testing.T) {
 		err   error
 		opens bool
 	}{
-		"no error":                                {nil, false},
-		"no such key":                             {redis.Nil, false},
-		"connection refused":                      {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, true},
-		"connection closed":                       {io.EOF, true},
-		"no answer":                               {context.DeadlineExceeded, true},
-		"the caller has left":                     {fmt.Errorf("call: %w", context.Canceled), false},
-		"a script that is not known":              {redisError("NOSCRIPT No matching script."), false},
-		"a key that holds another kind of value":  {redisError("WRONGTYPE Operation against a key holding the wrong kind of value script: f, on @user_script:2."), false},
-		"a script that stumbles over a value":     {redisError("ERR user_script:20: attempt to compare nil with number script: f, on @user_script:20."), false},
-		"a slot that is on its way":               {redisError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
-		"a slot that is elsewhere":                {redisError("MOVED 1 127.0.0.1:7000"), true},
-		"a slot that nobody has":                  {redisError("CLUSTERDOWN Hash slot not served"), true},
-		"a replica":                               {redisError("READONLY You can't write against a read only replica. script: f, on @user_script:7."), true},
-		"no memory":                               {redisError("OOM command not allowed when used memory > 'maxmemory'. script: f, on @user_script:7."), true},
-		"a server that loads its data":            {redisError("LOADING Redis is loading the dataset in memory"), true},
-		"a user without rights":                   {redisError("NOPERM this user has no permissions to run the 'evalsha' command"), true},
-		"too many clients":                        {redisError("ERR max number of clients reached"), true},
-		"a breaker around this one that was open": {redisclient.ErrOpen, true},
+		"no error":                          {nil, false},
+		"no such key":                       {redis.Nil, false},
+		"connection refused":                {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, true},
+		"connection closed":                 {io.EOF, true},
+		"no answer":                         {context.DeadlineExceeded, true},
+		"the caller has left":               {fmt.Errorf("call: %w", context.Canceled), false},
+		"an unknown script":                 {redisError("NOSCRIPT No matching script."), false},
+		"a key with another type of value":  {redisError("WRONGTYPE Operation against a key holding the wrong kind of value script: f, on @user_script:2."), false},
+		"a script that cannot use a value":  {redisError("ERR user_script:20: attempt to compare nil with number script: f, on @user_script:20."), false},
+		"a slot that is moving":             {redisError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
+		"a slot that has moved":             {redisError("MOVED 1 127.0.0.1:7000"), true},
+		"a slot without a server":           {redisError("CLUSTERDOWN Hash slot not served"), true},
+		"a replica":                         {redisError("READONLY You can't write against a read only replica. script: f, on @user_script:7."), true},
+		"no memory":                         {redisError("OOM command not allowed when used memory > 'maxmemory'. script: f, on @user_script:7."), true},
+		"a server that is loading its data": {redisError("LOADING Redis is loading the dataset in memory"), true},
+		"a user without rights":             {redisError("NOPERM this user has no permissions to run the 'evalsha' command"), true},
+		"too many clients":                  {redisError("ERR max number of clients reached"), true},
+		"an open breaker inside":            {redisclient.ErrOpen, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +73,7 @@ func TestBreakerOpens(t *testing.T) {
 				t.Errorf("closed %t, opened with %v, want open %t", b.Closed(), opened, tt.opens)
 			}
 			if err := b.Call(redisclient.BypassBreaker(t.Context())); !errors.Is(err, tt.err) || b.Closed() == tt.opens {
-				t.Errorf("a call that insists: %v, closed %t after it", err, b.Closed())
+				t.Errorf("a call that bypasses the breaker: %v, closed %t after it", err, b.Closed())
 			}
 			if err := b.Call(t.Context()); errors.Is(err, redisclient.ErrOpen) != tt.opens || tt.opens && !redisclient.NotRun(err) {
 				t.Errorf("the next call: %v", err)
@@ -82,8 +82,8 @@ func TestBreakerOpens(t *testing.T) {
 	}
 }
 
-// A call that takes longer than the deadline counts as failed at once, and as what it is for its caller. One whose caller
-// has less time than Redis may take does not count, and one that panics does.
+// TestBreakerCountsCalls checks that a call counts as failed at the breaker's deadline, before it ends. A call whose caller has an earlier
+// deadline does not count, and one that panics does.
 func TestBreakerCountsCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestBreakerCountsCalls(t *testing.T) {
 			call(b, 10*time.Millisecond)
 		}
 		if !b.Closed() {
-			t.Errorf("callers in a hurry open the breaker: %v", reason)
+			t.Errorf("early deadlines of callers opened the breaker: %v", reason)
 		}
 		for range failureThreshold {
 			go call(b, time.Second)
@@ -128,11 +128,11 @@ func TestBreakerCountsCalls(t *testing.T) {
 func TestBreakerClosesWithoutCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var away atomic.Bool
-		away.Store(true)
+		var down atomic.Bool
+		down.Store(true)
 		var changes []bool
 		b := redisclient.NewBreaker(callerFunc(func(context.Context) error {
-			if away.Load() {
+			if down.Load() {
 				return io.EOF
 			}
 			return nil
@@ -148,9 +148,9 @@ func TestBreakerClosesWithoutCalls(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		if b.Closed() || len(changes) != 1 {
-			t.Errorf("closed %t after changes %v while Redis is away", b.Closed(), changes)
+			t.Errorf("closed %t after changes %v while Redis is unavailable", b.Closed(), changes)
 		}
-		away.Store(false)
+		down.Store(false)
 		<-time.After(10 * time.Second)
 		if !b.Closed() || len(changes) != 2 {
 			t.Errorf("closed %t after changes %v, want it closed once", b.Closed(), changes)

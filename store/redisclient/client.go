@@ -73,7 +73,7 @@ func (o *Options) universal() *redis.UniversalOptions {
 		ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, ContextTimeoutEnabled: true,
 		MaxRetries: -1, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 8 * time.Millisecond,
 
-		// They would cost each connection a round trip, and need more rights.
+		// These would cost each connection a round trip, and need more rights.
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
@@ -108,7 +108,7 @@ func (o *Options) onConnect(ctx context.Context, cn *redis.Conn) error {
 		err = cn.Auth(ctx, secret).Err()
 	}
 	if err != nil {
-		return fmt.Errorf("sign in at a sentinel: %w", err)
+		return fmt.Errorf("authenticate at a sentinel: %w", err)
 	}
 	return cn.ClientSetName(ctx, clientName).Err()
 }
@@ -117,7 +117,7 @@ func (o *Options) onConnect(ctx context.Context, cn *redis.Conn) error {
 func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{
 		Timeout: o.Timeout,
-		// The death of a host is noticed within half a minute.
+		// A dead host is noticed within half a minute.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -262,8 +262,8 @@ func command(ctx context.Context, name string, script any, keys []string, args [
 // NotRun reports whether a failed command certainly did not run: Redis said so, there was no connection, or a
 // Breaker was open.
 func NotRun(err error) bool {
-	var said redis.Error
+	var redisErr redis.Error
 	var network *net.OpError
-	return errors.As(err, &said) || errors.As(err, &network) && network.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) ||
+	return errors.As(err, &redisErr) || errors.As(err, &network) && network.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) ||
 		errors.Is(err, ErrOpen)
 }

@@ -23,7 +23,7 @@ func TestClientName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info := cmd.Val(); !strings.Contains(info, "name=eventquota ") || !strings.Contains(info, "db=2 ") {
-		t.Errorf("the connection is %s", info)
+		t.Errorf("CLIENT INFO: %s", info)
 	}
 }
 
@@ -42,18 +42,18 @@ func TestCallRunsManyCommands(t *testing.T) {
 			bad := redis.NewIntCmd(t.Context(), "INCRBY", "e", "x")
 			err := newClient(t, &o).Call(t.Context(), append(slices.Clone(good), bad)...)
 			if err == nil || !strings.Contains(err.Error(), "not an integer") || bad.Err() == nil {
-				t.Errorf("error %v, of the bad command %v", err, bad.Err())
+				t.Errorf("error %v, bad command %v", err, bad.Err())
 			}
 			for i, cmd := range good {
 				if n := cmd.(*redis.IntCmd).Val(); cmd.Err() != nil || n != int64(i+1) {
-					t.Errorf("command %d gives %v", i, cmd)
+					t.Errorf("command %d returned %v", i, cmd)
 				}
 			}
 		})
 	}
 }
 
-// TestWatchEvictionLogs holds it of servers that evict, and of those that cannot be asked.
+// TestWatchEvictionLogs checks servers that evict keys, and servers that cannot be checked.
 func TestWatchEvictionLogs(t *testing.T) {
 	t.Parallel()
 	evicts := redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}}
@@ -62,21 +62,21 @@ func TestWatchEvictionLogs(t *testing.T) {
 	clustered := optionsFor(redistest.StartCluster(t, evicts, 3, 0).Addrs()...)
 	clustered.Cluster = true
 	user := redistest.User{Name: "few", Password: "secret", Rules: "+hello +auth +client|setname"}
-	few := optionsFor(redistest.Start(t, redistest.Options{Users: []redistest.User{user}}).Addr())
-	few.Username, few.PasswordFile = user.Name, writeFile(t, user.Password)
-	const loses, unknown = "Redis may lose what is pending", "Redis does not say whether it evicts keys"
-	for says, tt := range map[string]struct {
+	restricted := optionsFor(redistest.Start(t, redistest.Options{Users: []redistest.User{user}}).Addr())
+	restricted.Username, restricted.PasswordFile = user.Name, writeFile(t, user.Password)
+	const loses, unknown = "Redis may evict pending writes", "Cannot check whether Redis evicts keys"
+	for name, tt := range map[string]struct {
 		redisclient.Options
 		want     string
 		evicting []float64
 	}{
-		"one that does not evict":          {optionsFor(redistest.Start(t, redistest.Options{}).Addr()), "", []float64{0}},
-		"one that evicts":                  {optionsFor(redistest.Start(t, evicts).Addr()), loses, []float64{1}},
-		"a cluster":                        {clustered, loses, []float64{3}},
-		"one that is not there":            {optionsFor(dead.Addr()), unknown, nil},
-		"one that may not be asked for it": {few, unknown, nil},
+		"no eviction":                       {optionsFor(redistest.Start(t, redistest.Options{}).Addr()), "", []float64{0}},
+		"eviction":                          {optionsFor(redistest.Start(t, evicts).Addr()), loses, []float64{1}},
+		"a cluster with eviction":           {clustered, loses, []float64{3}},
+		"unavailable":                       {optionsFor(dead.Addr()), unknown, nil},
+		"a user without the right to check": {restricted, unknown, nil},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			var logged string
 			log := funcr.New(func(_, line string) { logged = line; stop() }, funcr.Options{})
@@ -87,10 +87,10 @@ func TestWatchEvictionLogs(t *testing.T) {
 				}
 			})
 			if !strings.Contains(logged, tt.want) || tt.want == "" && logged != "" || !slices.Equal(evicting, tt.evicting) {
-				t.Errorf("logged %s, told %v, want %q and %v", logged, evicting, tt.want, tt.evicting)
+				t.Errorf("logged %s, found %v, want %q and %v", logged, evicting, tt.want, tt.evicting)
 			}
 			if named := strings.Count(logged, ": allkeys-lru"); tt.want == loses && named != int(tt.evicting[0]) {
-				t.Errorf("logged %s, which names %d", logged, named)
+				t.Errorf("logged %s, which names %d servers", logged, named)
 			}
 		})
 	}

@@ -24,21 +24,21 @@ func TestConnectErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := redistest.Start(t, redistest.Options{})
-	nobody.Kill()
+	dead := redistest.Start(t, redistest.Options{})
+	dead.Kill()
 	for name, tc := range map[string]struct {
 		set  func(o *redisclient.Options)
 		want string
 	}{
-		"nobody listens":        {func(o *redisclient.Options) { o.Addresses = []string{nobody.Addr()} }, "connection refused"},
-		"the CA is another":     {func(o *redisclient.Options) { o.CAFile = other.CAFile }, "x509: certificate signed by unknown authority"},
-		"the client's is":       {func(o *redisclient.Options) { o.CertFile, o.KeyFile = other.ClientCertFile, other.ClientKeyFile }, "tls: "},
-		"the name is another":   {func(o *redisclient.Options) { o.ServerName = "redis.example" }, "not redis.example"},
-		"the password is wrong": {func(o *redisclient.Options) { o.PasswordFile = writeFile(t, "wrong") }, "WRONGPASS"},
-		"there is no password":  {func(o *redisclient.Options) { o.PasswordFile = "" }, "NOAUTH"},
-		"the server has no TLS": {func(o *redisclient.Options) { o.Addresses = []string{open.Addr()} }, ""},
-		"it is no sentinel":     {func(o *redisclient.Options) { o.SentinelMaster = "m" }, "all sentinels specified in configuration are unreachable"},
-		"it is no cluster":      {func(o *redisclient.Options) { o.Cluster = true }, "cluster support disabled"},
+		"no server":                          {func(o *redisclient.Options) { o.Addresses = []string{dead.Addr()} }, "connection refused"},
+		"another CA":                         {func(o *redisclient.Options) { o.CAFile = other.CAFile }, "x509: certificate signed by unknown authority"},
+		"a client certificate of another CA": {func(o *redisclient.Options) { o.CertFile, o.KeyFile = other.ClientCertFile, other.ClientKeyFile }, "tls: "},
+		"another server name":                {func(o *redisclient.Options) { o.ServerName = "redis.example" }, "not redis.example"},
+		"a wrong password":                   {func(o *redisclient.Options) { o.PasswordFile = writeFile(t, "wrong") }, "WRONGPASS"},
+		"no password":                        {func(o *redisclient.Options) { o.PasswordFile = "" }, "NOAUTH"},
+		"a server without TLS":               {func(o *redisclient.Options) { o.Addresses = []string{open.Addr()} }, ""},
+		"not a sentinel":                     {func(o *redisclient.Options) { o.SentinelMaster = "m" }, "all sentinels specified in configuration are unreachable"},
+		"not a cluster":                      {func(o *redisclient.Options) { o.Cluster = true }, "cluster support disabled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := optionsFor(closed.Addr())
@@ -47,7 +47,7 @@ func TestConnectErrors(t *testing.T) {
 			tc.set(&o)
 			client := newClient(t, &o)
 			var err error
-			fits := func() bool {
+			matches := func() bool {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()
 				err = client.Ping(ctx).Err()
@@ -55,9 +55,9 @@ func TestConnectErrors(t *testing.T) {
 					!strings.Contains(err.Error(), "\n")
 			}
 			// Under TLS 1.3, a server that refuses a certificate resets the connection, sometimes before its reason is read.
-			for deadline := time.Now().Add(10 * time.Second); !fits(); {
+			for deadline := time.Now().Add(10 * time.Second); !matches(); {
 				if err == nil || !errors.Is(err, syscall.ECONNRESET) || time.Now().After(deadline) {
-					t.Fatalf("error %v; want one that says %q", err, tc.want)
+					t.Fatalf("error %v; want one with %q", err, tc.want)
 				}
 			}
 		})
@@ -87,13 +87,13 @@ func TestFileErrorsNameTheFlag(t *testing.T) {
 			o.TLS = true
 			tc.set(&o)
 			if _, err := redisclient.New(o); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v; want one that says %q", err, tc.want)
+				t.Errorf("error %v; want one with %q", err, tc.want)
 			}
 		})
 	}
 }
 
-// A server is paused, and one listens that never accepts: neither may hold a call up.
+// TestCallRespectsDeadline calls a paused server, and one that listens but never accepts. No call takes longer than its deadline.
 func TestCallRespectsDeadline(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -102,18 +102,18 @@ func TestCallRespectsDeadline(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = silent.Close() })
 	connected := newClient(t, new(optionsFor(s.Addr())))
-	crowded := newClient(t, new(optionsFor(s.Addr())))
-	redisclient.SetBusy(crowded)
+	busy := newClient(t, new(optionsFor(s.Addr())))
+	redisclient.SetBusy(busy)
 	awaitHealed(t, connected, "a")
-	awaitHealed(t, crowded, "a")
+	awaitHealed(t, busy, "a")
 	if err := s.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]*redisclient.Client{
-		"an open connection":         connected,
-		"a batch":                    crowded,
-		"a new connection":           newClient(t, new(optionsFor(s.Addr()))),
-		"a server that never speaks": newClient(t, new(optionsFor(silent.Addr().String()))),
+		"an open connection":          connected,
+		"a batch":                     busy,
+		"a new connection":            newClient(t, new(optionsFor(s.Addr()))),
+		"a server that never accepts": newClient(t, new(optionsFor(silent.Addr().String()))),
 	} {
 		const deadline = 50 * time.Millisecond
 		for range 3 {
@@ -123,7 +123,7 @@ func TestCallRespectsDeadline(t *testing.T) {
 			took := time.Since(start)
 			cancel()
 			if err == nil || took > 3*deadline {
-				t.Errorf("%s: a call with %s took %s, error %v", name, deadline, took, err)
+				t.Errorf("%s: a call with deadline %s took %s, error %v", name, deadline, took, err)
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func TestCallRespectsDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitHealed(t, connected, "a")
-	awaitHealed(t, crowded, "a")
+	awaitHealed(t, busy, "a")
 }
 
 func TestClosedClientFails(t *testing.T) {

@@ -23,9 +23,9 @@ func WatchEviction(ctx context.Context, c *Client, found func(servers float64)) 
 	const unknown = "unknown"
 	last := ""
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		look, cancel := context.WithTimeout(ctx, evictionCheckTimeout)
+		within, cancel := context.WithTimeout(ctx, evictionCheckTimeout)
 		defer cancel()
-		servers, err := evictingServers(look, c)
+		servers, err := evictingServers(within, c)
 		now := strings.Join(servers, ", ")
 		if err != nil {
 			now = unknown
@@ -35,9 +35,9 @@ func WatchEviction(ctx context.Context, c *Client, found func(servers float64)) 
 		switch {
 		case now == last, ctx.Err() != nil:
 		case now == unknown:
-			log.Error(err, "Redis does not say whether it evicts keys: it cannot be reached, or its user lacks +info")
+			log.Error(err, "Cannot check whether Redis evicts keys: it is unavailable, or its user lacks +info")
 		case now != "":
-			log.Error(nil, "Redis may lose what is pending: set maxmemory-policy to noeviction", "servers", servers)
+			log.Error(nil, "Redis may evict pending writes: set maxmemory-policy to noeviction", "servers", servers)
 		}
 		last = now
 	}, evictionCheckInterval)
@@ -46,10 +46,10 @@ func WatchEviction(ctx context.Context, c *Client, found func(servers float64)) 
 // evictingServers returns the servers that evict keys when their memory is full, with the maxmemory-policy of each.
 func evictingServers(ctx context.Context, c *Client) (found []string, err error) {
 	var mu sync.Mutex
-	look := func(ctx context.Context, server *redis.Client) error {
+	check := func(ctx context.Context, server *redis.Client) error {
 		info := server.InfoMap(ctx, "memory")
 		if err := info.Err(); err != nil {
-			return fmt.Errorf("ask redis for its maxmemory-policy: %w", err)
+			return fmt.Errorf("read maxmemory-policy of Redis: %w", err)
 		}
 		if policy := info.Item("Memory", "maxmemory_policy"); policy != "" && policy != "noeviction" {
 			mu.Lock()
@@ -60,9 +60,9 @@ func evictingServers(ctx context.Context, c *Client) (found []string, err error)
 	}
 	switch c := c.UniversalClient.(type) {
 	case *redis.ClusterClient:
-		err = c.ForEachMaster(ctx, look)
+		err = c.ForEachMaster(ctx, check)
 	case *redis.Client:
-		err = look(ctx, c)
+		err = check(ctx, c)
 	}
 	slices.Sort(found)
 	return found, err

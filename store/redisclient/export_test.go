@@ -1,4 +1,4 @@
 package redisclient
 
-// SetBusy makes the calls of a client go as they do beside many others.
+// SetBusy makes a client batch its calls, as it does with many concurrent ones.
 func SetBusy(c *Client) { c.inFlight.Add(maxUnbatched) }

@@ -8,8 +8,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// Each test has a client under load, makes the servers fail, waits until these are well again, and demands that the
-// client is within healWithin.
+// Each test makes the servers fail under load and waits until they are healthy again. The client must then recover within healWithin.
 
 func TestAddressMovesToAnotherServer(t *testing.T) {
 	t.Parallel()
@@ -20,7 +19,7 @@ func TestAddressMovesToAnotherServer(t *testing.T) {
 	if err := old.Client().ReplicaOf(t.Context(), host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
-	// The open connections stay at the server that now is a replica.
+	// The open connections stay with the server that is now a replica.
 	w.awaitSeen(t, "READONLY")
 	p.SetTarget(next.Addr())
 	awaitHealed(t, w, "a")
@@ -30,7 +29,7 @@ func TestRestartedServerIsUsedOnceLoaded(t *testing.T) {
 	t.Parallel()
 	const keys = 1000
 	s := redistest.Start(t, redistest.Options{Lines: []string{
-		// It takes a millisecond for each key, and answers after each.
+		// Loading takes a millisecond for each key, and the server answers after each.
 		"key-load-delay 1000", "loading-process-events-interval-bytes 1024",
 	}})
 	for i := range keys {

@@ -19,33 +19,32 @@ import (
 )
 
 const (
-	// patience is a call's deadline: longer than a store's, as the tests share their processors with others.
-	patience = 250 * time.Millisecond
-	// healWithin is how long calls may fail after the servers are well again.
+	// callTimeout is the deadline of a call. It is longer than a store's, as the machine may be busy.
+	callTimeout = 250 * time.Millisecond
+	// healWithin is how long calls may fail after the servers are healthy again.
 	healWithin = 5 * time.Second
-	// healed is how many calls in a row must be answered.
+	// healed is how many calls in a row must succeed.
 	healed = 50
 )
 
-// TestMain runs tests side by side, as they mostly wait for servers, and holds that no goroutine is left when all
-// have ended.
+// TestMain runs tests in parallel, as they mostly wait for servers. It checks that no goroutine is left after all tests.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	// It sleeps for a second before it sees that its pool is closed.
+	// tryDial sleeps for a second before it notices that its pool is closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// write is one call of a script that writes.
+// write calls a script that writes.
 func write(ctx context.Context, key string, c redisclient.Caller) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return c.Call(ctx, redis.NewCmd(ctx, "EVAL", "return redis.call('INCR', KEYS[1])", 1, key))
 }
 
-// awaitHealed writes until calls are answered, and says how long that took and what the errors were.
+// awaitHealed writes until calls succeed, and logs how long that took and the errors.
 func awaitHealed(t *testing.T, c redisclient.Caller, keys ...string) {
 	t.Helper()
 	start, answered, errs := time.Now(), 0, map[string]int{}
@@ -61,15 +60,15 @@ func awaitHealed(t *testing.T, c redisclient.Caller, keys ...string) {
 			t.Fatalf("calls still fail after %s: %v", healWithin, errs)
 		}
 	}
-	t.Logf("healed %s after the servers; errors %v", time.Since(start).Round(time.Millisecond), errs)
+	t.Logf("recovered %s after the servers; errors %v", time.Since(start).Round(time.Millisecond), errs)
 }
 
-// backgroundLoad is a client that is called all the time.
+// backgroundLoad is a client that is called continuously, and notes errors.
 type backgroundLoad struct {
 	*redisclient.Client
 
 	mu   sync.Mutex
-	seen map[string]bool // how errors began
+	seen map[string]bool // first words of errors
 }
 
 // startLoad calls from four goroutines until the test ends.
@@ -80,10 +79,10 @@ func startLoad(t *testing.T, o redisclient.Options, keys ...string) *backgroundL
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
-			pace := time.NewTicker(time.Millisecond) // tests that run beside need processors too
+			pace := time.NewTicker(time.Millisecond) // leaves processor time to parallel tests
 			defer pace.Stop()
 			for ; ctx.Err() == nil; i++ {
-				_ = write(ctx, keys[i%len(keys)], l) // noted
+				_ = write(ctx, keys[i%len(keys)], l) // Call notes the error
 				<-pace.C
 			}
 		})
@@ -108,7 +107,7 @@ func (l *backgroundLoad) Call(ctx context.Context, cmds ...redis.Cmder) error {
 	return err
 }
 
-// awaitSeen waits until calls met the error that the test is about.
+// awaitSeen waits until a call has failed with an error whose first word is prefix.
 func (l *backgroundLoad) awaitSeen(t *testing.T, prefix string) {
 	t.Helper()
 	eventually(t, func() bool {
@@ -122,7 +121,7 @@ func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); runtime.Gosched() {
 		if time.Now().After(deadline) {
-			t.Fatal("it did not happen within 30s")
+			t.Fatal("condition not met within 30s")
 		}
 	}
 }

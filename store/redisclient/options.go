@@ -43,7 +43,7 @@ func DefaultOptions() *Options { return &Options{Timeout: time.Second} }
 
 // AddFlags adds a flag for each option, with its present value as default.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
-	f.StringSliceVar(&o.Addresses, "redis-addresses", o.Addresses, "Redis as host:port; several for Sentinel or a Cluster; empty to keep all in memory")
+	f.StringSliceVar(&o.Addresses, "redis-addresses", o.Addresses, "Redis as host:port; several for Sentinel or a Cluster; empty to keep all state in memory")
 	f.StringVar(&o.SentinelMaster, "redis-sentinel-master", o.SentinelMaster, "name of the master that sentinels know; the addresses are then those of sentinels")
 	f.BoolVar(&o.Cluster, "redis-cluster", o.Cluster, "whether the addresses are servers of a Redis Cluster; any of them will do")
 	f.StringVar(&o.Username, "redis-username", o.Username, "ACL user at Redis; empty for the default user")
@@ -56,7 +56,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.CertFile, "redis-cert-file", o.CertFile, "PEM file of the client certificate, read again for each new connection; empty for none")
 	f.StringVar(&o.KeyFile, "redis-key-file", o.KeyFile, "PEM file of the client certificate's key, read again for each new connection; empty for none")
 	f.StringVar(&o.ServerName, "redis-server-name", o.ServerName, "name that Redis' certificates must have; empty for the host connected to")
-	f.DurationVar(&o.Timeout, "redis-timeout", o.Timeout, "how long a connection or an answer may take where nothing sets an earlier deadline, at least 1ms")
+	f.DurationVar(&o.Timeout, "redis-timeout", o.Timeout, "how long a connection or an answer may take without an earlier deadline, at least 1ms")
 }
 
 // Validate reports every option that is missing, out of range or contradicts another one, by its

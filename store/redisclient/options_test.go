@@ -28,7 +28,7 @@ func TestValidFlags(t *testing.T) {
 func TestInvalidFlags(t *testing.T) {
 	const good = "--redis-addresses=a:1 "
 	if err := parse(t, "--redis-addresses=a --redis-database=-1 --redis-timeout=0").Validate(); err == nil || strings.Count(err.Error(), "\n") != 2 {
-		t.Errorf("error %v of three bad flags; want 3 lines", err)
+		t.Errorf("error %v for three invalid flags; want 3 lines", err)
 	}
 	for args, want := range map[string]string{
 		"":                          "--redis-addresses: must be set",
@@ -54,7 +54,7 @@ func TestInvalidFlags(t *testing.T) {
 				t.Errorf("error %q reports more than one problem", err)
 			}
 			if _, newErr := redisclient.New(*parse(t, args)); newErr == nil || newErr.Error() != err.Error() {
-				t.Errorf("New says %v; Validate %v", newErr, err)
+				t.Errorf("New returned %v, Validate %v", newErr, err)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// A call whose answer is lost may have run, and must not run again.
+// TestCallIsNotRetried loses answers. Such a call may have run, and must not run again.
 func TestCallIsNotRetried(t *testing.T) {
 	t.Parallel()
 	single := redistest.Start(t, redistest.Options{})
@@ -38,7 +38,7 @@ func TestCallIsNotRetried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const calls = 5
 			c := newClient(t, &tc.o)
-			if err := c.Call(t.Context(), redis.NewCmd(t.Context(), "PING")); err != nil { // only answers to calls are to be lost
+			if err := c.Call(t.Context(), redis.NewCmd(t.Context(), "PING")); err != nil { // connects before answers are lost
 				t.Fatal(err)
 			}
 			if strings.HasSuffix(name, "among others") {
@@ -51,7 +51,7 @@ func TestCallIsNotRetried(t *testing.T) {
 				tc.proxy.DropAnswers("")
 				cancel()
 				if err == nil {
-					t.Error("a call without an answer succeeds")
+					t.Error("a call without an answer succeeded")
 				}
 			}
 			if n, err := tc.server.Client().Get(t.Context(), name).Int(); n != calls || err != nil {

@@ -28,18 +28,18 @@ func TestPasswordRotation(t *testing.T) {
 
 	admin("ACL", "SETUSER", user.Name, "resetpass", ">second")
 	if err := write(t.Context(), "a", open); err != nil {
-		t.Errorf("an open connection gets error %v", err)
+		t.Errorf("open connection: error %v", err)
 	}
-	// A connection that is cut before the file has the new password fails ...
+	// A new connection fails while the file has the old password ...
 	admin("CLIENT", "KILL", "USER", user.Name)
 	var err error
-	for range 3 { // the first call may find only that it was cut
+	for range 3 { // the first call may only notice that the connection was closed
 		err = write(t.Context(), "a", open)
 	}
 	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
-		t.Errorf("with the old password in the file, error %v", err)
+		t.Errorf("error %v with the old password in the file, want WRONGPASS", err)
 	}
-	// ... until it has.
+	// ... and succeeds when it has the new one.
 	if err := os.WriteFile(o.PasswordFile, []byte("second"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestCertificateRotation(t *testing.T) {
 		err = write(t.Context(), "a", c)
 	}
 	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
-		t.Errorf("a server of an unknown CA gets error %v", err)
+		t.Errorf("error %v for a server of an unknown CA, want UnknownAuthorityError", err)
 	}
 	install(second.Certs)
 	awaitHealed(t, c, "a")

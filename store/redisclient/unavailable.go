@@ -11,21 +11,21 @@ import (
 // Unavailable reports whether a call failed because of Redis, and not because of its caller, of a key, or of a script that
 // the server does not have yet. If a slot of a Cluster is moving or has no server, that is a failure of Redis.
 func Unavailable(err error) bool {
-	var said redis.Error
+	var redisErr redis.Error
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, redis.Nil):
 		return false
-	case !errors.As(err, &said):
+	case !errors.As(err, &redisErr):
 		return true
 	}
-	text := said.Error()
+	text := redisErr.Error()
 	if strings.HasPrefix(text, "NOSCRIPT") {
 		return false
 	}
 	if !strings.HasPrefix(text, "WRONGTYPE") && !strings.Contains(text, "user_script") {
 		return true
 	}
-	// Of the errors of commands in a script, these are about the server.
+	// These errors of commands in a script are about the server.
 	for _, about := range []string{"READONLY", "OOM", "MISCONF", "NOREPLICAS", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "NOPERM"} {
 		if strings.Contains(text, about) {
 			return true
