@@ -17,8 +17,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// TestStopHandsOverAttemptsInFlight stops a replica while Redis does not answer. The replica waits for the attempt under way and
-// hands its decisions to OnUnreported, so none is lost.
+// TestStopHandsOverAttemptsInFlight stops a replica while Redis does not answer. The replica waits for the attempt under
+// way and hands its decisions to OnUnreported, so none is lost.
 func TestStopHandsOverAttemptsInFlight(t *testing.T) {
 	const merged = 5
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
@@ -106,8 +106,8 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// TestFullBacklogGoesToUnreported fills the backlog. The decisions that do not fit go to OnUnreported, from the namespace with the
-// most.
+// TestFullBacklogGoesToUnreported fills the backlog. The decisions that do not fit go to OnUnreported, from the namespace
+// with the most.
 func TestFullBacklogGoesToUnreported(t *testing.T) {
 	const bytes, decisions = 256 << 10, 2000
 	handed := map[string]int64{}

@@ -65,8 +65,8 @@ func countKeys(t *testing.T, client goredis.UniversalClient) (n int64, kinds map
 	return n, kinds
 }
 
-// TestNamespaceBounds writes Events about many objects of one namespace, at two replicas at once. The number of keys in Redis is
-// bounded, each refusal is reported, and another namespace is not affected.
+// TestNamespaceBounds writes Events about many objects of one namespace, at two replicas at once. The number of keys in
+// Redis is bounded, each refusal is reported, and another namespace is not affected.
 func TestNamespaceBounds(t *testing.T) {
 	const objects, buckets, registers = 1500, 40, 60
 	server := redistest.Start(t, redistest.Options{})
@@ -119,8 +119,8 @@ func TestNamespaceBounds(t *testing.T) {
 	}
 }
 
-// TestBoundsCountTheEventsNamespace writes Events about cluster-scoped objects, whose notices are in the namespace default. Their
-// registers and buckets count for the namespace of the Events.
+// TestBoundsCountTheEventsNamespace writes Events about cluster-scoped objects, whose notices are in the namespace
+// default. Their registers and buckets count for the namespace of the Events.
 func TestBoundsCountTheEventsNamespace(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s := newBounded(t, client, store.Bounds{Buckets: 100, Registers: 10}, failOnUnreported(t))
@@ -152,8 +152,8 @@ func TestBoundsCountTheEventsNamespace(t *testing.T) {
 	}
 }
 
-// TestOverBoundsIsCached refuses Events over the bounds. While the replica remembers that, and the overflow bucket is empty, it makes no
-// round trip.
+// TestOverBoundsIsCached refuses Events over the bounds. While the replica remembers that, and the overflow bucket is
+// empty, it makes no round trip.
 func TestOverBoundsIsCached(t *testing.T) {
 	var calls atomic.Int64
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
@@ -182,8 +182,8 @@ func TestOverBoundsIsCached(t *testing.T) {
 	}
 }
 
-// TestBoundsSetsExpire checks that the sets of a namespace live as long as the keys that they count, and that a lost set is created
-// again.
+// TestBoundsSetsExpire checks that the sets of a namespace live as long as the keys that they count, and that a lost set
+// is created again.
 func TestBoundsSetsExpire(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s := newBounded(t, client, store.Bounds{Buckets: 2, Registers: 2}, failOnUnreported(t))
@@ -212,8 +212,8 @@ func TestBoundsSetsExpire(t *testing.T) {
 	}
 }
 
-// TestLocalDecisionsOverBoundsAreReported reports local decisions to a Redis that may create no further register. They are handed
-// over, and their tokens are taken from the overflow bucket.
+// TestLocalDecisionsOverBoundsAreReported reports local decisions to a Redis that may create no further register. They
+// are handed over, and their tokens are taken from the overflow bucket.
 func TestLocalDecisionsOverBoundsAreReported(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	bounds := store.Bounds{Buckets: 2, Registers: 2}
@@ -276,7 +276,8 @@ func TestLocalDecisionsRespectBounds(t *testing.T) {
 	}
 }
 
-// TestLocalTokensCountInOverflowBucket reports tokens of a bucket that Redis may not create. They are taken from the overflow bucket.
+// TestLocalTokensCountInOverflowBucket reports tokens of a bucket that Redis may not create. They are taken from the
+// overflow bucket.
 func TestLocalTokensCountInOverflowBucket(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	bounds := store.Bounds{Buckets: 1, Registers: 10}

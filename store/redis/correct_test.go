@@ -12,8 +12,9 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// TestRedisClockSteppedBackDelaysNothing corrects a clock of Redis that was a day ahead. Another replica then claims the pending
-// writes soon, although no new Events come, many writes are due later, and another program has overwritten one register.
+// TestRedisClockSteppedBackDelaysNothing corrects a clock of Redis that was a day ahead. Another replica then claims the
+// pending writes soon, although no new Events come, many writes are due later, and another program has overwritten one
+// register.
 func TestRedisClockSteppedBackDelaysNothing(t *testing.T) {
 	const objects = 150
 	epoch, now := time.Now().Truncate(time.Second), new(clock)

@@ -50,8 +50,8 @@ func TestLostAnswerOfLastFlushCountsOnce(t *testing.T) {
 	}
 }
 
-// TestLastFlushBypassesBreaker flushes while the breaker is open. The last flush reaches Redis, as no later call could close the
-// breaker.
+// TestLastFlushBypassesBreaker flushes while the breaker is open. The last flush reaches Redis, as no later call could
+// close the breaker.
 func TestLastFlushBypassesBreaker(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	breaker := redisclient.NewBreaker(caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
@@ -79,8 +79,8 @@ func TestLastFlushBypassesBreaker(t *testing.T) {
 	}
 }
 
-// TestDeferredTokenIsTakenOnce reports a token of a local decision with the next attempt. It was the last token, so the attempt drops
-// its own Event, and is not repeated until the caller leaves.
+// TestDeferredTokenIsTakenOnce reports a token of a local decision with the next attempt. It was the last token, so the
+// attempt drops its own Event, and is not repeated until the caller leaves.
 func TestDeferredTokenIsTakenOnce(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	calls := 0
@@ -199,8 +199,8 @@ func checkTokens(t *testing.T, s *redis.Store, l store.Limits, spam, quotas int)
 	}
 }
 
-// TestReturnedDecisionTakesTokensOnce checks that a decision takes its tokens once, whether its attempt was carried out, was lost or was
-// never sent.
+// TestReturnedDecisionTakesTokensOnce checks that a decision takes its tokens once, whether its attempt was carried out,
+// was lost or was never sent.
 func TestReturnedDecisionTakesTokensOnce(t *testing.T) {
 	for name, hook := range map[string]func(call func() error) error{
 		"carried out, answer lost":            loseAnswer,
@@ -226,8 +226,8 @@ func TestReturnedDecisionTakesTokensOnce(t *testing.T) {
 	}
 }
 
-// TestAttemptAppliedLateCountsOnce carries a lost attempt out late, after a second attempt with the same decision has failed too.
-// The decision counts once.
+// TestAttemptAppliedLateCountsOnce carries a lost attempt out late, after a second attempt with the same decision has
+// failed too. The decision counts once.
 func TestAttemptAppliedLateCountsOnce(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	var lost atomic.Bool

@@ -13,8 +13,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// TestClaimHidesNoNewPendingWrites merges an Event while a claim is under way. The register stays in the index, although the claim
-// found it without due writes.
+// TestClaimHidesNoNewPendingWrites merges an Event while a claim is under way. The register stays in the index, although
+// the claim found it without due writes.
 func TestClaimHidesNoNewPendingWrites(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	other, l, n := newStore(t, client), limits(10), 0
@@ -47,8 +47,8 @@ func TestClaimHidesNoNewPendingWrites(t *testing.T) {
 	}
 }
 
-// TestIndexMatchesRegisters checks that a claim removes index entries without a register or without due writes, and that the next
-// step restores a lost entry.
+// TestIndexMatchesRegisters checks that a claim removes index entries without a register or without due writes, and that
+// the next step restores a lost entry.
 func TestIndexMatchesRegisters(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(10)
@@ -82,14 +82,16 @@ func TestIndexMatchesRegisters(t *testing.T) {
 	}
 }
 
-// TestReservationKeepsValue reserves a register. Until the reservation ends, only its writer can change the register. The value stays.
+// TestReservationKeepsValue reserves a register. Until the reservation ends, only its writer can change the register. The
+// value stays.
 func TestReservationKeepsValue(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(10)
 	decide(t, s, eventWrite("pod", "m", 0), l)
 	key := s.GroupKey(eventWrite("pod", "m", 0).GroupKey)
 	before := client.Get(t.Context(), key).Val()
-	// attempt sends an attempt of a writer that reserves the register on a conflict. It returns the outcome and the reason why it is held.
+	// attempt sends an attempt of a writer that reserves the register on a conflict. It returns the outcome and the
+	// reason why it is held.
 	attempt := func(writer, expected string, reserve time.Duration) (outcome, held any) {
 		now := client.Time(t.Context()).Val().UnixMicro()
 		answer, err := client.Eval(t.Context(), redis.Source(), []string{s.IndexKey(), key, "registers", "buckets"}, "step", expected, writer,
@@ -116,8 +118,8 @@ func TestReservationKeepsValue(t *testing.T) {
 	}
 }
 
-// TestRegisterOutlivesUncertainAttempt checks that a register without pending writes lives longer than an attempt that wrote it is
-// repeated.
+// TestRegisterOutlivesUncertainAttempt checks that a register without pending writes lives longer than an attempt that
+// wrote it is repeated.
 func TestRegisterOutlivesUncertainAttempt(t *testing.T) {
 	const maxAge = 10 * time.Minute
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
@@ -135,8 +137,8 @@ func TestRegisterOutlivesUncertainAttempt(t *testing.T) {
 	}
 }
 
-// TestFirstAttemptUsesRedisClock decides in a process whose clock is wrong. The first attempt is repeated by the clock of Redis, so no
-// write is due hours late or early.
+// TestFirstAttemptUsesRedisClock decides in a process whose clock is wrong. The first attempt is repeated by the clock of
+// Redis, so no write is due hours late or early.
 func TestFirstAttemptUsesRedisClock(t *testing.T) {
 	for _, by := range []time.Duration{-7 * time.Hour, 7 * time.Hour, time.Minute} {
 		client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
@@ -163,8 +165,8 @@ func pendingTotal(t *testing.T, s *redis.Store) (n int64) {
 	return n
 }
 
-// TestForeignKeyTypeLeavesRegisterUnchanged has another program write a list under a key that a decision changes beside the register.
-// The decision changes nothing, and works again after the key is deleted.
+// TestForeignKeyTypeLeavesRegisterUnchanged has another program write a list under a key that a decision changes beside
+// the register. The decision changes nothing, and works again after the key is deleted.
 func TestForeignKeyTypeLeavesRegisterUnchanged(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), withQuota(limits(10), quota(10))

@@ -36,8 +36,8 @@ func (c localStore) Complete(ctx context.Context, now time.Time, p store.Pending
 	return c.flushedStore.Complete(ctx, now, p, o)
 }
 
-// TestNoisyNamespaceChangesNoOther compares a replica with one that has a small cache and backlog, and in which another namespace
-// writes. The others see no difference, with Redis or without.
+// TestNoisyNamespaceChangesNoOther compares a replica with one that has a small cache and backlog, and in which another
+// namespace writes. The others see no difference, with Redis or without.
 func TestNoisyNamespaceChangesNoOther(t *testing.T) {
 	s := standalone(t)
 	fresh := func(copies, backlog int64, wrap func(flushedStore) storetest.Subject) storetest.Fresh {

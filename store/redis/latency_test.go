@@ -19,8 +19,8 @@ import (
 // deadline is longer than that of a webhook call, as the machine may be busy.
 const deadline = 10 * time.Second
 
-// TestSlowReplicaIsNotStarved has three replicas write to one register under one quota without a pause. One of them is farther from
-// Redis. It still gets its turn: its circuit breaker stays closed, and it makes no local decision.
+// TestSlowReplicaIsNotStarved has three replicas write to one register under one quota without a pause. One of them is
+// farther from Redis. It still gets its turn: its circuit breaker stays closed, and it makes no local decision.
 func TestSlowReplicaIsNotStarved(t *testing.T) {
 	const callers, wanted = 4, 15
 	server := redistest.Start(t, redistest.Options{})
@@ -65,8 +65,8 @@ func TestSlowReplicaIsNotStarved(t *testing.T) {
 	}
 }
 
-// TestCallWaitsUntilCallerDeadline makes conflicts until the caller's deadline. The call waits that long, as a decision by an old
-// register would give the last tokens twice.
+// TestCallWaitsUntilCallerDeadline makes conflicts until the caller's deadline. The call waits that long, as a decision
+// by an old register would give the last tokens twice.
 func TestCallWaitsUntilCallerDeadline(t *testing.T) {
 	const burst, timeout, ahead = 3, time.Second, 1500 * time.Millisecond
 	server := redistest.Start(t, redistest.Options{})
@@ -109,8 +109,8 @@ type skewed struct{ by atomic.Int64 }
 
 func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
 
-// TestReplicasWithSkewedClocks has replicas whose clocks are wrong and step. Only the clock of Redis counts, so together they give as
-// many tokens as one bucket has.
+// TestReplicasWithSkewedClocks has replicas whose clocks are wrong and step. Only the clock of Redis counts, so together
+// they give as many tokens as one bucket has.
 func TestReplicasWithSkewedClocks(t *testing.T) {
 	const burst, objects = 100, 40
 	server := redistest.Start(t, redistest.Options{})
@@ -167,8 +167,8 @@ func withQuota(l store.Limits, b store.Bucket) store.Limits {
 	return l
 }
 
-// TestAbandonedCallsAreNotSent abandons reads that Redis answers much later. Reading the result of such a command would wait for its
-// answer, so the store must not.
+// TestAbandonedCallsAreNotSent abandons reads that Redis answers much later. Reading the result of such a command would
+// wait for its answer, so the store must not.
 func TestAbandonedCallsAreNotSent(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	s := redis.New(connect(t, server.Addr()), redis.Options{Prefix: "test:"})

@@ -82,7 +82,8 @@ func (c *tallies) check(t *testing.T, s store.Queue) {
 	}
 }
 
-// TestLostAnswersCountOnce loses many answers of Redis. Each decision stands and counts once, whether its answer arrived or not.
+// TestLostAnswersCountOnce loses many answers of Redis. Each decision stands and counts once, whether its answer arrived
+// or not.
 func TestLostAnswersCountOnce(t *testing.T) {
 	const wanted, most, objects, messages, burst = 2500, 50_000, 100, 6, 4
 	server := redistest.Start(t, redistest.Options{})
@@ -151,8 +152,8 @@ func (c hookedCaller) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	}
 }
 
-// TestWaitBehindUnansweredAttemptFails has a call wait behind an attempt that Redis does not answer. Its error is a failure of Redis,
-// not store.ErrBusy.
+// TestWaitBehindUnansweredAttemptFails has a call wait behind an attempt that Redis does not answer. Its error is a
+// failure of Redis, not store.ErrBusy.
 func TestWaitBehindUnansweredAttemptFails(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	client := hookedCaller{connect(t, server.Addr()), make(chan func(func() error) error, 1)}
@@ -186,8 +187,8 @@ func TestWaitBehindUnansweredAttemptFails(t *testing.T) {
 	}
 }
 
-// TestBacklogIsEmptyOnceAttemptIsResolved loses the answer of an attempt, and then fails a flush. The next flush shows the outcome, and
-// the backlog is empty.
+// TestBacklogIsEmptyOnceAttemptIsResolved loses the answer of an attempt, and then fails a flush. The next flush shows
+// the outcome, and the backlog is empty.
 func TestBacklogIsEmptyOnceAttemptIsResolved(t *testing.T) {
 	client := hookedCaller{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 2)}
 	s, l := newStore(t, client), limits(100)
@@ -204,8 +205,8 @@ func TestBacklogIsEmptyOnceAttemptIsResolved(t *testing.T) {
 	}
 }
 
-// TestLocalDecisionsIncludeUncertainAttempts decides locally while an attempt is under way and after its answer. Local decisions take
-// that attempt, its answer and the replica's backlog into account.
+// TestLocalDecisionsIncludeUncertainAttempts decides locally while an attempt is under way and after its answer. Local
+// decisions take that attempt, its answer and the replica's backlog into account.
 func TestLocalDecisionsIncludeUncertainAttempts(t *testing.T) {
 	const burst = 4
 	for name, test := range map[string]struct{ ahead, meanwhile, admitted int }{
@@ -262,7 +263,8 @@ func TestLocalDecisionsIncludeUncertainAttempts(t *testing.T) {
 	}
 }
 
-// TestUncertainCompleteIsRetried completes a write in an attempt that conflicts, and whose caller leaves. The next flush carries it out.
+// TestUncertainCompleteIsRetried completes a write in an attempt that conflicts, and whose caller leaves. The next flush
+// carries it out.
 func TestUncertainCompleteIsRetried(t *testing.T) {
 	address := redistest.Start(t, redistest.Options{}).Addr()
 	client := hookedCaller{connect(t, address), make(chan func(func() error) error, 1)}
@@ -293,7 +295,8 @@ func TestUncertainCompleteIsRetried(t *testing.T) {
 	}
 }
 
-// TestLastFlushIncludesAttemptInFlight stops a replica during an attempt that will conflict. The last flush includes its decision.
+// TestLastFlushIncludesAttemptInFlight stops a replica during an attempt that will conflict. The last flush includes its
+// decision.
 func TestLastFlushIncludesAttemptInFlight(t *testing.T) {
 	const burst = 4
 	address := redistest.Start(t, redistest.Options{}).Addr()

@@ -20,8 +20,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// migrating simulates a Redis Cluster that moves a slot to another server, key by key. It answers TRYAGAIN to a script whose keys are
-// on both servers or do not exist. It does not run scripts.
+// migrating simulates a Redis Cluster that moves a slot to another server, key by key. It answers TRYAGAIN to a script
+// whose keys are on both servers or do not exist. It does not run scripts.
 type migrating struct {
 	mu           sync.Mutex
 	known, moved map[string]bool
@@ -67,8 +67,8 @@ func (m *migrating) Call(_ context.Context, cmds ...goredis.Cmder) error {
 	return nil
 }
 
-// TestBreakerDoesNotFlapDuringSlotMigration moves a slot of a Cluster. The breaker stays open, although Redis answers scripts whose
-// keys are on one server. It closes after all keys have moved.
+// TestBreakerDoesNotFlapDuringSlotMigration moves a slot of a Cluster. The breaker stays open, although Redis answers
+// scripts whose keys are on one server. It closes after all keys have moved.
 func TestBreakerDoesNotFlapDuringSlotMigration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 40
@@ -130,7 +130,8 @@ func TestBreakerDoesNotFlapDuringSlotMigration(t *testing.T) {
 	})
 }
 
-// moveSlot moves the slot of a key to another server of a Cluster, up to four keys at a time, and calls meanwhile after each time.
+// moveSlot moves the slot of a key to another server of a Cluster, up to four keys at a time, and calls meanwhile after
+// each time.
 func moveSlot(t *testing.T, addresses []string, key string, meanwhile func()) {
 	t.Helper()
 	ctx := t.Context()
@@ -182,7 +183,8 @@ func moveSlot(t *testing.T, addresses []string, key string, meanwhile func()) {
 	}
 }
 
-// TestSlotMigrationInStorm moves the slot of all keys in a storm. That is an outage; after it every occurrence is reported once.
+// TestSlotMigrationInStorm moves the slot of all keys in a storm. That is an outage; after it every occurrence is
+// reported once.
 func TestSlotMigrationInStorm(t *testing.T) {
 	const callers, objects, burst = 8, 60, 150
 	cluster := redistest.StartCluster(t, redistest.Options{}, 3, 0)

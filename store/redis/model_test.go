@@ -22,8 +22,8 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-// faultyCaller is a client of Redis with outages. During an outage most calls are not carried out; others are, but their answers
-// are lost. Between outages an answer is lost now and then.
+// faultyCaller is a client of Redis with outages. During an outage most calls are not carried out; others are, but their
+// answers are lost. Between outages an answer is lost now and then.
 type faultyCaller struct {
 	redisclient.Caller
 	healthy atomic.Bool // no further fault
@@ -36,7 +36,8 @@ type faultyCaller struct {
 	calls map[string]int // by key
 }
 
-// dice returns a pseudo-random number below 100. It does not depend on concurrent calls for other keys, so a seed repeats its run.
+// dice returns a pseudo-random number below 100. It does not depend on concurrent calls for other keys, so a seed repeats
+// its run.
 func (s *faultyCaller) dice(cmd goredis.Cmder) int {
 	args := cmd.Args()
 	key := args[1]
@@ -75,8 +76,8 @@ func (s *faultyCaller) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	return lost
 }
 
-// replicas are several replicas that share a Redis, as one store. Any of them decides, locally if Redis does not answer, and flushes
-// when it does.
+// replicas are several replicas that share a Redis, as one store. Any of them decides, locally if Redis does not answer,
+// and flushes when it does.
 type replicas struct {
 	stores  []flushedStore
 	clients []*faultyCaller

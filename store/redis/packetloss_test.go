@@ -34,9 +34,9 @@ func (s *timedStore) Decide(ctx context.Context, now time.Time, w store.Write, l
 	return d, err
 }
 
-// TestLostSegmentDelaysNoOtherCall loses one segment in a hundred, each way, and sends it again after every call has returned. No call
-// waits longer than its own deadline, whether the segment is its own or that of another group on the same connection. After the
-// segments have arrived, each call counts once.
+// TestLostSegmentDelaysNoOtherCall loses one segment in a hundred, each way, and sends it again after every call has
+// returned. No call waits longer than its own deadline, whether the segment is its own or that of another group on the
+// same connection. After the segments have arrived, each call counts once.
 func TestLostSegmentDelaysNoOtherCall(t *testing.T) {
 	const rounds, callers, each, objects = 6, 32, 60, 1000
 	proxy := redistest.StartProxy(t, redistest.Start(t, redistest.Options{}).Addr())

@@ -14,8 +14,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// TestPanicInPrepareEndsOnlyItsCalls panics while a caller prepares an attempt. The call fails as after a panic in a goroutine of the
-// store.
+// TestPanicInPrepareEndsOnlyItsCalls panics while a caller prepares an attempt. The call fails as after a panic in a
+// goroutine of the store.
 func TestPanicInPrepareEndsOnlyItsCalls(t *testing.T) {
 	var broken atomic.Bool
 	s := redis.New(connect(t, redistest.Start(t, redistest.Options{}).Addr()), redis.Options{Prefix: "test:", StepTimeout: longTimeout, Now: func() time.Time {

@@ -4,12 +4,12 @@
 // store/engine. The state of a quota's token bucket is two numbers under another key. One sorted set, the index, has the
 // registers with pending writes. All keys of a store share a hash tag, so one script can change them together.
 //
-// A replica decides a write on its cached copies of the register and the buckets, and sends one attempt. The attempt has the
-// new register, the version that it was made from, and the tokens that it takes. If the version still matches and every bucket has its
-// tokens, Redis writes register, index and buckets. Otherwise Redis changes nothing and returns the current register and
-// buckets, on which the replica decides again. So a refused Event takes no token. A bucket that is known to be empty
-// refuses without an attempt, because other replicas only take tokens. If the Event repeats one that another replica may
-// have counted, and its register is not cached, the replica reads the register first.
+// A replica decides a write on its cached copies of the register and the buckets, and sends one attempt. The attempt has
+// the new register, the version that it was made from, and the tokens that it takes. If the version still matches and
+// every bucket has its tokens, Redis writes register, index and buckets. Otherwise Redis changes nothing and returns the
+// current register and buckets, on which the replica decides again. So a refused Event takes no token. A bucket that is
+// known to be empty refuses without an attempt, because other replicas only take tokens. If the Event repeats one that
+// another replica may have counted, and its register is not cached, the replica reads the register first.
 //
 // Calls for a register that arrive while an attempt is under way share the next attempt. Decisions that Redis may not have
 // wait in the backlog of their register, in order: those made while Redis was unavailable, and those of an attempt whose

@@ -13,8 +13,9 @@ import (
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
-// TestRefusedEventsTakeNoSharedTokens refuses two thousand Events of one namespace at three replicas, with a round trip to Redis of
-// 2 ms. The refused ones take no token of a shared bucket. After the refusing bucket is empty, the shared one is not written.
+// TestRefusedEventsTakeNoSharedTokens refuses two thousand Events of one namespace at three replicas, with a round trip
+// to Redis of 2 ms. The refused ones take no token of a shared bucket. After the refusing bucket is empty, the shared one
+// is not written.
 func TestRefusedEventsTakeNoSharedTokens(t *testing.T) {
 	t.Parallel()
 	const events, replicas, burst, shared = 2000, 3, 20, 1000
@@ -81,8 +82,9 @@ func TestRefusedEventsTakeNoSharedTokens(t *testing.T) {
 	}
 }
 
-// TestRepeatKnownToAnotherReplicaCountsOnce repeats an Event at two replicas that know a quota to be empty. They refuse from the cache
-// only Events that no other replica can have counted. So the repeat is merged at both, and each occurrence counts once.
+// TestRepeatKnownToAnotherReplicaCountsOnce repeats an Event at two replicas that know a quota to be empty. They refuse
+// from the cache only Events that no other replica can have counted. So the repeat is merged at both, and each occurrence
+// counts once.
 func TestRepeatKnownToAnotherReplicaCountsOnce(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	one, other := newStore(t, client), newStore(t, client)
@@ -162,7 +164,8 @@ func TestRepeatWaitsForAttemptInFlight(t *testing.T) {
 	}
 }
 
-// TestRepeatFindsRegisterCreatedSince creates a register by another replica, after it was over the bounds at this one. A repeat finds it.
+// TestRepeatFindsRegisterCreatedSince creates a register by another replica, after it was over the bounds at this one. A
+// repeat finds it.
 func TestRepeatFindsRegisterCreatedSince(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	bounds := store.Bounds{Buckets: 10, Registers: 1}

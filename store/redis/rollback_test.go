@@ -77,8 +77,8 @@ func TestRedisRollback(t *testing.T) {
 	}
 }
 
-// TestRedisRestartInStorm pauses Redis in a storm and resumes it later. All local decisions are reported, and Redis carries out no
-// attempt late that is still in its buffers.
+// TestRedisRestartInStorm pauses Redis in a storm and resumes it later. All local decisions are reported, and Redis
+// carries out no attempt late that is still in its buffers.
 func TestRedisRestartInStorm(t *testing.T) {
 	const callers, objects = 8, 30
 	server := redistest.Start(t, redistest.Options{})

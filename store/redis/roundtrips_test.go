@@ -16,8 +16,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// TestRefusedEventMakesNoRoundTrip refuses Events by a quota. They take no token of another quota. The first one makes one round trip;
-// then the replica knows that the quota is empty, and further ones make none.
+// TestRefusedEventMakesNoRoundTrip refuses Events by a quota. They take no token of another quota. The first one makes
+// one round trip; then the replica knows that the quota is empty, and further ones make none.
 func TestRefusedEventMakesNoRoundTrip(t *testing.T) {
 	const refused, shared = 500, 10
 	own := quota(1)
@@ -74,8 +74,8 @@ func TestAdmittedEventMakesOneRoundTrip(t *testing.T) {
 	}
 }
 
-// TestTokenWithoutRegisterChange admits writes that change no register: they only take tokens. If the answer is lost, the decision
-// stands and the tokens are spent.
+// TestTokenWithoutRegisterChange admits writes that change no register: they only take tokens. If the answer is lost, the
+// decision stands and the tokens are spent.
 func TestTokenWithoutRegisterChange(t *testing.T) {
 	client := hookedCaller{connect(t, redistest.Start(t, redistest.Options{}).Addr()), make(chan func(func() error) error, 1)}
 	s, other := newStore(t, client), newStore(t, client)
@@ -101,7 +101,8 @@ func TestTokenWithoutRegisterChange(t *testing.T) {
 	}
 }
 
-// TestOldBucketStateIsRefreshed ages a cached bucket state. Redis is asked again, but local decisions still use the cached state.
+// TestOldBucketStateIsRefreshed ages a cached bucket state. Redis is asked again, but local decisions still use the
+// cached state.
 func TestOldBucketStateIsRefreshed(t *testing.T) {
 	now := &clock{}
 	now.set(time.Now())
@@ -121,8 +122,8 @@ func TestOldBucketStateIsRefreshed(t *testing.T) {
 	}
 }
 
-// TestEmptySpamFilterIsCached takes the last token of a spam filter. The next decision uses the register of that attempt, and makes no
-// round trip.
+// TestEmptySpamFilterIsCached takes the last token of a spam filter. The next decision uses the register of that attempt,
+// and makes no round trip.
 func TestEmptySpamFilterIsCached(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	for n := range 100 {

@@ -10,8 +10,8 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// TestSinkLossWaitsForItsDrops reports losses of the sink before and after their drops are flushed, also while Redis is unavailable.
-// The notice has both.
+// TestSinkLossWaitsForItsDrops reports losses of the sink before and after their drops are flushed, also while Redis is
+// unavailable. The notice has both.
 func TestSinkLossWaitsForItsDrops(t *testing.T) {
 	for name, unavailable := range map[string]bool{"with Redis": false, "without Redis": true} {
 		t.Run(name, func(t *testing.T) {

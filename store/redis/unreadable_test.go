@@ -55,8 +55,9 @@ func largeGroup(t *testing.T, bytes int) string {
 	}
 }
 
-// TestUnreadableRegisterAffectsNoOther overwrites one register. Its Events are decided without Redis, and OnError is called once. The
-// breaker stays closed, so Redis decides the others, their backlogs are flushed and their pending writes are claimed.
+// TestUnreadableRegisterAffectsNoOther overwrites one register. Its Events are decided without Redis, and OnError is
+// called once. The breaker stays closed, so Redis decides the others, their backlogs are flushed and their pending writes
+// are claimed.
 func TestUnreadableRegisterAffectsNoOther(t *testing.T) {
 	address, l, pod := redistest.Start(t, redistest.Options{}).Addr(), limits(10), "pod"
 	for n := range 1000 { // pod then sorts before all others, and is flushed first

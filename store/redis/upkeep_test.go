@@ -173,7 +173,8 @@ func (p *partialOutage) Call(ctx context.Context, cmds ...goredis.Cmder) error {
 	return errPartialOutage
 }
 
-// TestPartialOutageLosesNothing fails a part of the reads of a claim. The writes that were read are returned, and the others stay pending.
+// TestPartialOutageLosesNothing fails a part of the reads of a claim. The writes that were read are returned, and the
+// others stay pending.
 func TestPartialOutageLosesNothing(t *testing.T) {
 	const objects = 300
 	client := &partialOutage{Caller: connect(t, redistest.Start(t, redistest.Options{}).Addr())}
@@ -204,7 +205,8 @@ func TestPartialOutageLosesNothing(t *testing.T) {
 	}
 }
 
-// TestClaimsAreFairBetweenNamespaces has many earlier due writes in one namespace. The due write of another is claimed all the same.
+// TestClaimsAreFairBetweenNamespaces has many earlier due writes in one namespace. The due write of another is claimed
+// all the same.
 func TestClaimsAreFairBetweenNamespaces(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, l := newStore(t, client), limits(3)
@@ -278,8 +280,8 @@ func TestEmptyQuotaMakesNoRoundTrip(t *testing.T) {
 	}
 }
 
-// TestStaleCopyRefusesNothing decides at a replica that does not know yet that an Event was not found. The decision still uses the quotas
-// in Redis.
+// TestStaleCopyRefusesNothing decides at a replica that does not know yet that an Event was not found. The decision still
+// uses the quotas in Redis.
 func TestStaleCopyRefusesNothing(t *testing.T) {
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
 	s, settling := newStore(t, client), newStore(t, client)

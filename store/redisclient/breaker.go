@@ -14,8 +14,8 @@ import (
 // ErrOpen reports that a Breaker did not let a call reach Redis.
 var ErrOpen = errors.New("circuit breaker is open: Redis does not answer")
 
-// Breaker is a Caller whose calls fail at once while Redis does not answer. It opens after five failures in a row that are due to
-// Redis, see Unavailable. It also opens if at least half of 20 or more calls in the last ten seconds failed.
+// Breaker is a Caller whose calls fail at once while Redis does not answer. It opens after five failures in a row that
+// are due to Redis, see Unavailable. It also opens if at least half of 20 or more calls in the last ten seconds failed.
 // While it is open, only the probes of Run reach Redis, from time to time. It closes if all of them succeed.
 type Breaker struct {
 	caller    Caller

@@ -82,8 +82,8 @@ func TestBreakerOpens(t *testing.T) {
 	}
 }
 
-// TestBreakerCountsCalls checks that a call counts as failed at the breaker's deadline, before it ends. A call whose caller has an earlier
-// deadline does not count, and one that panics does.
+// TestBreakerCountsCalls checks that a call counts as failed at the breaker's deadline, before it ends. A call whose
+// caller has an earlier deadline does not count, and one that panics does.
 func TestBreakerCountsCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -93,7 +93,8 @@ func TestFileErrorsNameTheFlag(t *testing.T) {
 	}
 }
 
-// TestCallRespectsDeadline calls a paused server, and one that listens but never accepts. No call takes longer than its deadline.
+// TestCallRespectsDeadline calls a paused server, and one that listens but never accepts. No call takes longer than its
+// deadline.
 func TestCallRespectsDeadline(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -8,7 +8,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// Each test makes the servers fail under load and waits until they are healthy again. The client must then recover within healWithin.
+// Each test makes the servers fail under load and waits until they are healthy again. The client must then recover within
+// healWithin.
 
 func TestAddressMovesToAnotherServer(t *testing.T) {
 	t.Parallel()

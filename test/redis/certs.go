@@ -16,16 +16,15 @@ import (
 	"time"
 )
 
-// Certs are PEM files: a CA made for tests, and two certificates that it
-// signed, one for servers on 127.0.0.1 and localhost and one for clients.
+// Certs are PEM files: a CA made for tests, and two certificates that it signed. One is for servers on 127.0.0.1 and
+// localhost, the other for clients.
 type Certs struct {
 	CAFile                        string
 	ServerCertFile, ServerKeyFile string
 	ClientCertFile, ClientKeyFile string
 }
 
-// NewCerts makes a CA and its certificates in the directory dir, which it
-// makes where missing. They are valid for a day.
+// NewCerts creates a CA and its certificates in the directory dir, which it creates if necessary. They are valid for a day.
 func NewCerts(dir string) (*Certs, error) {
 	c := &Certs{
 		CAFile:         filepath.Join(dir, "ca.crt"),
@@ -33,7 +32,7 @@ func NewCerts(dir string) (*Certs, error) {
 		ClientCertFile: filepath.Join(dir, "client.crt"), ClientKeyFile: filepath.Join(dir, "client.key"),
 	}
 	if err := c.write(dir); err != nil {
-		return nil, fmt.Errorf("make certificates for redis: %w", err)
+		return nil, fmt.Errorf("create certificates for Redis: %w", err)
 	}
 	return c, nil
 }
@@ -102,7 +101,7 @@ func writePEM(path, kind string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// client is the TLS configuration of a client; nil for a server without TLS.
+// client returns the TLS configuration of a client; nil for a server without TLS.
 func (c *Certs) client() (*tls.Config, error) {
 	if c == nil {
 		return nil, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 
-// Client returns a client of servers with the addresses, form and credentials of o, closed when the test ends. It waits
-// a minute for an answer, on a machine that is busy.
+// Client returns a client with the addresses, Cluster and credentials of o. It is closed when the test ends. It waits up to a
+// minute for an answer, as the machine may be busy.
 func Client(t testing.TB, o redisclient.Options) *redisclient.Client {
 	t.Helper()
 	all := redisclient.DefaultOptions()

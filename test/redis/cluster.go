@@ -10,26 +10,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Cluster is a Redis Cluster whose replicas follow a lost master within 2 to 4
-// seconds.
+// Cluster is a Redis Cluster. A replica takes over from a lost master within 2 to 4 seconds.
 type Cluster struct {
 	servers []*Server
 }
 
-// NewCluster starts a cluster of masters, each with as many replicas, and
-// waits until all is well, 30 seconds at most. At least 3 masters are needed
-// for a failover. They run until Close, or the end of this process.
+// NewCluster starts a cluster of masters, each with the given number of replicas, and waits up to 30 seconds until it is
+// ready, see WaitReady. A failover needs at least 3 masters. The servers run until Close or the end of this process.
 func NewCluster(ctx context.Context, o Options, masters, replicas int) (*Cluster, error) {
 	c := &Cluster{}
 	if err := c.start(ctx, o, masters, replicas); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a redis cluster: %w", err), c.Close())
+		return nil, errors.Join(fmt.Errorf("start a Redis Cluster: %w", err), c.Close())
 	}
 	return c, nil
 }
 
-// WaitReady waits until all running servers see the cluster as well, the
-// owner of every slot runs, and every running replica is in sync, 30 seconds
-// at most.
+// WaitReady waits up to 30 seconds until every running server reports a healthy cluster, the owner of every slot runs, and
+// every running replica is in sync.
 func (c *Cluster) WaitReady(ctx context.Context) error { return waitUntil(ctx, c.ready) }
 
 func (c *Cluster) ready(ctx context.Context) error {
@@ -39,7 +36,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 			return err
 		}
 		if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_slots_ok:16384") {
-			return fmt.Errorf("the server at %s says\n%s", s.Addr(), info)
+			return fmt.Errorf("the server at %s reports\n%s", s.Addr(), info)
 		}
 		slots, err := slotsOf(ctx, s)
 		if err != nil {
@@ -63,7 +60,7 @@ func slotsOf(ctx context.Context, s *Server) ([]redis.ClusterSlot, error) {
 	return s.client.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS does not leave out lost servers
 }
 
-// shareInSync says what keeps the replicas of a master from its data.
+// shareInSync returns an error unless the replicas of a master are in sync.
 func (c *Cluster) shareInSync(ctx context.Context, addr string, replicas int) error {
 	master, err := at(c.servers, addr)
 	if err != nil {
@@ -82,15 +79,14 @@ func (c *Cluster) shareInSync(ctx context.Context, addr string, replicas int) er
 	return inSync(ctx, nodes, master, replicas)
 }
 
-// Addrs are the addresses of all servers, running or not.
+// Addrs returns the addresses of all servers, running or not.
 func (c *Cluster) Addrs() []string { return addrs(c.servers) }
 
-// Servers are all servers, running or not.
+// Servers returns all servers, running or not.
 func (c *Cluster) Servers() []*Server { return slices.Clone(c.servers) }
 
-// MasterOf is the server that owns the slot of a key. It is an error if the
-// servers do not agree, or if it does not run, as in the first seconds after
-// KillMasterOf.
+// MasterOf returns the server that owns the slot of a key. It fails if the servers do not agree, or if that server does not
+// run, as in the first seconds after KillMasterOf.
 func (c *Cluster) MasterOf(ctx context.Context, key string) (*Server, error) {
 	var addr string
 	for _, s := range running(c.servers) {
@@ -106,18 +102,17 @@ func (c *Cluster) MasterOf(ctx context.Context, key string) (*Server, error) {
 			if int(slot) < share.Start || int(slot) > share.End {
 				continue
 			}
-			said := share.Nodes[0].Addr
-			if addr != "" && said != addr {
-				return nil, fmt.Errorf("one server says %q is at %s, another at %s", key, addr, said)
+			found := share.Nodes[0].Addr
+			if addr != "" && found != addr {
+				return nil, fmt.Errorf("servers disagree about the master of %q: %s and %s", key, addr, found)
 			}
-			addr = said
+			addr = found
 		}
 	}
 	return at(c.servers, addr)
 }
 
-// KillMasterOf kills the server that owns the slot of a key and returns it.
-// WaitReady then waits for the end of the failover.
+// KillMasterOf kills the server that owns the slot of a key, and returns it. WaitReady then waits for the end of the failover.
 func (c *Cluster) KillMasterOf(ctx context.Context, key string) (*Server, error) {
 	master, err := c.MasterOf(ctx, key)
 	if err != nil {
@@ -130,7 +125,7 @@ func (c *Cluster) KillMasterOf(ctx context.Context, key string) (*Server, error)
 // Close kills all servers and removes their directories.
 func (c *Cluster) Close() error { return closeAll(c.servers) }
 
-// ReplicaOf finds the replica of a master.
+// ReplicaOf returns a replica of a master.
 func (c *Cluster) ReplicaOf(ctx context.Context, master *Server) (*Server, error) {
 	_, port, _ := strings.Cut(master.Addr(), ":")
 	for _, s := range c.Servers() {

@@ -13,9 +13,9 @@ const clusterSlots = 16384
 func (c *Cluster) start(ctx context.Context, o Options, masters, replicas int) error {
 	o.Lines = append([]string{
 		"cluster-enabled yes", "cluster-node-timeout 1500",
-		// A server learns its own address of others only, if there are any.
+		// Without this, a server learns its own address only from other servers.
 		"cluster-announce-ip 127.0.0.1",
-		// Whatever a replica lacks, it takes over; and it stays where it is put.
+		// A replica takes over even if it lacks data, and never moves to another master.
 		"cluster-replica-validity-factor 0", "cluster-allow-replica-migration no",
 	}, o.Lines...)
 	for range masters * (1 + replicas) {
@@ -41,8 +41,7 @@ func (c *Cluster) start(ctx context.Context, o Options, masters, replicas int) e
 	return c.WaitReady(ctx)
 }
 
-// join gives the slots to the first servers, in equal shares, and waits until
-// every server knows every other.
+// join gives equal shares of the slots to the first servers, and waits until every server knows every other.
 func (c *Cluster) join(ctx context.Context, masters int) error {
 	first := c.servers[0].port
 	for i, s := range c.servers {
@@ -52,7 +51,7 @@ func (c *Cluster) join(ctx context.Context, masters int) error {
 				return err
 			}
 		}
-		// Servers of one epoch would first have to agree whose goes up.
+		// Servers with the same epoch would first have to resolve the conflict.
 		if err := s.client.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
 			return err
 		}
@@ -66,7 +65,7 @@ func (c *Cluster) join(ctx context.Context, masters int) error {
 	return waitUntil(ctx, c.checkNodes)
 }
 
-// checkNodes says which server does not yet know every other.
+// checkNodes returns an error that names a server that does not know every other yet.
 func (c *Cluster) checkNodes(ctx context.Context) error {
 	for _, s := range c.servers {
 		nodes, err := s.client.ClusterNodes(ctx).Result()
@@ -74,7 +73,7 @@ func (c *Cluster) checkNodes(ctx context.Context) error {
 			return err
 		}
 		if strings.Count(nodes, " connected") != len(c.servers) || strings.Contains(nodes, "handshake") {
-			return fmt.Errorf("the server at %s knows of\n%s", s.Addr(), nodes)
+			return fmt.Errorf("the server at %s knows only\n%s", s.Addr(), nodes)
 		}
 	}
 	return nil

@@ -6,24 +6,20 @@ import (
 	"strings"
 )
 
-// Options say what a Redis server is like. The zero value is a server without
-// persistence, password or TLS.
+// Options are the settings of a Redis server. The zero value is a server without persistence, password or TLS.
 type Options struct {
-	// Persist writes every command to an append-only file in the server's
-	// directory, from which Restart recovers.
+	// Persist writes every command to an append-only file in the server's directory, which Restart loads.
 	Persist bool
-	// Fsync is Redis' appendfsync with Persist: always, everysec or no.
-	// Empty is always: nothing that was answered is lost.
+	// Fsync is appendfsync of Redis with Persist: always, everysec or no. Empty means always: no acknowledged write is lost.
 	Fsync string
-	// Password is that of the default user; empty for none. In a Sentinel
-	// topology it is the sentinels' own as well.
+	// Password is the default user's; empty for none. With Sentinel it is also that of the sentinels.
 	Password string
-	// Users exist beside the default user.
+	// Users are ACL users in addition to the default user.
 	Users []User
-	// TLS serves by TLS alone, with a CA made for this server or topology,
-	// and demands a client certificate of that CA: see Server.Certs.
+	// TLS makes the server accept only TLS, with a CA made for this server or topology. Clients need a certificate of that
+	// CA, see Server.Certs.
 	TLS bool
-	// Lines are put at the end of redis.conf as they are.
+	// Lines are appended to redis.conf.
 	Lines []string
 
 	certs *Certs // shared by the servers of a topology
@@ -33,11 +29,11 @@ type Options struct {
 type User struct {
 	Name     string
 	Password string
-	// Rules are in Redis' words, as in "~eventquota:* +@connection +evalsha".
+	// Rules are ACL rules in the syntax of Redis, such as "~eventquota:* +@connection +evalsha".
 	Rules string
 }
 
-// connection is what makes any kind of server reachable.
+// connection returns the lines of redis.conf about connections, for any kind of server.
 func (o *Options) connection(port int) []string {
 	lines := []string{"bind 127.0.0.1", "protected-mode no", "daemonize no"}
 	if o.Password != "" {
@@ -55,10 +51,10 @@ func (o *Options) connection(port int) []string {
 	)
 }
 
-// data is the configuration of a server that keeps data.
+// data returns the configuration of a server that has data.
 func data(o *Options, port int) []string {
 	lines := append(o.connection(port), `save ""`, "maxmemory-policy noeviction",
-		// A replica is in sync within a second, not after the usual 5.
+		// A replica is in sync within a second, not after the default 5.
 		"repl-diskless-sync-delay 0", "repl-ping-replica-period 1")
 	if o.Password != "" {
 		lines = append(lines, "masterauth "+quote(o.Password))
@@ -76,7 +72,7 @@ func data(o *Options, port int) []string {
 	return append(lines, o.Lines...)
 }
 
-// withCerts makes the certificates that the options need, once.
+// withCerts returns o with certificates, which it creates if TLS needs them and there are none.
 func (o Options) withCerts(dir string) (Options, error) {
 	if !o.TLS || o.certs != nil {
 		return o, nil
@@ -86,7 +82,7 @@ func (o Options) withCerts(dir string) (Options, error) {
 	return o, err
 }
 
-// quote writes a value for redis.conf.
+// quote quotes a value for redis.conf.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// detach keeps a Ctrl-C at the terminal from a process, which is for its parent
-// to stop, and makes the kernel kill it when the thread that started it ends.
+// detach protects a process from Ctrl-C at the terminal, as its parent stops it. The kernel kills the process when the
+// thread that started it ends.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// detach keeps a Ctrl-C at the terminal from a process, which is for its parent
-// to stop.
+// detach protects a process from Ctrl-C at the terminal, as its parent stops it.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }

@@ -20,7 +20,7 @@ type process struct {
 	exited chan struct{} // closed when it has ended
 }
 
-// launch runs redis-server, whose output is added to the file log.
+// launch starts redis-server. Its output is appended to the file log.
 func launch(log string, args ...string) (*process, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -35,15 +35,14 @@ func launch(log string, args ...string) (*process, error) {
 	p.cmd.Stdout, p.cmd.Stderr = output, output
 	detach(p.cmd)
 	started := make(chan error)
-	// It is started and waited for on one thread, whose end would be taken for
-	// the parent's.
+	// One locked thread starts the process and waits for it: the kernel would take the end of that thread for the parent's.
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // how it ended is in its log
+			_ = p.cmd.Wait() // its log shows how it ended
 			close(p.exited)
 		}
 	}()
@@ -67,7 +66,7 @@ func (p *process) running() bool {
 	}
 }
 
-// stop ends the process in order, and by force when it does not follow.
+// stop ends the process by SIGTERM, and kills it if that takes too long.
 func (p *process) stop() error {
 	if !p.running() {
 		return nil
@@ -91,7 +90,7 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-// tail is the last lines of a log, at most 32 KiB.
+// tail returns the end of a log, at most 32 KiB.
 func tail(path string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Proxy is an address that leads to a Redis server, as that of a Service does. The way may be long, and may lose answers.
+// Proxy forwards connections to a Redis server, as a Service does. It can delay data and lose answers.
 type Proxy struct {
 	net.Listener
-	// Dropped counts the connections that were cut with an answer on them.
+	// Dropped counts the connections that were closed instead of passing on an answer.
 	Dropped atomic.Int64
 
 	delay          atomic.Int64 // nanoseconds
@@ -20,53 +20,53 @@ type Proxy struct {
 	loss           atomic.Pointer[segmentLoss]
 }
 
-// segmentLoss is how many pieces come for each one that is lost, and waits until that is sent again.
+// segmentLoss loses one piece of data in every, and calls again to wait until it is resent.
 type segmentLoss struct {
 	pieces atomic.Int64
 	every  int64
 	again  func()
 }
 
-// StartProxy makes a Proxy. It ends with the test, once its clients have closed their connections.
-func StartProxy(t testing.TB, to string) *Proxy {
+// StartProxy starts a Proxy. When the test ends, it waits until its clients have closed their connections.
+func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &Proxy{Listener: l}
-	p.SetTarget(to)
+	p.SetTarget(target)
 	p.DropAnswers("")
 	p.DropEvery(0, nil)
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	t.Cleanup(func() {
 		_ = l.Close()
-		all.Wait()
+		wg.Wait()
 	})
-	all.Go(func() {
+	wg.Go(func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			all.Go(func() { p.serve(conn) })
+			wg.Go(func() { p.serve(conn) })
 		}
 	})
 	return p
 }
 
-// SetTarget changes the server. Connections that are open stay with the one that they are at.
+// SetTarget changes the server for new connections. Open ones stay with their server.
 func (p *Proxy) SetTarget(address string) { p.target.Store(&address) }
 
-// Delay delays all that comes from now on, each way.
+// Delay delays all data from now on, each way.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
-// DropAnswers cuts each connection on which a command with the word in it was sent, in capitals, once it is
-// answered. The answer gets lost, with those of all that was sent together with it. Empty stops that.
+// DropAnswers closes each connection on which a command with the given word, in capitals, is answered. The answer is lost, with
+// those of the commands sent together with it. An empty word stops that.
 func (p *Proxy) DropAnswers(word string) { p.losing.Store(&word) }
 
-// DropEvery loses every n-th piece of all that comes from now on, each way, and calls again for it, which returns when it is
-// sent again. As in TCP, what comes after it on its connection waits. 0 stops that.
+// DropEvery loses every n-th piece of data from now on, each way, and calls again, which returns when the piece is to be
+// resent. As in TCP, later data on the connection waits for it. An n of 0 stops that.
 func (p *Proxy) DropEvery(n int64, again func()) { p.loss.Store(&segmentLoss{every: n, again: again}) }
 
 func (p *Proxy) serve(conn net.Conn) {
@@ -95,7 +95,7 @@ func (p *Proxy) serve(conn net.Conn) {
 	})
 }
 
-// carry copies what comes, each piece after the delay, as long as it may.
+// carry copies data, each piece after the delay, until may returns false.
 func (p *Proxy) carry(to, from net.Conn, may func([]byte) bool) {
 	type piece struct {
 		data []byte
@@ -116,23 +116,23 @@ func (p *Proxy) carry(to, from net.Conn, may func([]byte) bool) {
 		}
 	}()
 	ended := false
-	for one := range pieces {
+	for next := range pieces {
 		if ended {
 			continue
 		}
-		if wait := time.Until(one.due); wait > 0 {
+		if wait := time.Until(next.due); wait > 0 {
 			<-time.After(wait)
 		}
 		if l := p.loss.Load(); l.every > 0 && l.pieces.Add(1)%l.every == 0 {
 			l.again()
 		}
-		if !may(one.data) {
+		if !may(next.data) {
 			_ = from.Close()
 			_ = to.Close()
 			ended = true
 			continue
 		}
-		if _, err := to.Write(one.data); err != nil {
+		if _, err := to.Write(next.data); err != nil {
 			_ = from.Close()
 			ended = true
 		}

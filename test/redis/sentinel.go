@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// MasterName is what sentinels call their master.
+// MasterName is the name of the master at its sentinels.
 const MasterName = "eventquota"
 
 const (
@@ -18,20 +18,18 @@ const (
 	sentinelReplicas = 2
 )
 
-// Sentinel is a master with two replicas, watched by three sentinels that
-// follow a lost master by another within 2 to 4 seconds.
+// Sentinel is a master with two replicas and three sentinels, which replace a lost master within 2 to 4 seconds.
 type Sentinel struct {
 	servers   []*Server
 	sentinels []*Server
 }
 
-// NewSentinel starts the six servers and waits until the sentinels know them
-// all and the replicas are in sync, 30 seconds at most. They run until Close, or the end of
-// this process.
+// NewSentinel starts the six servers and waits up to 30 seconds until they are ready, see WaitReady. They run until Close or
+// the end of this process.
 func NewSentinel(ctx context.Context, o Options) (*Sentinel, error) {
 	s := &Sentinel{}
 	if err := s.start(ctx, o); err != nil {
-		return nil, errors.Join(fmt.Errorf("start redis with sentinels: %w", err), s.Close())
+		return nil, errors.Join(fmt.Errorf("start Redis with sentinels: %w", err), s.Close())
 	}
 	return s, nil
 }
@@ -65,7 +63,7 @@ func (s *Sentinel) start(ctx context.Context, o Options) error {
 	return s.WaitReady(ctx)
 }
 
-// watching is the configuration of a sentinel of the master at a port.
+// watching returns the configuration of a sentinel of the master at a port.
 func watching(master int) func(o *Options, port int) []string {
 	return func(o *Options, port int) []string {
 		lines := append(o.connection(port),
@@ -81,16 +79,15 @@ func watching(master int) func(o *Options, port int) []string {
 	}
 }
 
-// fastSentinel makes a sentinel look more often than its fixed 2 and 10 seconds, and
-// lets it be slow on a busy machine without keeping still for half a minute.
+// fastSentinel makes a sentinel check more often than every 2 and 10 seconds. On a busy machine it then stops acting only for a
+// second, not for half a minute.
 func fastSentinel(ctx context.Context, sentinel *Server) error {
 	return sentinel.client.Do(ctx, "SENTINEL", "DEBUG", "info-period", 300, "publish-period", 300,
 		"ask-period", 200, "tilt-trigger", 10000, "tilt-period", 1000).Err()
 }
 
-// WaitReady waits until the sentinels agree on a running master, each knows
-// the other sentinels and all running servers, and these are in sync with it,
-// 30 seconds at most.
+// WaitReady waits up to 30 seconds until the sentinels agree on a running master, each knows the other sentinels and all
+// running servers, and these are in sync.
 func (s *Sentinel) WaitReady(ctx context.Context) error {
 	return waitUntil(ctx, s.ready)
 }
@@ -109,24 +106,23 @@ func (s *Sentinel) ready(ctx context.Context) error {
 		m := state.Val()
 		if known := m["ip"] + ":" + m["port"]; known != master.Addr() || m["flags"] != "master" ||
 			m["num-other-sentinels"] != fmt.Sprint(sentinels-1) || m["num-slaves"] < fmt.Sprint(replicas) {
-			return fmt.Errorf("the sentinel at %s says of the master %v", sentinel.Addr(), m)
+			return fmt.Errorf("the sentinel at %s reports the master as %v", sentinel.Addr(), m)
 		}
 	}
 	return inSync(ctx, running(s.servers), master, replicas)
 }
 
-// Addrs are the addresses of the sentinels.
+// Addrs returns the addresses of the sentinels.
 func (s *Sentinel) Addrs() []string { return addrs(s.sentinels) }
 
-// Servers are the servers of the master and its replicas, running or not.
+// Servers returns the servers of the master and its replicas, running or not.
 func (s *Sentinel) Servers() []*Server { return slices.Clone(s.servers) }
 
-// Sentinels are the servers of the sentinels.
+// Sentinels returns the servers of the sentinels.
 func (s *Sentinel) Sentinels() []*Server { return slices.Clone(s.sentinels) }
 
-// Master is the server that the running sentinels agree to be the master. It
-// is an error if they do not, or if it does not run, as in the first seconds
-// after KillMaster.
+// Master returns the master. It fails if the running sentinels do not agree on one, or if it does not run, as in the first
+// seconds after KillMaster.
 func (s *Sentinel) Master(ctx context.Context) (*Server, error) {
 	var addr string
 	for _, sentinel := range running(s.sentinels) {
@@ -134,17 +130,16 @@ func (s *Sentinel) Master(ctx context.Context) (*Server, error) {
 		if err := sentinel.client.Process(ctx, cmd); err != nil {
 			return nil, err
 		}
-		said := strings.Join(cmd.Val(), ":")
-		if addr != "" && said != addr {
-			return nil, fmt.Errorf("one sentinel says the master is %s, another %s", addr, said)
+		found := strings.Join(cmd.Val(), ":")
+		if addr != "" && found != addr {
+			return nil, fmt.Errorf("sentinels disagree about the master: %s and %s", addr, found)
 		}
-		addr = said
+		addr = found
 	}
 	return at(s.servers, addr)
 }
 
-// KillMaster kills the master and returns it. WaitReady then waits for the end
-// of the failover.
+// KillMaster kills the master and returns it. WaitReady then waits for the end of the failover.
 func (s *Sentinel) KillMaster(ctx context.Context) (*Server, error) {
 	master, err := s.Master(ctx)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package redistest starts real redis-server processes on loopback for tests
-// and measurements: alone, with Sentinel, or as a Cluster. They take no notice
-// of a Redis that the machine runs as a service, end with the process that
-// started them, and can be killed, paused and restarted.
+// Package redistest starts real redis-server processes on loopback for tests and measurements: alone, with Sentinel, or as a
+// Cluster. They are independent of a Redis service of the machine, end with the process that started them, and can be
+// killed, paused and restarted.
 package redistest
 
 import (
@@ -19,16 +18,14 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// startsTried is how many ports are tried when something that does not use package
-// ports takes the chosen one first.
+// startsTried is how many ports are tried if a program that does not use package ports takes the chosen one first.
 const startsTried = 5
 
-// Server is a redis-server on 127.0.0.1. Its address and directory stay the
-// same for life. Its methods may be called by several goroutines.
+// Server is a redis-server on 127.0.0.1. Its address and directory never change. It is safe for concurrent use.
 type Server struct {
-	// Dir is where its data, configuration and log are.
+	// Dir is the directory of its data, configuration and log.
 	Dir string
-	// Certs are those of the server and its clients; nil without TLS.
+	// Certs are the certificates of the server and its clients; nil without TLS.
 	Certs *Certs
 
 	args   []string // of redis-server, after the configuration file
@@ -39,17 +36,16 @@ type Server struct {
 	process *process
 }
 
-// New starts a standalone server and waits until it answers, 30 seconds at
-// most. It runs until Close, or the end of this process.
+// New starts a standalone server and waits up to 30 seconds until it answers. It runs until Close or the end of this process.
 func New(ctx context.Context, o Options) (*Server, error) {
 	return newServer(ctx, o, data)
 }
 
-// newServer starts a server of the configuration that lines gives for a port.
+// newServer starts a server with the configuration that lines returns for a port.
 func newServer(ctx context.Context, o Options, lines func(o *Options, port int) []string, args ...string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "redistest-")
 	if err != nil {
-		return nil, fmt.Errorf("make a directory for redis: %w", err)
+		return nil, fmt.Errorf("create a directory for Redis: %w", err)
 	}
 	s := &Server{Dir: dir, args: args}
 	if o, err = o.withCerts(dir); err != nil {
@@ -96,14 +92,13 @@ func (s *Server) start(ctx context.Context, o *Options, lines func(o *Options, p
 func (s *Server) config() string  { return filepath.Join(s.Dir, "redis.conf") }
 func (s *Server) logFile() string { return filepath.Join(s.Dir, "log") }
 
-// Addr is its host and port.
+// Addr returns the host and port.
 func (s *Server) Addr() string { return ports.Address(s.port) }
 
-// Client is a client of the default user, which may do everything. It belongs
-// to the server and tries nothing twice.
+// Client returns a client of the default user, which has all rights. The server owns it. It retries no command.
 func (s *Server) Client() *redis.Client { return s.client }
 
-// Log is the end of what all its runs have logged.
+// Log returns the end of the log of all its runs, at most 32 KiB.
 func (s *Server) Log() string { return tail(s.logFile()) }
 
 // Close kills the process and removes its directory.

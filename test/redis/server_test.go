@@ -21,9 +21,9 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// What is held here would fail in silence: tests that use these servers show the rest.
+// These tests check properties whose loss no other test would show.
 
-// child makes this program start a server, say its process, and wait.
+// child makes this program start a server, print its process id and directory, and wait.
 const child = "REDISTEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ func TestPersistence(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := s.Client().Get(t.Context(), "key").Result(); got != "kept" || err != nil || processOf(s) == before {
-		t.Errorf("after a restart of process %d the key is %q, %v", before, got, err)
+		t.Errorf("after a restart of process %d, the key is %q, %v", before, got, err)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestTLSRequiresClientCertificate(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: s.Addr(), TLSConfig: config, MaxRetries: -1})
 	defer c.Close()
 	if err := c.Ping(t.Context()).Err(); err == nil {
-		t.Error("a client without a certificate is served")
+		t.Error("a client without a certificate was accepted")
 	}
 }
 
@@ -84,10 +84,10 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 	for server, process := range processes {
 		if err := syscall.Kill(process, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("process %d of redis is still there: %v", process, err)
+			t.Errorf("process %d of Redis still runs: %v", process, err)
 		}
 		if _, err := os.Stat(server.Dir); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("directory %s is still there: %v", server.Dir, err)
+			t.Errorf("directory %s still exists: %v", server.Dir, err)
 		}
 	}
 }
@@ -112,14 +112,14 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	_ = parent.Wait()
 	process, err := strconv.Atoi(pid)
 	if err != nil {
-		t.Fatalf("the parent said %q: %v", line, err)
+		t.Fatalf("the parent printed %q: %v", line, err)
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for syscall.Kill(process, 0) == nil && time.Now().Before(deadline) {
 		runtime.Gosched()
 	}
 	if err := syscall.Kill(process, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("process %d of redis is still there 10s after its parent was killed: %v", process, err)
+		t.Errorf("process %d of Redis still runs 10s after its parent was killed: %v", process, err)
 	}
 }
 
@@ -139,7 +139,7 @@ func processesOf(servers []*redistest.Server) map[*redistest.Server]int {
 	return processes
 }
 
-// processOf is the id of a server's process.
+// processOf returns the process id of a server; -1 if it does not answer.
 func processOf(s *redistest.Server) int {
 	info, err := s.Client().InfoMap(context.Background(), "server").Result()
 	if err != nil {

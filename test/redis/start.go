@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Start is New for a test: the server ends with the test, and its log is shown
-// if the test fails.
+// Start is New for a test. The server ends with the test, and its log is shown if the test fails.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	s, err := New(t.Context(), o)
@@ -17,8 +16,7 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// StartSentinel is NewSentinel for a test: all ends with the test, and the logs
-// are shown if the test fails.
+// StartSentinel is NewSentinel for a test. All servers end with the test, and their logs are shown if the test fails.
 func StartSentinel(t testing.TB, o Options) *Sentinel {
 	t.Helper()
 	s, err := NewSentinel(t.Context(), o)
@@ -29,8 +27,7 @@ func StartSentinel(t testing.TB, o Options) *Sentinel {
 	return s
 }
 
-// StartCluster is NewCluster for a test: all ends with the test, and the logs
-// are shown if the test fails.
+// StartCluster is NewCluster for a test. All servers end with the test, and their logs are shown if the test fails.
 func StartCluster(t testing.TB, o Options, masters, replicas int) *Cluster {
 	t.Helper()
 	c, err := NewCluster(t.Context(), o, masters, replicas)
@@ -45,7 +42,7 @@ func finish(t testing.TB, servers ...*Server) {
 	t.Helper()
 	for _, s := range servers {
 		if t.Failed() {
-			t.Logf("redis at %s logged:\n%s", s.Addr(), s.Log())
+			t.Logf("Redis at %s logged:\n%s", s.Addr(), s.Log())
 		}
 	}
 	if err := closeAll(servers); err != nil {

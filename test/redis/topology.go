@@ -10,16 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// waitUntil polls until check finds nothing wrong, 30 seconds at most. Its
-// error says what was wrong last.
+// waitUntil polls for up to 30 seconds until check returns no error. Its own error has the last one of check.
 func waitUntil(ctx context.Context, check func(context.Context) error) error {
-	last := errors.New("no answer came")
+	last := errors.New("no answer")
 	err := wait.PollUntilContextTimeout(ctx, pollEvery, readyWithin, true, func(ctx context.Context) (bool, error) {
-		wrong := check(ctx)
-		if wrong != nil && !errors.Is(wrong, os.ErrDeadlineExceeded) {
-			last = wrong // an answer that does not come says less
+		err := check(ctx)
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			last = err // a timeout would hide the cause
 		}
-		return wrong == nil, nil
+		return err == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, last)
@@ -27,7 +26,7 @@ func waitUntil(ctx context.Context, check func(context.Context) error) error {
 	return nil
 }
 
-// inSync says what keeps the servers of one master from having all of its data.
+// inSync returns an error unless the master has the given number of replicas and the servers are in sync with it.
 func inSync(ctx context.Context, servers []*Server, master *Server, replicas int) error {
 	for _, s := range servers {
 		info, err := s.client.Info(ctx, "replication").Result()
@@ -57,14 +56,14 @@ func running(servers []*Server) []*Server {
 	return up
 }
 
-// at finds the running server at an address.
+// at returns the running server at an address.
 func at(servers []*Server, addr string) (*Server, error) {
 	for _, s := range running(servers) {
 		if s.Addr() == addr {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("no redis runs at %q", addr)
+	return nil, fmt.Errorf("no Redis runs at %q", addr)
 }
 
 func addrs(servers []*Server) []string {
