@@ -99,7 +99,7 @@ func (s *Server) signal(signal syscall.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.process.running() {
-		return fmt.Errorf("Redis at %s does not run", s.Addr())
+		return fmt.Errorf("signal Redis at %s: it does not run", s.Addr())
 	}
 	return s.process.signal(signal)
 }
