@@ -32,7 +32,7 @@ func TestUnknownCommandsReturnOneError(t *testing.T) {
 		"completion of an unknown shell": {[]string{"completion", "nosuch"}, `unknown command "nosuch" for "eventquota completion"`},
 		"completion of two shells":       {[]string{"completion", "bash", "zsh"}, `unknown command "zsh" for "eventquota completion bash"`},
 		"an endless configuration":       {[]string{"convert", "-"}, "convert: standard input: must have at most 16777216 bytes"},
-		"nothing to lint":                {[]string{"lint"}, "lint: must be given files or directories, or - for standard input"},
+		"nothing to lint":                {[]string{"lint"}, "lint: name at least one file or directory, or - for standard input"},
 		"an endless file to convert":     {[]string{"convert", "/dev/zero"}, "convert: /dev/zero: must have at most 16777216 bytes"},
 	} {
 		t.Run(says, func(t *testing.T) { cli.WantError(t, rootCommand(), test.want, test.args...) })

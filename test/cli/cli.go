@@ -32,7 +32,7 @@ func Run(t *testing.T, root *cobra.Command, stdin io.Reader, args ...string) (st
 	root.SetIn(stdin)
 	root.SetOut(&out)
 	root.SetErr(&errs)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // without any, cobra would take those of the test binary
 	err = root.ExecuteContext(t.Context())
 	return out.String(), errs.String(), err
 }
