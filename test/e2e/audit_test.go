@@ -13,45 +13,46 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// auditCall is one write of an Event, as the API server has logged it.
+// auditCall is one write of an Event, as recorded in the API server's audit log.
 type auditCall struct {
 	namespace, name string
 	origin          string // object and source, empty for a patch
 	message         string // empty for a patch
-	count           int64  // absolute, of all that was seen under the name
+	count           int64  // absolute: the total under this name so far
 	code            int    // HTTP status of the answer
 	begun, ended    time.Time
 	bySettler       bool
-	failedOpen      bool // one of its webhook calls failed
+	failedOpen      bool // a webhook call of this request failed open
 	dropped         bool // refused by a quota or the spam filter
 	merged          bool // into a stored Event
 }
 
-// auditCalls are the writes of Events of a namespace so far but for the settler's, in the order in which they ended.
+// auditCalls returns the writes of Events in a namespace so far, except the settler's, in the order in which they
+// ended.
 func (e *faultEnv) auditCalls(namespace string) []auditCall {
 	e.Helper()
 	return e.callsOf(namespace, func(c auditCall) bool { return !c.bySettler })
 }
 
-// settlerCalls are the settler's that the API server took.
+// settlerCalls returns the settler's successful writes of Events in a namespace.
 func (e *faultEnv) settlerCalls(namespace string) []auditCall {
 	e.Helper()
 	return e.callsOf(namespace, func(c auditCall) bool { return c.bySettler && c.code/100 == 2 })
 }
 
-// callsOf are those of a namespace for which something holds.
-func (e *faultEnv) callsOf(namespace string, holds func(auditCall) bool) (calls []auditCall) {
+// callsOf returns the calls in a namespace that match a condition.
+func (e *faultEnv) callsOf(namespace string, matches func(auditCall) bool) (calls []auditCall) {
 	e.Helper()
 	e.must(e.log.ReadNew(e.readAuditLine))
 	for _, c := range e.calls {
-		if c.namespace == namespace && holds(c) {
+		if c.namespace == namespace && matches(c) {
 			calls = append(calls, c)
 		}
 	}
 	return calls
 }
 
-// readAuditLine takes a line of the API server's log.
+// readAuditLine parses a line of the audit log and appends it to e.calls.
 func (e *faultEnv) readAuditLine(line []byte) error {
 	var entry struct {
 		Verb           string
@@ -96,23 +97,22 @@ func (e *faultEnv) readAuditLine(line []byte) error {
 	return nil
 }
 
-// newOccurrences is how many occurrences calls were the first to tell of, of the calls
-// under way at any time from one to another for which something holds.
-func newOccurrences(calls []auditCall, from, to time.Time, holds func(auditCall) bool) (n int64) {
+// newOccurrences counts the occurrences first reported by calls that match a condition and were in progress at any
+// time between from and to.
+func newOccurrences(calls []auditCall, from, to time.Time, matches func(auditCall) bool) (n int64) {
 	known := map[string]int64{}
 	for _, c := range calls {
 		more := max(0, c.count-known[c.name])
 		known[c.name] += more
-		if !c.begun.After(to) && !c.ended.Before(from) && holds(c) {
+		if !c.begun.After(to) && !c.ended.Before(from) && matches(c) {
 			n += more
 		}
 	}
 	return n
 }
 
-// failedOpenCount is how many occurrences were stored by calls that failed open. Those
-// that the webhook had counted too may be told twice: one under a new name,
-// all that the name tells of.
+// failedOpenCount counts the occurrences stored by calls that failed open. If the webhook had counted them too, they
+// may be reported twice. Under a new name, all occurrences of the name may be reported twice.
 func failedOpenCount(calls []auditCall) (n int64) {
 	most := map[string]int64{}
 	for _, c := range calls {
@@ -126,8 +126,8 @@ func failedOpenCount(calls []auditCall) (n int64) {
 	return n
 }
 
-// nameCollisions is how many Events got the name of another: recorders make names of
-// the time only. The API server's log distinguishes them by their messages.
+// nameCollisions counts the Events that got the name of another Event, because recorders derive names from the time
+// only. Their messages in the audit log differ.
 func nameCollisions(calls []auditCall) (n int64) {
 	messages := map[string]string{}
 	for _, c := range calls {
@@ -140,13 +140,13 @@ func nameCollisions(calls []auditCall) (n int64) {
 	return n
 }
 
-// countDifferences lists the objects and sources of which not as much is told as was
-// said in calls, with both numbers, and what was called and is stored of them.
+// countDifferences lists the objects and sources whose stored Events report another number of occurrences than the
+// calls did. Each entry has both numbers, the calls and the stored Events.
 func (e *faultEnv) countDifferences(namespace string, calls []auditCall) (list []string) {
 	e.Helper()
 	type numbers struct {
-		said, told int64
-		trail      []string
+		sent, reported int64
+		trail          []string
 	}
 	all, origins, most := map[string]*numbers{}, map[string]string{}, map[string]int64{}
 	of := func(origin string) *numbers {
@@ -160,23 +160,23 @@ func (e *faultEnv) countDifferences(namespace string, calls []auditCall) (list [
 		most[c.name] = max(most[c.name], c.count)
 	}
 	for name, count := range most {
-		of(origins[name]).said += count
+		of(origins[name]).sent += count
 	}
 	for _, c := range append(calls, e.settlerCalls(namespace)...) {
 		n := of(origins[c.name])
-		n.trail = append(n.trail, fmt.Sprintf("%s for %s: %+v", c.begun.Format("15:04:05.000"), c.ended.Sub(c.begun), c))
+		n.trail = append(n.trail, fmt.Sprintf("%s, took %s: %+v", c.begun.Format("15:04:05.000"), c.ended.Sub(c.begun), c))
 	}
 	events, err := e.client.CoreV1().Events(namespace).List(e.Context(), metav1.ListOptions{})
 	e.must(err)
 	for i := range events.Items {
 		event := &events.Items[i]
 		n := of(event.InvolvedObject.Name + " of " + cmp.Or(event.Source.Component, event.ReportingController))
-		n.told += occurrences(event)
+		n.reported += occurrences(event)
 		n.trail = append(n.trail, fmt.Sprintf("stored: %+v", event))
 	}
 	for origin, n := range all {
-		if n.said != n.told {
-			list = append(list, fmt.Sprintf("%s: said %d, told %d\n\t%s", origin, n.said, n.told, strings.Join(n.trail, "\n\t")))
+		if n.sent != n.reported {
+			list = append(list, fmt.Sprintf("%s: calls sent %d, stored Events report %d\n\t%s", origin, n.sent, n.reported, strings.Join(n.trail, "\n\t")))
 		}
 	}
 	slices.Sort(list)

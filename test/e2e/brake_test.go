@@ -24,8 +24,8 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// TestEmergencyBrake pulls the brake in a storm, with three replicas behind a
-// Service, and releases it: by one kubectl command each.
+// TestEmergencyBrake applies the emergency brake during a storm, with three replicas behind a Service, and removes
+// it. Each takes one kubectl command.
 func TestEmergencyBrake(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -40,54 +40,54 @@ func TestEmergencyBrake(t *testing.T) {
 		return storm.Storm{Namespace: namespace, Pods: 30, Events: 30, Repeating: 2, Similar: 2, Series: 1, Reasons: 2}, nil
 	})
 	defer func() { e.must(end()) }()
-	e.eventually("the storm is in its midst", func() bool { return e.answered() > stormStartedAfter })
+	e.eventually("the storm is under way", func() bool { return e.answered() > stormStartedAfter })
 
 	e.kubectl("", "apply", "-f", brake)
 	a.waitDrops("emergency-brake", true)
 	for range 20 {
 		for i := range e.set.Replicas {
 			if !a.drops(i, corev1.EventTypeNormal, "emergency-brake") || !a.drops(i, "", "emergency-brake") {
-				t.Errorf("replica %d admits an Event that is no Warning", i)
+				t.Errorf("replica %d admits an Event that is not a Warning", i)
 			}
 			if a.drops(i, corev1.EventTypeWarning, "emergency-brake") {
 				t.Errorf("replica %d drops a Warning", i)
 			}
 		}
 	}
-	warning := coreEvent("asked", "warning", "braked", "stored in spite of the brake")
+	warning := coreEvent("asked", "warning", "braked", "stored despite the brake")
 	if _, err := e.client.CoreV1().Events("asked").Create(t.Context(), warning, metav1.CreateOptions{}); err != nil {
-		t.Errorf("a Warning through the API server: %v", err)
+		t.Errorf("create a Warning through the API server: %v", err)
 	}
-	goesOn := func() {
+	waitForCalls := func() {
 		calls := e.answered()
-		e.eventually("the storm goes on", func() bool { return e.answered() > calls+stormStartedAfter })
+		e.eventually("the storm continues", func() bool { return e.answered() > calls+stormStartedAfter })
 	}
-	goesOn() // what was admitted before is stored by then
+	waitForCalls() // by then, Events admitted earlier are stored
 	before := e.storedNormals(namespace)
-	goesOn()
-	failed, err := e.cluster.WebhookFailures(t.Context()) // what the API server lets through, on a busy machine
+	waitForCalls()
+	failed, err := e.cluster.WebhookFailures(t.Context()) // on a busy machine, the API server admits some Events without an answer
 	e.must(err)
 	if after := e.storedNormals(namespace); before == 0 || after > before+int(failed) {
-		t.Errorf("%d Normal Events are stored, %d were when the brake was in force; %d calls failed", after, before, failed)
+		t.Errorf("%d Normal Events were stored when the brake came into force, and %d later; want some, and at most %d more for failed calls", before, after, failed)
 	}
 
 	e.kubectl("", "delete", "-f", brake)
 	a.waitDrops("emergency-brake", false)
 }
 
-// waitPoliciesInForce waits until every replica has the policies in force that the API
-// server has. One that has just learned of policies takes its time to serve them.
+// waitPoliciesInForce waits until every replica has applied all policies on the API server. An API server that has
+// just received the CRDs needs some time to serve them.
 func (e *setEnv) waitPoliciesInForce(a *replicaClient) {
 	e.Helper()
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {tier: Admin, action: Drop}")
 	for i := range e.set.Replicas {
-		e.eventually("a replica knows policies", func() bool { return a.drops(i, corev1.EventTypeNormal, "mark") })
+		e.eventually("a replica applies policies", func() bool { return a.drops(i, corev1.EventTypeNormal, "mark") })
 	}
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {mode: Disabled}")
 	a.waitDrops("mark", false)
 }
 
-// storedNormals is how many Normal Events are stored, but for notices, which may come at any time.
+// storedNormals counts the stored Normal Events except notices, which may arrive at any time.
 func (e *setEnv) storedNormals(namespace string) (n int) {
 	e.Helper()
 	for _, event := range e.stored(namespace) {
@@ -98,23 +98,23 @@ func (e *setEnv) storedNormals(namespace string) (n int) {
 	return n
 }
 
-// waitDrops holds that soon every replica drops all Events that are no
-// Warnings, by the policy of a name, or no longer does. kubectl has just ended.
+// waitDrops waits until every replica drops Normal Events by the named policy, or no longer does. It fails the test
+// if that takes longer than inForceWithin after kubectl, which has just ended.
 func (a *replicaClient) waitDrops(policy string, drops bool) {
 	a.Helper()
 	began := time.Now()
 	for i := range a.set.Replicas {
 		for a.drops(i, corev1.EventTypeNormal, policy) != drops {
 			if time.Since(began) > inForceWithin {
-				a.Fatalf("replica %d after %s: that policy %s drops Normal Events is not yet %t", i, inForceWithin, policy, drops)
+				a.Fatalf("replica %d, %s after kubectl: policy %s drops Normal Events: %t, want %t", i, inForceWithin, policy, !drops, drops)
 			}
 		}
-		a.Logf("replica %d: that policy %s drops is %t, %s after kubectl", i, policy, drops, time.Since(began).Round(time.Millisecond))
+		a.Logf("replica %d: policy %s drops Normal Events: %t, %s after kubectl", i, policy, drops, time.Since(began).Round(time.Millisecond))
 	}
 }
 
-// replicaClient asks single replicas what they make of Events, as the API server asks the
-// Service. What it asks about is written nowhere.
+// replicaClient sends reviews to a single replica, as the API server sends them to the Service. The Events in them
+// are not stored.
 type replicaClient struct {
 	*setEnv
 
@@ -123,7 +123,7 @@ type replicaClient struct {
 	sent      int
 }
 
-// newReplicaClient is an asker about Events of a namespace.
+// newReplicaClient makes a client that sends Events of a namespace.
 func newReplicaClient(e *setEnv, namespace string) *replicaClient {
 	e.Helper()
 	webhooks := e.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
@@ -140,8 +140,8 @@ func newReplicaClient(e *setEnv, namespace string) *replicaClient {
 	}}
 }
 
-// drops reports whether a policy drops, at a replica, an Event of a type that is unlike
-// all others. Anything but that and an admission fails the test.
+// drops reports whether a replica drops a unique Event of a type by the named policy. Any answer other than that or
+// an admission fails the test.
 func (a *replicaClient) drops(replica int, eventType, policy string) bool {
 	a.Helper()
 	a.sent++

@@ -17,7 +17,8 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// admissionConfiguration is what docs/security.md has an API server read.
+// admissionConfiguration is the configuration that docs/security.md gives the API server. %[1]q is the path of its
+// kubeconfig.
 const admissionConfiguration = `apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
 plugins:
@@ -39,8 +40,8 @@ users:
     client-key: %q
 `
 
-// TestOnlyAPIServerCertificateIsAccepted holds that Events are decided where the API server has a client certificate, and
-// that anyone else is refused before a review is read.
+// TestOnlyAPIServerCertificateIsAccepted checks that the webhook decides Events if the API server has a client
+// certificate. It must refuse all other clients before it reads a review.
 func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -77,7 +78,7 @@ func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
 	namespace := e.namespace("callers")
 	e.must(e.create(namespace, "pod", "first"))
 	if err := e.create(namespace, "pod", "again"); !apierrors.IsAlreadyExists(err) {
-		t.Errorf("the second of two equal Events: %v, want it merged", err)
+		t.Errorf("create the second of two identical Events: %v, want it merged", err)
 	}
 	failed, err := e.cluster.WebhookFailures(t.Context())
 	e.must(err)
@@ -104,13 +105,13 @@ func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
 		}
 		_, _ = io.WriteString(connection, "POST /mutate?timeout=1s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
 		if answer, err := io.ReadAll(connection); err == nil || len(answer) > 0 {
-			t.Errorf("with %s: answered %q, want an error of TLS: %v", says, answer, err)
+			t.Errorf("with %s: got the answer %q and error %v, want a TLS error", says, answer, err)
 		}
 		connection.Close()
 	}
 	after, err := e.set.Replicas[0].Decisions(t.Context(), "phase")
 	e.must(err)
 	if fmt.Sprint(before) != fmt.Sprint(after) {
-		t.Errorf("decisions were %v before strangers came, and %v after", before, after)
+		t.Errorf("decisions: %v before the refused clients, %v after, want no change", before, after)
 	}
 }

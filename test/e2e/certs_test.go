@@ -21,10 +21,9 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// TestSelfManagedCertificates holds that what manifests/ ships without a certificate works
-// once three replicas have started at once, with the rights that are shipped, and again
-// within a minute after somebody has taken the caBundles away or changed the paths. A call that fails makes another path;
-// certs has the test of how it comes into use.
+// TestSelfManagedCertificates checks that manifests/ without a certificate works with the shipped rights when three
+// replicas start at once. It must work again within a minute after the caBundles are removed or the paths changed. A
+// failed call rotates the path. Package certs tests how a new path comes into use.
 func TestSelfManagedCertificates(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -37,7 +36,7 @@ func TestSelfManagedCertificates(t *testing.T) {
 	e.must(shipped.Apply(t.Context(), e.cluster.Config, objects))
 	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)
-	// It returns when all are ready, which they are when the API server trusts them.
+	// StartSet returns when all replicas are ready, so when the API server trusts them.
 	e.set, err = replica.StartSet(t.Context(), e.cluster, program(), 3, "--self-managed-certificates")
 	e.must(err)
 	t.Cleanup(func() {
@@ -64,22 +63,23 @@ func TestSelfManagedCertificates(t *testing.T) {
 	e.eventually("Events are merged", func() bool { return merges("before") })
 
 	e.must(e.removeCABundles())
-	e.eventually("the caBundles are written again", e.trusted)
+	e.eventually("the caBundles are restored", e.trusted)
 	e.eventually("Events are merged again", func() bool { return merges("after") })
 	for i := range e.set.Replicas {
 		if !serials[e.serial(i)] {
-			t.Errorf("replica %d serves another certificate", i)
+			t.Errorf("replica %d serves a new certificate, want the one from before", i)
 		}
 	}
 
 	first := e.paths()
 	e.must(e.patch(`{"service":{"path":"/mutate"}}`))
-	e.eventually("the path is written again", func() bool { return slices.Equal(e.paths(), first) })
-	e.eventually("Events are merged at that path", func() bool { return merges("repaired") })
+	e.eventually("the path is restored", func() bool { return slices.Equal(e.paths(), first) })
+	e.eventually("Events are merged at the restored path", func() bool { return merges("repaired") })
 	e.checkPathRotation(first[0])
 }
 
-// checkPathRotation holds that a call that fails makes another path, and that every replica accepts it before it is used.
+// checkPathRotation checks that a failed call rotates the path, and that every replica accepts the new path before it
+// is used.
 func (e *setEnv) checkPathRotation(first string) {
 	e.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -94,33 +94,33 @@ func (e *setEnv) checkPathRotation(first string) {
 		return response.StatusCode
 	}
 	if status := answers(http.MethodPost, e.set.Replicas[0].URL+first); status != http.StatusBadRequest {
-		e.Fatalf("what is no review is answered %d, want 400", status)
+		e.Fatalf("an invalid review got status %d, want 400", status)
 	}
 	var next []byte
-	e.eventually("another certificate is made", func() bool {
+	e.eventually("a new certificate is created", func() bool {
 		secret, err := e.client.CoreV1().Secrets(cluster.ServiceNamespace).Get(e.Context(), "eventquota-serving-cert", metav1.GetOptions{})
 		e.must(err)
 		next = secret.Data["next.key"]
 		return next != nil
 	})
-	e.eventually("every replica accepts its path", func() bool {
+	e.eventually("every replica accepts the new path", func() bool {
 		return !slices.ContainsFunc(e.set.Replicas, func(r *replica.Replica) bool {
 			return answers(http.MethodGet, r.URL+"/mutate/"+certs.Segment(next)) != http.StatusMethodNotAllowed
 		})
 	})
 }
 
-// create writes an Event of a pod under a name of its own.
+// create writes an Event about a pod under the given name.
 func (e *setEnv) create(namespace, pod, name string) error {
 	_, err := e.client.CoreV1().Events(namespace).Create(e.Context(),
 		coreEvent(namespace, pod+"-"+name, pod, "back-off"), metav1.CreateOptions{})
 	return err
 }
 
-// removeCABundles takes the caBundles away, as a manifest does that is applied over them.
+// removeCABundles removes the caBundles, as applying a manifest without them does.
 func (e *setEnv) removeCABundles() error { return e.patch(`{"caBundle":null}`) }
 
-// patch changes how the API server calls both webhooks.
+// patch changes the clientConfig of both webhooks.
 func (e *setEnv) patch(clientConfig string) error {
 	patch := func(name string) []byte {
 		return fmt.Appendf(nil, `{"webhooks":[{"name":%q,"clientConfig":%s}]}`, name, clientConfig)
@@ -136,21 +136,21 @@ func (e *setEnv) patch(clientConfig string) error {
 	return err
 }
 
-// trusted reports whether both configurations have a caBundle.
+// trusted reports whether both webhook configurations have a caBundle.
 func (e *setEnv) trusted() bool {
 	e.Helper()
 	m, v := e.clientConfigs()
 	return len(m.CABundle) > 0 && len(v.CABundle) > 0
 }
 
-// paths are those at which the API server calls both webhooks.
+// paths returns the paths at which the API server calls both webhooks.
 func (e *setEnv) paths() []string {
 	e.Helper()
 	m, v := e.clientConfigs()
 	return []string{ptr.Deref(m.Service.Path, ""), ptr.Deref(v.Service.Path, "")}
 }
 
-// clientConfigs is how the API server calls both webhooks.
+// clientConfigs returns the clientConfigs of both webhooks.
 func (e *setEnv) clientConfigs() (mutating, validating admissionregistrationv1.WebhookClientConfig) {
 	e.Helper()
 	registration := e.client.AdmissionregistrationV1()
@@ -161,7 +161,7 @@ func (e *setEnv) clientConfigs() (mutating, validating admissionregistrationv1.W
 	return m.Webhooks[0].ClientConfig, v.Webhooks[0].ClientConfig
 }
 
-// serial is that of the certificate that a replica serves.
+// serial returns the serial number of the certificate that a replica serves.
 func (e *setEnv) serial(i int) string {
 	e.Helper()
 	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}

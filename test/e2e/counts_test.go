@@ -20,8 +20,8 @@ func checkCountsAgree(e *faultEnv) *faultyStorm {
 	s := e.newStorm()
 	e.waitPoliciesGovern(e.namespace("elsewhere"))
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: agreed}\nspec: {match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + statusNamespace + "}}}}")
-	// With the ceiling, which is installed.
-	e.eventually("every replica knows both policies", func() bool { return slices.Min(e.metricOfEach("eventquota_policies")) == 3 })
+	// The second one is the ceiling, which is installed.
+	e.eventually("every replica has both policies", func() bool { return slices.Min(e.metricOfEach("eventquota_policies")) == 3 })
 	begun := time.Now()
 	_, err := storm.Storm{
 		Namespace: statusNamespace, Pods: 4, Events: 200, Repeating: 2, Similar: 2, Series: 2, Reasons: 3,
@@ -30,18 +30,18 @@ func checkCountsAgree(e *faultEnv) *faultyStorm {
 	e.checkAllTookPart("mutate")
 	e.checkNoneFailed()
 	sent, again := e.callsSince(begun)
-	e.Logf("the API server was sent %+v, of which up to %d admitted or merged ones were decided twice", sent, again)
+	e.Logf("clients sent %+v; up to %d of the admitted or merged Events were decided twice", sent, again)
 	if sent.Admitted == 0 || sent.Merged == 0 || sent.Dropped == 0 {
-		e.Errorf("the API server was sent %+v, want some of each", sent)
+		e.Errorf("clients sent %+v, want some Events of each outcome", sent)
 	}
 	e.waitIdle()
 
 	metrics := e.decided("agreed")
 	if twice := metrics.Admitted - sent.Admitted + metrics.Merged - sent.Merged; metrics.Dropped != sent.Dropped || twice < 0 || twice > again {
-		e.Errorf("metrics tell of %+v, want the %+v that were sent, and up to %d admitted or merged ones more", metrics, sent, again)
+		e.Errorf("metrics count %+v, want the %+v that clients sent, plus up to %d admitted or merged Events", metrics, sent, again)
 	}
 	var status v1alpha1.Counts
-	e.eventually("the status has told all", func() bool {
+	e.eventually("the status counts all decisions", func() bool {
 		status = e.total("agreed")
 		return status.Matched == metrics.Admitted+metrics.Merged+metrics.Dropped
 	})
@@ -58,12 +58,12 @@ func checkCountsAgree(e *faultEnv) *faultyStorm {
 	return s
 }
 
-// callCounts are Event writes by what became of them.
+// callCounts counts Event writes by their outcome.
 type callCounts struct{ Admitted, Merged, Dropped int64 }
 
-// callsSince is what became of calls since a time, by the API server's answers. It may
-// have had some decided twice: PATCHes that met one of the settler's, as it asks again
-// after a conflict.
+// callsSince counts the outcomes of calls since a time, by the API server's answers. again counts the calls that may
+// have been decided twice: PATCHes that conflicted with a write of the settler, because the API server calls the
+// webhook again after a conflict.
 func (e *faultEnv) callsSince(begun time.Time) (sent callCounts, again int64) {
 	e.Helper()
 	written := map[string][]auditCall{}
@@ -118,29 +118,29 @@ func (e *setEnv) decided(policy string) (sum callCounts) {
 	return sum
 }
 
-// top is the row of eventquota top whose name ends so, once all replicas have told it.
+// top returns the row of eventquota top whose name ends with name. All replicas must answer.
 func (e *faultEnv) top(by, name string) (row callCounts) {
 	e.Helper()
 	endpoint := strings.TrimSuffix(e.set.Replicas[0].MetricsURL, "/metrics")
 	out, err := exec.CommandContext(e.Context(), program(), "top", "--interval=0", "--output=json", "--by="+by, "--endpoint="+endpoint).Output()
 	e.must(err)
-	var told struct {
+	var output struct {
 		Replicas []json.RawMessage
 		Rows     []struct {
 			Name                      string
 			Admitted, Merged, Dropped int64
 		}
 	}
-	e.must(json.Unmarshal(out, &told))
-	if len(told.Replicas) != len(e.set.Replicas) {
-		e.Errorf("eventquota top tells of %d replicas, want %d", len(told.Replicas), len(e.set.Replicas))
+	e.must(json.Unmarshal(out, &output))
+	if len(output.Replicas) != len(e.set.Replicas) {
+		e.Errorf("eventquota top shows %d replicas, want %d", len(output.Replicas), len(e.set.Replicas))
 	}
-	for _, r := range told.Rows {
+	for _, r := range output.Rows {
 		if strings.HasSuffix(r.Name, name) {
 			return callCounts{r.Admitted, r.Merged, r.Dropped}
 		}
 	}
-	e.Errorf("eventquota top has no %s %s in\n%s", by, name, out)
+	e.Errorf("eventquota top has no %s %s:\n%s", by, name, out)
 	return row
 }
 

@@ -11,21 +11,23 @@ import (
 	"time"
 )
 
-// entry is an entry of a recording as a client reads it, by encoding/json alone: nothing of the simulation is asked.
+// entry is an entry of a recording as a client sees it. It is decoded by encoding/json alone, without any code of the
+// simulation.
 type entry struct {
-	// verb is what it did; "stored" is an Event as it was found.
+	// verb is create, update, patch, delete or "stored". The last is an Event from a list. It is empty for entries
+	// that are ignored.
 	verb string
 	user string
-	// eventsV1 says that it came through events.k8s.io.
+	// eventsV1 reports whether the entry came through events.k8s.io.
 	eventsV1        bool
 	namespace, name string
 	// at is when a DELETE was recorded.
 	at time.Time
-	// object is an Event as its API has it, or a patch.
+	// object is an Event in the version of its API, or a patch.
 	object map[string]any
 }
 
-// auditEntries are the lines of an audit log. Those that write no Event have no verb.
+// auditEntries reads the lines of an audit log. An entry that does not write an Event has an empty verb.
 func auditEntries(t *testing.T, text string) (all []entry) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -58,7 +60,7 @@ func auditEntries(t *testing.T, text string) (all []entry) {
 	return all
 }
 
-// watchEntries are the events of a watch.
+// watchEntries reads the events of a watch.
 func watchEntries(t *testing.T, text string) (all []entry) {
 	t.Helper()
 	for events := json.NewDecoder(bufio.NewReader(strings.NewReader(text))); ; {
@@ -79,7 +81,7 @@ func watchEntries(t *testing.T, text string) (all []entry) {
 	}
 }
 
-// listEntries are the items of a list.
+// listEntries reads the items of a list.
 func listEntries(t *testing.T, text string) (all []entry) {
 	t.Helper()
 	var list struct{ Items []map[string]any }
@@ -92,7 +94,7 @@ func listEntries(t *testing.T, text string) (all []entry) {
 	return all
 }
 
-// lineEntries are Events in lines.
+// lineEntries reads Events, one JSON object per line.
 func lineEntries(t *testing.T, text string) (all []entry) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -105,12 +107,12 @@ func lineEntries(t *testing.T, text string) (all []entry) {
 	return all
 }
 
-// parseStored is an Event that says by itself through which API it came: only a recorder of events.k8s.io gives eventTime and no
-// source. It is made what that API calls an Event, without what the API server has added.
+// parseStored reads a stored Event and derives the API that wrote it: only recorders of events.k8s.io set eventTime
+// without a source. The Event is converted to the version of that API, without the fields that the API server sets.
 func parseStored(event map[string]any) entry {
 	source, _ := firstField(event, "source", "deprecatedSource").(map[string]any)
-	later := event["eventTime"] != nil && len(source) == 0
-	e := entry{verb: "stored", eventsV1: later, object: converted(event, later)}
+	eventsV1 := event["eventTime"] != nil && len(source) == 0
+	e := entry{verb: "stored", eventsV1: eventsV1, object: converted(event, eventsV1)}
 	metadata, _ := e.object["metadata"].(map[string]any)
 	metadata = sentMetadata(metadata)
 	e.object["metadata"] = metadata
@@ -120,7 +122,7 @@ func parseStored(event map[string]any) entry {
 	return e
 }
 
-// sentMetadata is metadata without what the API server has added.
+// sentMetadata returns metadata without the fields that the API server sets.
 func sentMetadata(metadata map[string]any) map[string]any {
 	sent := maps.Clone(metadata)
 	for _, added := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"} {
@@ -129,7 +131,7 @@ func sentMetadata(metadata map[string]any) map[string]any {
 	return sent
 }
 
-// eventsV1Names are what events.k8s.io calls the fields of core/v1.
+// eventsV1Names maps the core/v1 names of fields to those of events.k8s.io.
 func eventsV1Names() map[string]string {
 	return map[string]string{
 		"involvedObject": "regarding", "message": "note", "reportingComponent": "reportingController", "source": "deprecatedSource",
@@ -137,14 +139,14 @@ func eventsV1Names() map[string]string {
 	}
 }
 
-// converted is an Event as one of the APIs has it, without what is empty.
-func converted(event map[string]any, later bool) map[string]any {
+// converted returns an Event in the version of one of the APIs, without empty fields.
+func converted(event map[string]any, eventsV1 bool) map[string]any {
 	to := map[string]any{}
 	for field, value := range event {
-		for core, one := range eventsV1Names() {
-			if later && field == core {
-				field = one
-			} else if !later && field == one {
+		for core, renamed := range eventsV1Names() {
+			if eventsV1 && field == core {
+				field = renamed
+			} else if !eventsV1 && field == renamed {
 				field = core
 			}
 		}
@@ -153,13 +155,13 @@ func converted(event map[string]any, later bool) map[string]any {
 		}
 	}
 	to["apiVersion"], to["kind"] = "v1", "Event"
-	if later {
+	if eventsV1 {
 		to["apiVersion"] = "events.k8s.io/v1"
 	}
 	return to
 }
 
-// firstField is the value of the first of some fields that is there.
+// firstField returns the value of the first of the fields that is set, or nil.
 func firstField(event map[string]any, fields ...string) any {
 	for _, field := range fields {
 		if event[field] != nil {
@@ -169,7 +171,7 @@ func firstField(event map[string]any, fields ...string) any {
 	return nil
 }
 
-// latest is when an Event happened last.
+// latest returns the last time at which an Event occurred.
 func latest(event map[string]any) (at time.Time) {
 	series, _ := event["series"].(map[string]any)
 	for _, value := range []any{

@@ -1,5 +1,4 @@
-// Package e2e tests the real webhook process against a real API server with
-// real recorders.
+// Package e2e tests the webhook process with client-go's recorders on a kube-apiserver.
 package e2e
 
 import (
@@ -22,14 +21,15 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// flushInterval is the writeInterval of the governing policy, the built-in default.
+// flushInterval is the default writeInterval, which these tests do not change.
 const flushInterval = 10 * time.Second
 
-// programVariable has the path of the webhook's program, also for the processes in network namespaces.
+// programVariable is the environment variable with the path of the webhook's program. Processes in network namespaces
+// inherit it.
 const programVariable = "EVENTQUOTA_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	// Recorders log every Event that is refused, which would hide why a test failed.
+	// Recorders log every refused Event, which would hide why a test failed.
 	klog.SetLogger(logr.Discard())
 	if err := buildProgram(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// buildProgram builds the webhook once for all tests, unless a parent process has.
+// buildProgram builds the webhook once for all tests, unless a parent process has built it.
 func buildProgram() error {
 	if program() != "" {
 		return nil
@@ -58,11 +58,11 @@ type env struct {
 	*testing.T
 	cluster *cluster.Cluster
 	replica *replica.Replica
-	config  *rest.Config // of a user that is neither the administrator nor the settler
+	config  *rest.Config // a user other than the administrator and the settler
 	client  kubernetes.Interface
 }
 
-// newEnv starts a cluster and a webhook, which stop with the test.
+// newEnv starts a cluster and a webhook. Both stop when the test ends.
 func newEnv(t *testing.T, o cluster.Options, flags ...string) *env {
 	t.Helper()
 	e := &env{T: t, cluster: cluster.ForTest(t, o)}
@@ -73,7 +73,7 @@ func newEnv(t *testing.T, o cluster.Options, flags ...string) *env {
 		if t.Failed() {
 			t.Logf("webhook's log:\n%s", e.replica.Log())
 		}
-		// The test has stopped it, or needs no clean shutdown.
+		// The test has stopped the webhook already, or needs no clean shutdown.
 		e.replica.Kill()
 	})
 	e.must(e.replica.Install(t.Context()))
@@ -92,7 +92,7 @@ func (e *env) must(err error) {
 	}
 }
 
-// namespace makes a namespace.
+// namespace creates a namespace.
 func (e *env) namespace(name string) string {
 	e.Helper()
 	_, err := e.client.CoreV1().Namespaces().Create(e.Context(),
@@ -107,8 +107,7 @@ func (e *env) stopReplica() {
 	e.must(e.replica.Stop())
 }
 
-// audit returns the audit log of the API server. The settler's own writes count as no
-// occurrences.
+// audit reads the API server's audit log. The settler's own writes do not count as occurrences.
 func (e *env) audit() *cluster.Audit {
 	e.Helper()
 	a, err := cluster.ReadAudit(e.cluster.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
@@ -137,15 +136,15 @@ func (e *env) event(namespace, name string) *corev1.Event {
 	return got
 }
 
-// checkNoneFailed checks that every call of the API server was answered so far.
+// checkNoneFailed checks that no webhook call of the API server has failed so far.
 func (e *env) checkNoneFailed() {
 	e.Helper()
 	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
-		e.Errorf("%d calls of the webhook failed (%v), want none:\n%s", failed, err, e.cluster.WebhookErrors())
+		e.Errorf("%d webhook calls failed (%v), want none:\n%s", failed, err, e.cluster.WebhookErrors())
 	}
 }
 
-// eventually waits until check returns true.
+// eventually waits until check returns true, and fails the test after five minutes.
 func (e *env) eventually(what string, check func() bool) {
 	e.Helper()
 	err := wait.PollUntilContextTimeout(e.Context(), 200*time.Millisecond, 5*time.Minute, true,
@@ -163,5 +162,5 @@ func occurrences(e *corev1.Event) int64 {
 	return int64(max(e.Count, 1))
 }
 
-// clusterLogOptions is where the progress of control planes goes.
+// clusterLogOptions writes the progress of control planes to stderr.
 func clusterLogOptions() cluster.Options { return cluster.Options{Log: os.Stderr} }

@@ -19,14 +19,15 @@ const (
 	crdDir     = "../../manifests/crds"
 )
 
-// checkExamples applies every example, compiles what the API server made of it, and asks which Events it matches.
+// checkExamples applies every example, compiles the objects that the API server returns, and checks which Events they
+// match.
 func (e *env) checkExamples() {
 	e.Helper()
 	want := examplesByFile()
 	files, err := os.ReadDir(exampleDir)
 	e.must(err)
 	if len(files) != len(want) {
-		e.Errorf("%d examples, want those %d that are known here", len(files), len(want))
+		e.Errorf("found %d examples, want the %d listed in examplesByFile", len(files), len(want))
 	}
 	e.kubectl("", "create", "namespace", "shop")
 	for _, file := range files {
@@ -36,7 +37,7 @@ func (e *env) checkExamples() {
 			content, err := os.ReadFile(path)
 			e.must(err)
 			if !strings.HasPrefix(string(content), "# ") {
-				t.Error("it does not begin with a comment")
+				t.Error("the file does not begin with a comment")
 			}
 			rules, err := policyfile.New()
 			e.must(err)
@@ -44,7 +45,7 @@ func (e *env) checkExamples() {
 			e.must(rules.Decode([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system}")))
 			e.must(rules.Decode([]byte(e.kubectl("", "apply", "--server-side", "-f", path, "-o", "json"))))
 			if len(want[file.Name()]) != strings.Count(string(content), "\nkind: ") {
-				t.Errorf("it has other objects than %d", len(want[file.Name()]))
+				t.Errorf("examplesByFile lists %d rules, want one for each object of the file", len(want[file.Name()]))
 			}
 			for rule, w := range want[file.Name()] {
 				w.check(t, rules.Set(), rule)
@@ -53,7 +54,7 @@ func (e *env) checkExamples() {
 	}
 }
 
-// check holds what a rule of a Set matches.
+// check checks which Events a rule of a Set matches.
 func (w example) check(t *testing.T, set *policy.Set, rule string) {
 	t.Helper()
 	matches := func(e exampleEvent) bool {
@@ -85,13 +86,13 @@ func (w example) check(t *testing.T, set *policy.Set, rule string) {
 	}
 }
 
-// example is what a rule must do: match some Events, and leave others alone.
+// example lists Events that a rule must match and Events that it must ignore.
 type example struct {
 	drops, audited   bool
 	matches, ignores []exampleEvent
 }
 
-// exampleEvent is an Event, and who writes it. Namespace shop is a tenant.
+// exampleEvent is an Event and its writer's groups. Namespace shop is a tenant.
 type exampleEvent struct {
 	description string
 	event       corev1.Event
@@ -108,7 +109,7 @@ func eventFrom(component, eventType, reason string) exampleEvent {
 	}
 }
 
-// reportedBy is an Event written through events.k8s.io: it has no source.
+// reportedBy returns an Event written through events.k8s.io, which has no source.
 func reportedBy(controller, eventType, reason string) exampleEvent {
 	w := eventFrom("", eventType, reason)
 	w.description, w.event.ReportingController = "reported by "+controller+w.description, controller
@@ -130,7 +131,7 @@ func (w exampleEvent) by(group string) exampleEvent {
 	return w
 }
 
-// examplesByFile has the rules of each file by their names.
+// examplesByFile returns the rules of each file, by name.
 func examplesByFile() map[string]map[string]example {
 	normal, untyped := eventFrom("kubelet", "Normal", "Pulled"), eventFrom("kubelet", "", "Pulled")
 	warning := eventFrom("kubelet", "Warning", "BackOff")

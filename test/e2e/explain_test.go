@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// explained is the part of what explain says that is held here.
+// explained is the checked part of the output of eventquota explain.
 type explained struct {
 	Sources []struct {
 		Component string
@@ -34,50 +34,50 @@ type explainedBucket struct {
 	Next   time.Time
 }
 
-// empty reports whether a bucket of the default policy has no token, and it is said when there is one.
+// empty reports whether a bucket of the default policy has no token, and states the time of the next one.
 func (b explainedBucket) empty() bool {
 	return b.Policy == "default" && b.Tokens == 0 && !b.Next.IsZero()
 }
 
-// checkExplain holds that explain tells of an object that was in a storm as many
-// occurrences as reached the API server, and that each is told by a stored Event or
-// a notice once nothing is pending. Nobody writes Events about it meanwhile.
+// checkExplain checks the output of explain for an object in a storm. It must report every occurrence that reached
+// the API server. Once nothing is pending, each must be in a stored Event or a notice. No Events about the object may
+// be written meanwhile.
 func (e *env) checkExplain(namespace, pod string) {
 	e.Helper()
 	_, kubeconfig, err := e.cluster.User("explainer", "system:masters")
 	e.must(err)
-	explain := func() (said explained, pending int64) {
-		output, err := exec.CommandContext(e.Context(), program(), "explain", "pod/"+pod, "-n", namespace, "-o", "json", "--writer", stormUser,
+	explain := func() (output explained, pending int64) {
+		stdout, err := exec.CommandContext(e.Context(), program(), "explain", "pod/"+pod, "-n", namespace, "-o", "json", "--writer", stormUser,
 			"--kubeconfig", kubeconfig, "--endpoint", strings.TrimSuffix(e.replica.MetricsURL, "/metrics")).Output()
 		if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // nothing wraps it
 			e.Fatalf("explain: %s", exit.Stderr)
 		}
 		e.must(err)
-		e.must(json.Unmarshal(output, &said))
-		for _, s := range said.Sources {
+		e.must(json.Unmarshal(stdout, &output))
+		for _, s := range output.Sources {
 			for _, event := range s.Events {
 				pending += event.Pending
 			}
 		}
-		for _, notice := range said.Dropped {
+		for _, notice := range output.Dropped {
 			pending += notice.Pending
 		}
-		return said, pending
+		return output, pending
 	}
-	said, _ := explain()
+	output, _ := explain()
 	var counted, dropped, empty int64
-	for _, s := range said.Sources {
+	for _, s := range output.Sources {
 		for _, event := range s.Events {
 			counted += event.Count
 			if !event.Known {
-				e.Errorf("%s is not known to the webhook", event.Name)
+				e.Errorf("the webhook does not know %s", event.Name)
 			}
 		}
 		if slices.ContainsFunc(s.Buckets, explainedBucket.empty) {
 			empty++
 		}
 	}
-	for _, notice := range said.Dropped {
+	for _, notice := range output.Dropped {
 		counted, dropped = counted+notice.Count, dropped+notice.Count
 	}
 	var sent int64
@@ -86,30 +86,30 @@ func (e *env) checkExplain(namespace, pod string) {
 			sent += n
 		}
 	}
-	e.Logf("explain tells of %d occurrences about %s, %d of them dropped, and of an empty bucket of %d of %d sources",
-		counted, pod, dropped, empty, len(said.Sources))
+	e.Logf("explain reports %d occurrences for %s, %d of them dropped, and an empty bucket for %d of %d sources",
+		counted, pod, dropped, empty, len(output.Sources))
 	if counted != sent || sent == 0 {
-		e.Errorf("explain tells of %d occurrences about %s, want the %d that reached the API server", counted, pod, sent)
+		e.Errorf("explain reports %d occurrences for %s, want the %d that reached the API server", counted, pod, sent)
 	}
 	if dropped == 0 || empty == 0 {
-		e.Errorf("%d were dropped and %d sources have no tokens: that is no storm", dropped, empty)
+		e.Errorf("%d occurrences were dropped and %d sources have no tokens, want some of each", dropped, empty)
 	}
 
 	e.eventually("nothing is pending", func() bool {
 		var pending int64
-		said, pending = explain()
+		output, pending = explain()
 		return pending == 0
 	})
-	for _, s := range said.Sources {
+	for _, s := range output.Sources {
 		for _, event := range s.Events {
 			if stored := e.event(namespace, event.Name); stored == nil || occurrences(stored) != event.Count {
-				e.Errorf("%s is stored as %+v, explain says %d", event.Name, stored, event.Count)
+				e.Errorf("%s is stored as %+v, want the count %d that explain reports", event.Name, stored, event.Count)
 			}
 		}
 	}
-	for _, notice := range said.Dropped {
+	for _, notice := range output.Dropped {
 		if stored := e.event(namespace, notice.Name); stored == nil || occurrences(stored) != notice.Count {
-			e.Errorf("the notice is stored as %+v, explain says %d", stored, notice.Count)
+			e.Errorf("the notice is stored as %+v, want the count %d that explain reports", stored, notice.Count)
 		}
 	}
 }

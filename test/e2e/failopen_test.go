@@ -18,18 +18,18 @@ import (
 
 const (
 	failOpenWriters = 8
-	// writeSlack is what a write may take beyond its calls, on a busy machine. A timeout that is
-	// not shipped would be the API server's default, 10 s.
+	// writeSlack bounds the time of a write beyond its webhook calls, on a busy machine. It is shorter than the API
+	// server's default timeout of 10 s, so the test fails if the shipped timeout is missing.
 	writeSlack = 8 * time.Second
 )
 
-// writeTimes are what writes of each kind took, by the kind.
+// writeTimes holds the durations of successful writes, by kind of write.
 type writeTimes struct {
 	mu     sync.Mutex
 	byKind map[string][]time.Duration
 }
 
-// measure notes what a write took that went well.
+// measure runs a write and records its duration if it succeeds.
 func (w *writeTimes) measure(kind string, write func() error) error {
 	begun := time.Now()
 	if err := write(); err != nil {
@@ -41,8 +41,8 @@ func (w *writeTimes) measure(kind string, write func() error) error {
 	return nil
 }
 
-// checkFailOpen holds that Events are stored and changed at the cost of a timeout a call, and that
-// nothing else costs a call.
+// checkFailOpen checks that Events are created and patched at the cost of one timeout per call, and that no other
+// write calls the webhook.
 func (e *noWebhookEnv) checkFailOpen(namespace string, hangs bool) {
 	e.Helper()
 	before := e.calls()
@@ -89,7 +89,7 @@ func (e *noWebhookEnv) checkFailOpen(namespace string, hangs bool) {
 			e.Errorf("%s: took up to %s, want at most %d timeouts of %s", kind, slowest, calls, webhookTimeout)
 		}
 		if hangs && fastest < timeouts {
-			e.Errorf("%s: took %s, less than %d timeouts of %s: nothing hangs", kind, fastest, calls, webhookTimeout)
+			e.Errorf("%s: took %s, want at least %d timeouts of %s, because the endpoint hangs", kind, fastest, calls, webhookTimeout)
 		}
 		delete(w.byKind, kind)
 	}
@@ -100,13 +100,12 @@ func (e *noWebhookEnv) checkFailOpen(namespace string, hangs bool) {
 	for webhook, want := range map[string]int64{cluster.MutatingWebhook: failOpenWriters, cluster.ValidatingWebhook: failOpenWriters} {
 		made, failed := after[webhook].Total-before[webhook].Total, after[webhook].FailedOpen-before[webhook].FailedOpen
 		if made != want || failed != want {
-			e.Errorf("%s: %d calls were made and %d failed open, want %d, those for Events", webhook, made, failed, want)
+			e.Errorf("%s: %d calls were made and %d failed open, want %d of each, one per Event", webhook, made, failed, want)
 		}
 	}
 }
 
-// writeOthers writes what no webhook is to be called for, an Event of the webhook's own
-// namespace among it.
+// writeOthers makes writes that must not call the webhook, among them an Event in the webhook's own namespace.
 func (e *noWebhookEnv) writeOthers(w *writeTimes, namespace string) error {
 	core, leases := e.client.CoreV1(), e.client.CoordinationV1().Leases(namespace)
 	meta, deletion := metav1.ObjectMeta{GenerateName: "other-"}, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
@@ -153,7 +152,7 @@ func (e *noWebhookEnv) writeOthers(w *writeTimes, namespace string) error {
 	})
 }
 
-// probe makes the API server call the webhook, for nothing.
+// probe makes the API server call the webhook by dry runs, which change nothing.
 func (e *noWebhookEnv) probe(namespace string) {
 	e.Helper()
 	events, dryRun := e.client.CoreV1().Events(namespace), []string{metav1.DryRunAll}
@@ -163,7 +162,7 @@ func (e *noWebhookEnv) probe(namespace string) {
 	e.must(err)
 }
 
-// calls are the API server's calls so far, by webhook.
+// calls returns the API server's calls so far, by webhook.
 func (e *noWebhookEnv) calls() map[string]cluster.WebhookCalls {
 	e.Helper()
 	calls, err := e.cluster.WebhookCalls(e.Context())

@@ -25,8 +25,8 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// TestOtherServiceAccountsDoNotDelayCounts holds that counts are written and the lease is renewed while
-// requests of another service account hold all seats that priority and fairness has for service accounts.
+// TestOtherServiceAccountsDoNotDelayCounts checks that counts are written and the Lease is renewed while another
+// service account's requests hold all seats that priority and fairness has for service accounts.
 func TestOtherServiceAccountsDoNotDelayCounts(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -55,13 +55,13 @@ func TestOtherServiceAccountsDoNotDelayCounts(t *testing.T) {
 	before := renewed()
 	e.eventually("the count is written and the lease renewed", func() bool {
 		if n := ended(); n > 0 {
-			t.Fatalf("%d requests of the other service account had to end first", n)
+			t.Fatalf("%d requests of the other service account ended first, want none", n)
 		}
 		return e.event(namespace, "a").Count == 2 && renewed() != before
 	})
 }
 
-// checkFlowSchemas holds that the service account's requests are those of the FlowSchemas that are shipped.
+// checkFlowSchemas checks that the shipped FlowSchemas classify the service account's requests.
 func (e *env) checkFlowSchemas() {
 	e.Helper()
 	config, _, err := e.cluster.User(replica.User, "system:serviceaccounts", "system:authenticated")
@@ -77,7 +77,7 @@ func (e *env) checkFlowSchemas() {
 	} {
 		schema, err := e.client.FlowcontrolV1().FlowSchemas().Get(e.Context(), want, metav1.GetOptions{})
 		e.must(err)
-		e.eventually(path+" is of the FlowSchema "+want, func() bool {
+		e.eventually(path+" matches the FlowSchema "+want, func() bool {
 			ctx, cancel := context.WithCancel(e.Context())
 			defer cancel()
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+path, http.NoBody)
@@ -90,8 +90,8 @@ func (e *env) checkFlowSchemas() {
 	}
 }
 
-// occupySeats begins requests of another service account, which a webhook holds for as long as the test lasts, until
-// one has to wait. It returns how many have ended since.
+// occupySeats starts requests of another service account until one has to wait for a seat. A webhook holds them until
+// the test ends. ended returns how many have ended since.
 func (e *env) occupySeats() (ended func() int64) {
 	e.Helper()
 	const user = "system:serviceaccount:default:storm"
@@ -146,8 +146,8 @@ func (e *env) occupySeats() (ended func() int64) {
 	return n.Load
 }
 
-// delayConfigMaps makes the API server ask one webhook after the other, each for as long as it may take, before it
-// creates a ConfigMap.
+// delayConfigMaps installs several webhooks that the API server calls in turn before it creates a ConfigMap. Each
+// takes its full timeout.
 func (e *env) delayConfigMaps(server *httptest.Server) error {
 	none, ignore := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Ignore
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "holds"}}

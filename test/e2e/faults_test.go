@@ -17,9 +17,9 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestFaults checks I1 for three replicas that share a Redis, while one part after the other fails in a storm. The
-// occurrences reported in the end are those that reached the API server, or differ by no more than the fault explains. The
-// first storm has no fault.
+// TestFaults checks I1 for three replicas that share a Redis, while their parts fail one after the other during
+// storms. In the end, stored Events must report the occurrences that reached the API server, except for the
+// differences that the fault explains. The first storm has no fault.
 func TestFaults(t *testing.T) {
 	if isolated(t) {
 		newFaultEnv(t, newStandaloneRedis(t)).runFaults(
@@ -31,7 +31,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaultLeaderHangs mostly waits, so it runs in parallel on a control plane of its own.
+// TestFaultLeaderHangs mostly waits, so it runs in parallel on its own control plane.
 func TestFaultLeaderHangs(t *testing.T) {
 	if isolated(t) {
 		newFaultEnv(t, newStandaloneRedis(t)).runFaults(fault{"leader-hangs", hangLeader})
@@ -50,12 +50,12 @@ func TestFaultClusterMasterKilled(t *testing.T) {
 	}
 }
 
-// killReplica: its local refusals that it had not reported to Redis are missing,
-// those of one flush interval at most. The API server admits the calls that it did not
-// answer. They are reported twice if the replica had carried them out.
+// killReplica kills a replica that is not the leader. Its local refusals of up to one flush interval are lost if it
+// had not reported them to Redis. The API server admits the calls that it did not answer. They are reported twice if
+// the replica had carried them out.
 func killReplica(e *faultEnv) *faultyStorm {
 	before := e.outcomes()
-	s := e.begin(1, spamming) // about one Pod, so that it refuses
+	s := e.begin(1, spamming) // about one Pod, so that the replica refuses some
 	victim := (e.leader() + 1) % len(e.set.Replicas)
 	e.eventually("the replica has refused Events", func() bool { return e.outcomes()[victim]["drop"]-before[victim]["drop"] > 5 })
 	e.must(e.set.Kill(e.Context(), victim))
@@ -63,22 +63,21 @@ func killReplica(e *faultEnv) *faultyStorm {
 	e.must(e.set.Restart(e.Context(), victim))
 	calls := s.end()
 	refused := func(c auditCall) bool { return c.dropped }
-	e.Logf("%d occurrences were refused in the last 200 ms before", newOccurrences(calls, s.faultTime.Add(-200*time.Millisecond), s.faultTime, refused))
+	e.Logf("%d occurrences were refused in the last 200 ms before the fault", newOccurrences(calls, s.faultTime.Add(-200*time.Millisecond), s.faultTime, refused))
 	return s.allow(newOccurrences(calls, s.faultTime.Add(-localReportWithin), s.faultTime, refused), failedOpenCount(calls))
 }
 
-// killLeader: a leader that answers no reviews loses nothing, because its
-// successor writes the claimed counts. The API server admits a call on an old
-// connection at that moment, and it may be reported twice.
+// killLeader kills a leader that answers no reviews. It loses nothing, because its successor writes the claimed
+// counts. The API server admits a call on an old connection at that moment, and it may be reported twice.
 func killLeader(e *faultEnv) *faultyStorm {
 	s := e.begin(30, longer)
 	leader := e.leader()
 	e.must(e.set.SetReady(e.Context(), leader, false))
 	e.waitDrained(leader)
-	e.eventually("there is more due than the leader can write at once", func() bool { return len(e.pending()) > 20 })
+	e.eventually("more writes are due than the leader can make at once", func() bool { return len(e.pending()) > 20 })
 	e.must(e.set.Kill(e.Context(), leader))
 	s.faultTime = time.Now()
-	e.Logf("it has left %d pending writes", len(e.pending()))
+	e.Logf("the leader left %d pending writes", len(e.pending()))
 	e.eventually("another replica leads", func() bool {
 		now, err := e.set.Leader(e.Context())
 		return err == nil && now >= 0 && now != leader
@@ -87,14 +86,14 @@ func killLeader(e *faultEnv) *faultyStorm {
 	return s.allow(0, failedOpenCount(s.end()))
 }
 
-// hangLeader: another replica writes pending counts meanwhile, and the leader then continues where it
-// was. The API server admits its calls of that time. They are reported twice if they had been carried
-// out. No count goes down.
+// hangLeader stops the leader's process and later continues it. Meanwhile another replica writes pending counts. The
+// API server admits the leader's calls of that time, and they are reported twice if the leader had carried them out.
+// No count decreases.
 func hangLeader(e *faultEnv) *faultyStorm {
 	s := e.begin(30, longer)
 	leader := e.leader()
 	holder := e.leaseHolder()
-	e.eventually("it writes what it has written before, and does not read it again", func() bool {
+	e.eventually("the leader writes Events that it has written before, without reading them", func() bool {
 		written := map[string]bool{}
 		for _, c := range e.settlerCalls(s.namespace) {
 			if written[c.name] {
@@ -108,7 +107,7 @@ func hangLeader(e *faultEnv) *faultyStorm {
 	s.faultTime = time.Now()
 	e.eventually("another replica leads", func() bool { return e.leaseHolder() != holder })
 	led := time.Now()
-	e.eventually("it settles", func() bool {
+	e.eventually("the leader settles again", func() bool {
 		return slices.ContainsFunc(e.settlerCalls(s.namespace), func(c auditCall) bool { return c.begun.After(led) })
 	})
 	e.must(e.set.Resume(e.Context(), leader))
@@ -121,20 +120,20 @@ func hangLeader(e *faultEnv) *faultyStorm {
 		written[c.name] = c.count
 	}
 	if len(written) == 0 {
-		e.Error("nothing was settled")
+		e.Error("the new leader settled nothing")
 	}
 	return s
 }
 
-// restartRedis: no acknowledged write is lost. The replica finds out whether a call
-// without an answer was carried out.
+// restartRedis restarts Redis, which loses no acknowledged write. The replica finds out whether a call without an
+// answer was carried out.
 func restartRedis(e *faultEnv) *faultyStorm {
 	s := e.begin(30, briefly)
 	s.faultTime = time.Now()
 	failed := e.metricOfEach(storeErrors)
 	server := e.masters()[0]
 	e.must(server.Stop())
-	e.eventually("calls of Redis have failed", func() bool { return !slices.Equal(e.metricOfEach(storeErrors), failed) })
+	e.eventually("calls to Redis have failed", func() bool { return !slices.Equal(e.metricOfEach(storeErrors), failed) })
 	e.must(server.Launch())
 	e.must(server.WaitReady(e.Context()))
 	s.end()
@@ -142,11 +141,11 @@ func restartRedis(e *faultEnv) *faultyStorm {
 	return s
 }
 
-// killMaster: the last writes that it acknowledged and had not replicated may be
-// missing, or reported twice if another Event was stored instead.
+// killMaster kills a Redis master. Its last acknowledged writes that were not replicated may be lost, or reported
+// twice if another Event was stored instead.
 func killMaster(e *faultEnv) *faultyStorm {
 	s := e.begin(30, briefly)
-	e.Logf("to all replicas of masters it took %s", e.waitReplicated())
+	e.Logf("replication to all replicas took %s", e.waitReplicated())
 	decided, reported := e.localDecisions()
 	s.faultTime = time.Now()
 	e.must(e.redis.kill(e.Context()))
@@ -158,14 +157,14 @@ func killMaster(e *faultEnv) *faultyStorm {
 }
 
 const (
-	// idleFor is longer than a replica keeps anything before it reports it to Redis.
+	// idleFor is longer than a replica holds decisions before it reports them to Redis.
 	idleFor = 2 * time.Second
-	// idleTimeout bounds the wait for that: the longest wait between two writes of an Event.
+	// idleTimeout bounds the wait for idle replicas: the longest wait between two writes of an Event.
 	idleTimeout = 7 * time.Minute
 )
 
-// waitIdle waits until Redis has no pending writes, and no replica has a backlog. If an Event was not
-// found, its count waits for the next one of its kind. All replicas must be running.
+// waitIdle waits until Redis has no pending writes and no replica has a backlog. The count of an Event that was not
+// found is excluded, because it waits for the next Event of its kind. All replicas must be running.
 func (e *faultEnv) waitIdle() {
 	e.Helper()
 	state, since := "", time.Now()
@@ -183,7 +182,7 @@ func (e *faultEnv) waitIdle() {
 		return time.Since(since) > idleFor, nil
 	})
 	if err != nil {
-		e.Errorf("not all is settled %s after the storm; pending, and replicas without Redis or with reports: %s", idleTimeout, state)
+		e.Errorf("not idle %s after the storm: pending writes, replicas without Redis, and their backlogs: %s", idleTimeout, state)
 	}
 }
 
@@ -192,7 +191,7 @@ func (e *faultEnv) pending() []store.PendingWrite {
 	e.Helper()
 	o := redisclient.DefaultOptions()
 	o.Addresses, o.SentinelMaster, o.Cluster = e.redis.options.Addresses, e.redis.options.SentinelMaster, e.redis.options.Cluster
-	o.Timeout = time.Minute // on a machine that is busy
+	o.Timeout = time.Minute // for a busy machine
 	client, err := redisclient.New(*o)
 	e.must(err)
 	defer client.Close()
@@ -202,8 +201,9 @@ func (e *faultEnv) pending() []store.PendingWrite {
 	return writes
 }
 
-// lateOccurrences returns how many occurrences in a namespace wait for an Event in place of one that was not found. They are
-// reported once ten minutes have passed without one. The replicas must have stopped, so none of it is written any more.
+// lateOccurrences counts the occurrences in a namespace whose Event was not found and that wait for a new one. They
+// are reported after ten minutes without one. The replicas must have stopped, so that none of them is written any
+// more.
 func (e *faultEnv) lateOccurrences(namespace string) (n int64) {
 	e.Helper()
 	for _, p := range e.pending() {
@@ -222,12 +222,12 @@ func (e *faultEnv) leaseHolder() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// waitDrained waits until a replica that was removed from the Service gets no more calls,
-// and Redis has received all its decisions.
+// waitDrained waits until a replica that was removed from the Service gets no more calls and has reported all its
+// decisions to Redis.
 func (e *faultEnv) waitDrained(i int) {
 	e.Helper()
 	calls, since := int64(-1), time.Now()
-	e.eventually("a replica out of the Service gets no calls", func() bool {
+	e.eventually("a replica that was removed from the Service gets no calls", func() bool {
 		if now := e.metric(e.set.Replicas[i], "eventquota_decisions_total"); now != calls {
 			calls, since = now, time.Now()
 		}
@@ -235,28 +235,29 @@ func (e *faultEnv) waitDrained(i int) {
 	})
 }
 
-// localDecisions has the local decisions of each replica, and how many of them it has reported.
+// localDecisions returns the number of local decisions of each replica, and how many of them it has reported.
 func (e *faultEnv) localDecisions() (decided, reported []int64) {
 	return e.metricOfEach(decisionsWithoutStore), e.metricOfEach(reports)
 }
 
-// checkLocalDecisions checks that replicas have made local decisions since then, and reported them to Redis.
+// checkLocalDecisions checks that the replicas have made more local decisions than decided, and reported more than
+// reported to Redis.
 func (e *faultEnv) checkLocalDecisions(decided, reported []int64) {
 	e.Helper()
 	d, r := e.localDecisions()
 	d, r = difference(d, decided), difference(r, reported)
-	e.Logf("without Redis the replicas decided %v times, and reported %v decisions", d, r)
+	e.Logf("the replicas made %v decisions without Redis, and reported %v of them", d, r)
 	if slices.Max(d) == 0 {
 		e.Error("no replica decided without Redis")
 	}
 	for i := range d {
 		if d[i] > 0 && r[i] == 0 {
-			e.Errorf("replica %d reported none of the %d times", i, d[i])
+			e.Errorf("replica %d reported none of its %d local decisions", i, d[i])
 		}
 	}
 }
 
-// outcomes returns how many reviews of each outcome the replicas have answered.
+// outcomes returns how many reviews each replica has answered, by outcome.
 func (e *faultEnv) outcomes() (each []map[string]int64) {
 	e.Helper()
 	for _, r := range e.set.Replicas {
