@@ -15,31 +15,30 @@ import (
 )
 
 const (
-	// floodWriters write at the same time, and all to one or two buckets: those of
-	// one bucket follow each other.
+	// floodWriters is the number of concurrent writers. All write to one or two buckets at a time, because the Events
+	// of a bucket follow each other.
 	floodWriters = 32
-	// knownReasons and rareReasons together have a reserve each: a bucket has room
-	// for 16.
+	// knownReasons and rareReasons have one reserve per reason. Together they stay below the 16 reasons that can have
+	// a reserve.
 	knownReasons, rareReasons = 5, 6
-	// eventsPerKnownReason are the Events of a bucket under its known reasons, and eventsPerRareReason
-	// those under each rare one. They are enough to empty the buckets of 5
-	// replicas that share nothing.
+	// eventsPerKnownReason is the number of Events per bucket under its known reasons, and eventsPerRareReason the
+	// number under each rare reason. They are enough to empty the buckets of 5 replicas that share nothing.
 	eventsPerKnownReason, eventsPerRareReason = 160, 8
-	// floodRepeats repeat each Event that was the first of a known reason.
+	// floodRepeats is how often the second wave repeats each Event of the first.
 	floodRepeats = 4
 )
 
-// flood writes Events to many token buckets until they are empty, in waves. How
-// many Events of a wave are stored does not depend on their order:
+// flood writes Events to many token buckets until they are empty, in four waves. The number
+// of Events of a wave that are stored does not depend on their order:
 //
-//   - the first wave has one Event of each known reason. Each takes a token and
+//   - The first wave has one Event of each known reason. Each takes a token and
 //     the reserve of its reason.
-//   - the second repeats these Events under other names. All are merged and take
+//   - The second repeats these Events under other names. All are merged and take
 //     no token. Their pending counts must survive all later Events of the same source
 //     and object.
-//   - the third has Events of the known reasons only. They have no reserve any
-//     more, so as many are stored as the bucket has tokens left.
-//   - the fourth has Events of reasons that were never seen. The bucket is empty,
+//   - The third has Events of the known reasons only. Their reserves are used
+//     up, so as many are stored as the bucket has tokens left.
+//   - The fourth has Events of new reasons. The bucket is empty,
 //     so the reserve of each is stored.
 //
 // Only Events of the second wave can be merged: all others have distinct messages and
@@ -49,13 +48,13 @@ type flood struct {
 	*setEnv
 	namespace string
 
-	mu       sync.Mutex        // guards what follows
-	counts   map[string]int64  // the counts to be reported, by stored Event and notice
-	admitted map[spamKey]int64 // how many Events were stored
-	merged   int64             // how many Events
+	mu       sync.Mutex        // guards the fields below
+	counts   map[string]int64  // expected counts, by stored Event and notice
+	admitted map[spamKey]int64 // number of stored Events
+	merged   int64             // number of merged Events
 }
 
-// newFlood is a flood of a namespace that it makes.
+// newFlood makes a namespace and a flood in it.
 func newFlood(e *setEnv, namespace string) *flood {
 	return &flood{setEnv: e, namespace: e.namespace(namespace), counts: map[string]int64{}, admitted: map[spamKey]int64{}}
 }
@@ -73,20 +72,19 @@ func (f *flood) writeWaves() {
 		return f.event(k, fmt.Sprint("rare-", i), fmt.Sprint("Rare", i%rareReasons))
 	})
 	lasted := time.Since(begun)
-	f.Logf("%d Events about %d buckets were sent in %s", sent, len(spamKeys()), lasted.Round(time.Millisecond))
+	f.Logf("sent %d Events to %d buckets in %s", sent, len(spamKeys()), lasted.Round(time.Millisecond))
 	if refill := policy.Default().SpamFilter.Interval; lasted >= refill {
-		f.Fatalf("the flood lasted %s, want less than the %s in which a token comes back", lasted, refill)
+		f.Fatalf("the flood lasted %s, want less than %s, the interval of a token", lasted, refill)
 	}
 }
 
-// tokensPerBucket is how many Events of a flood one bucket admits.
+// tokensPerBucket returns how many Events of a flood one bucket admits.
 func tokensPerBucket() int64 {
 	limits := policy.Default().SpamFilter
 	return int64(limits.Burst + rareReasons*limits.ReservePerReason)
 }
 
-// wave writes n Events to each bucket, notes what became of them, and returns how
-// many that were.
+// wave writes n Events to each bucket, records the outcomes, and returns the total number of Events.
 func (f *flood) wave(n int, event func(k spamKey, i int) *corev1.Event) (sent int) {
 	f.Helper()
 	var writers errgroup.Group
@@ -104,7 +102,7 @@ func (f *flood) wave(n int, event func(k spamKey, i int) *corev1.Event) (sent in
 	return n * len(spamKeys())
 }
 
-// recordOutcome takes down what became of an Event. Any other answer is an error.
+// recordOutcome records the outcome of an Event. It returns an error if the Event was not stored, merged or dropped.
 func (f *flood) recordOutcome(k spamKey, e *corev1.Event, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,20 +124,19 @@ func (f *flood) recordOutcome(k spamKey, e *corev1.Event, err error) error {
 const (
 	floodSources = 2
 	floodObjects = 3
-	// repeats is an annotation with the name of the Event that another repeats.
+	// repeats is an annotation with the name of the repeated Event.
 	repeats = "example.com/repeats"
 )
 
-// spamKey is what the default policy's spam filter has a token bucket for, within
-// a namespace.
+// spamKey identifies a token bucket of the default policy's spam filter within a namespace.
 type spamKey struct{ source, object, kind string }
 
-// opening is the first Event of a known reason.
+// opening returns the first Event of a known reason.
 func (f *flood) opening(k spamKey, reason int) *corev1.Event {
 	return f.event(k, fmt.Sprint("first-", reason), fmt.Sprint("Known", reason))
 }
 
-// repeat is an opening again.
+// repeat returns an opening under a new name.
 func (f *flood) repeat(k spamKey, i int) *corev1.Event {
 	e := f.opening(k, i%knownReasons)
 	e.Annotations = map[string]string{repeats: e.Name}
@@ -147,7 +144,7 @@ func (f *flood) repeat(k spamKey, i int) *corev1.Event {
 	return e
 }
 
-// event is an Event that is similar to no other.
+// event returns an Event that is similar to no other.
 func (f *flood) event(k spamKey, what, reason string) *corev1.Event {
 	name := strings.ToLower(k.source + "-" + k.object + "-" + k.kind + "-" + what)
 	e := coreEvent(f.namespace, name, k.object, "worked on "+what)
@@ -157,7 +154,7 @@ func (f *flood) event(k spamKey, what, reason string) *corev1.Event {
 	return e
 }
 
-// spamKeys are the buckets of a flood.
+// spamKeys returns the buckets of a flood.
 func spamKeys() (keys []spamKey) {
 	for source := range floodSources {
 		for object := range floodObjects {
@@ -169,5 +166,5 @@ func spamKeys() (keys []spamKey) {
 	return keys
 }
 
-// noticeOf stands for the notices of a source and object.
+// noticeOf returns the key in counts for the notices of a source and object.
 func noticeOf(source, object string) string { return "notices about " + source + " and " + object }

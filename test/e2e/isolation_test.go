@@ -16,8 +16,9 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestStormInOneNamespaceLeavesOthersTheirQuota has one namespace write as fast as it can under the quotas that are shipped, as
-// many controllers. Fifty quiet namespaces start a pod each meanwhile, and lose no Event.
+// TestStormInOneNamespaceLeavesOthersTheirQuota lets many controllers write to one namespace as fast as they can,
+// under the shipped quotas. Meanwhile each of fifty quiet namespaces starts a pod, and none of their Events may be
+// refused.
 func TestStormInOneNamespaceLeavesOthersTheirQuota(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -72,7 +73,7 @@ func TestStormInOneNamespaceLeavesOthersTheirQuota(t *testing.T) {
 		for _, reason := range []string{"SuccessfulCreate", "Scheduled", "Pulled", "Created", "Started"} {
 			ok, err := stored(t.Context(), namespace, "kubelet", reason, int64(i))
 			if e.must(err); !ok {
-				t.Errorf("%s of %s was refused", reason, namespace)
+				t.Errorf("%s in namespace %s was refused, want it stored", reason, namespace)
 			}
 		}
 	}

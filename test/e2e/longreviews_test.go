@@ -11,8 +11,8 @@ import (
 	"github.com/eventquota/eventquota/admission"
 )
 
-// longEvents are Events whose reviews are longer than what the webhook reads, and others. The recordings of them are made here: what a
-// cluster has recorded looks the same.
+// longEvents makes recordings of Events, some of whose reviews are longer than the webhook reads. The recordings are
+// generated, and look the same as recordings of a cluster.
 func (e *env) longEvents() []recording {
 	e.Helper()
 	audit := recording{description: "long messages in an audit log", read: auditEntries, files: map[string]string{}}
@@ -42,14 +42,14 @@ func (e *env) longEvents() []recording {
 	return []recording{audit, watch, list}
 }
 
-// longEvent is the i-th Event of a namespace.
+// longEvent returns the i-th Event of a namespace.
 func (e *env) longEvent(namespace string, i int) map[string]any {
 	at := start().Add(time.Duration(i) * time.Second).Format(time.RFC3339)
 	message := [...]string{
 		"short",
 		strings.Repeat("x", admission.MaxReviewBytes+1000),
-		strings.Repeat("<", admission.MaxReviewBytes/6+1), // six bytes each of JSON
-		strings.Repeat("y", admission.MaxReviewBytes*5/9), // two of them are too long: an UPDATE has the Event that was stored too
+		strings.Repeat("<", admission.MaxReviewBytes/6+1), // six bytes each in JSON
+		strings.Repeat("y", admission.MaxReviewBytes*5/9), // two of them are too long: the review of an UPDATE also has the stored Event
 		strings.Repeat("z", admission.MaxReviewBytes/3),
 	}[i%5]
 	return map[string]any{
@@ -62,10 +62,10 @@ func (e *env) longEvent(namespace string, i int) map[string]any {
 	}
 }
 
-// start is when the Events of made recordings begin.
+// start returns when the Events of generated recordings begin.
 func start() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC) }
 
-// appendAuditLine adds a line of an audit log.
+// appendAuditLine appends a line of an audit log.
 func (e *env) appendAuditLine(to *strings.Builder, verb string, event, body map[string]any) {
 	e.Helper()
 	name, _ := event["metadata"].(map[string]any)

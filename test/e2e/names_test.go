@@ -11,10 +11,10 @@ import (
 	"github.com/eventquota/eventquota/manifests"
 )
 
-// category is the name by which kubectl finds all four kinds at once.
+// category is the kubectl category of all four kinds.
 const category = "event-rules"
 
-// inTwoNamespaces is an object of each kind, and for a kind of a namespace one in another namespace too.
+// inTwoNamespaces has an object of each kind. Namespaced kinds have one in each of two namespaces.
 const inTwoNamespaces = `
 {apiVersion: v1, kind: List, items: [
 {apiVersion: eventquota.io/v1alpha1, kind: ClusterEventPolicy, metadata: {name: named}, spec: {}},
@@ -25,8 +25,8 @@ const inTwoNamespaces = `
 {apiVersion: eventquota.io/v1alpha1, kind: EventQuota, metadata: {name: named, namespace: default}, spec: {limits: [{name: all, burst: 5, tokens: 1}]}},
 ]}`
 
-// checkDeleteByName deletes all objects of namespace shop by each name of each kind. A name that is the category too
-// would delete the objects of all four kinds, the cluster's among them.
+// checkDeleteByName deletes all objects in namespace shop by each name of each kind. A name that is also the category
+// would delete the objects of all four kinds, including cluster-scoped ones.
 func (e *env) checkDeleteByName() {
 	e.Helper()
 	e.kubectl("", "delete", category, "--all", "--all-namespaces")
@@ -52,14 +52,14 @@ func (e *env) checkDeleteByName() {
 				}
 				want = slices.DeleteFunc(want, func(line string) bool { return line == names.Kind+" "+namespace })
 				if diff := cmp.Diff(want, e.listByCategory()); diff != "" {
-					t.Errorf("what is left, with want (-) and got (+):\n%s", diff)
+					t.Errorf("remaining objects (-want +got):\n%s", diff)
 				}
 			})
 		}
 	}
 }
 
-// listByCategory is the kind and the namespace of each object that kubectl finds by the category.
+// listByCategory returns the kind and namespace of each object that kubectl finds by the category.
 func (e *env) listByCategory() []string {
 	e.Helper()
 	const columns = "custom-columns=KIND:.kind,NAMESPACE:.metadata.namespace"

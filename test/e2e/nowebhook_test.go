@@ -23,10 +23,9 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestAPIServerWorksWithoutWebhook holds I5 for what is shipped, where the webhook is
-// absent, hangs or serves a certificate of another CA: Events are stored, a call costs no
-// more than its timeout, and is made for Events alone. Then what was installed is taken
-// away, while the webhook hangs.
+// TestAPIServerWorksWithoutWebhook checks I5 for the shipped manifests while the webhook is absent, hangs or serves a
+// certificate of another CA. Events must be stored, a call must cost no more than its timeout, and only Events may
+// cause calls. Then it uninstalls everything while the webhook hangs.
 func TestAPIServerWorksWithoutWebhook(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -56,13 +55,13 @@ func TestAPIServerWorksWithoutWebhook(t *testing.T) {
 		endpoint func(e *noWebhookEnv) *fakeEndpoint
 		hangs    bool
 	}{
-		{"there is no endpoint", (*noWebhookEnv).noEndpoint, false},
-		{"nobody listens at the endpoint", (*noWebhookEnv).refusingEndpoint, false},
+		{"no endpoint", (*noWebhookEnv).noEndpoint, false},
+		{"no process listens at the endpoint", (*noWebhookEnv).refusingEndpoint, false},
 		{"the certificate is of another CA", func(e *noWebhookEnv) *fakeEndpoint { return e.hangingEndpoint(e.certificate()) }, false},
-		{"the endpoint takes connections and is silent", (*noWebhookEnv).silentEndpoint, true},
-		{"the endpoint takes reviews and does not answer", func(e *noWebhookEnv) *fakeEndpoint { return e.hangingEndpoint(trusted) }, true},
+		{"the endpoint accepts connections and sends nothing", (*noWebhookEnv).silentEndpoint, true},
+		{"the endpoint reads reviews and does not answer", func(e *noWebhookEnv) *fakeEndpoint { return e.hangingEndpoint(trusted) }, true},
 	} {
-		s := tt.endpoint(e) // the last one serves on
+		s := tt.endpoint(e) // the last endpoint serves until the test ends
 		e.route(s.addresses...)
 		t.Run(tt.name, func(t *testing.T) {
 			e := e.forSubtest(t)
@@ -75,40 +74,40 @@ func TestAPIServerWorksWithoutWebhook(t *testing.T) {
 			e.checkFailOpen(namespace, tt.hangs)
 		})
 	}
-	t.Run("what was installed is taken away while it hangs", func(t *testing.T) { e.forSubtest(t).checkUninstall(namespace) })
+	t.Run("uninstall while the webhook hangs", func(t *testing.T) { e.forSubtest(t).checkUninstall(namespace) })
 }
 
-// checkUninstall takes away what was installed, as docs/operations.md says: first the API server is
-// told not to call any more, then everything goes. Nothing that is left may block a write.
+// checkUninstall follows docs/operations.md: it first deletes the webhook configurations, so that the API server
+// stops calling the webhook, and then all the rest. Nothing that remains may block a write.
 func (e *noWebhookEnv) checkUninstall(namespace string) {
 	e.Helper()
-	e.kubectl("", "apply", "-f", exampleDir+"/emergency-brake.yaml") // a policy, which goes along
+	e.kubectl("", "apply", "-f", exampleDir+"/emergency-brake.yaml") // a policy, which is deleted too
 	for kind, name := range configurations() {
 		e.kubectl("", "delete", kind, name)
 	}
-	e.eventually("the API server does not call any more", func() bool {
+	e.eventually("the API server no longer calls the webhook", func() bool {
 		before := e.calls()
 		e.probe(namespace)
 		after := e.calls()
 		return before[cluster.MutatingWebhook].Total == after[cluster.MutatingWebhook].Total &&
 			before[cluster.ValidatingWebhook].Total == after[cluster.ValidatingWebhook].Total
 	})
-	// No controller runs here that would empty the namespace, so kubectl does not wait for it.
+	// No controller runs here that would empty the namespace, so kubectl must not wait for it.
 	e.kubectl("", "delete", "--ignore-not-found", "--wait=false", "-k", shippedOverlay)
-	e.eventually("all is gone but the namespace, which a controller would empty", func() bool {
-		left := e.kubectl("", "get", "--ignore-not-found", "-o", "name", "-k", shippedOverlay)
-		return strings.TrimSpace(left) == "namespace/"+cluster.ServiceNamespace
+	e.eventually("all objects except the namespace are deleted", func() bool {
+		remaining := e.kubectl("", "get", "--ignore-not-found", "-o", "name", "-k", shippedOverlay)
+		return strings.TrimSpace(remaining) == "namespace/"+cluster.ServiceNamespace
 	})
 	ending, err := e.client.CoreV1().Namespaces().Get(e.Context(), cluster.ServiceNamespace, metav1.GetOptions{})
 	e.must(err)
 	if ending.DeletionTimestamp == nil || len(ending.Finalizers) > 0 {
-		e.Errorf("the namespace is not on its way: deleted at %v, finalizers %q", ending.DeletionTimestamp, ending.Finalizers)
+		e.Errorf("the namespace has deletionTimestamp %v and finalizers %q, want a deletionTimestamp and no finalizer", ending.DeletionTimestamp, ending.Finalizers)
 	}
 	for _, group := range []string{"eventquota.io", "admissionregistration.k8s.io"} {
 		kinds := e.kubectl("", "api-resources", "--api-group="+group, "--no-headers", "-o", "name")
 		for kind := range strings.FieldsSeq(kinds) {
-			if left := e.kubectl("", "get", kind, "-A", "-o", "name"); strings.Contains(left, "eventquota") {
-				e.Errorf("%s is left", left)
+			if remaining := e.kubectl("", "get", kind, "-A", "-o", "name"); strings.Contains(remaining, "eventquota") {
+				e.Errorf("%s remains after the uninstall", remaining)
 			}
 		}
 	}
@@ -117,25 +116,25 @@ func (e *noWebhookEnv) checkUninstall(namespace string) {
 		coreEvent(namespace, "afterwards", "web", "back-off"), metav1.CreateOptions{})
 	e.must(err)
 	if after := e.calls(); !maps.Equal(after, before) {
-		e.Errorf("webhooks were called %v times, want %v as before", after, before)
+		e.Errorf("webhook calls after the uninstall: %v, want %v as before", after, before)
 	}
 }
 
 const (
 	shippedOverlay = "../../manifests/overlays/self-signed"
 	serviceName    = "eventquota"
-	// endpointPort is where a pod of the shipped Deployment serves the webhook.
+	// endpointPort is the port on which a pod of the shipped Deployment serves the webhook.
 	endpointPort = 10250
 )
 
-// noWebhookEnv is a cluster with all that is shipped, but no replica.
+// noWebhookEnv is a cluster with all shipped objects, but without a replica.
 type noWebhookEnv struct {
 	*env
 	endpoints int
 	sliced    bool // the Service has its EndpointSlice
 }
 
-// forSubtest is e for a subtest.
+// forSubtest returns e for a subtest.
 func (e *noWebhookEnv) forSubtest(t *testing.T) *noWebhookEnv {
 	t.Helper()
 	sub := *e
@@ -143,23 +142,23 @@ func (e *noWebhookEnv) forSubtest(t *testing.T) *noWebhookEnv {
 	return &sub
 }
 
-// fakeEndpoint is at the endpoint of the webhook, in its place.
+// fakeEndpoint replaces the webhook at its endpoint.
 type fakeEndpoint struct {
 	addresses   []string
 	listens     bool
-	connections atomic.Int64 // connections
+	connections atomic.Int64 // accepted connections
 }
 
-// noEndpoint is no endpoint at all.
+// noEndpoint returns a fakeEndpoint without addresses.
 func (e *noWebhookEnv) noEndpoint() *fakeEndpoint { return &fakeEndpoint{} }
 
-// refusingEndpoint is an endpoint whose process has ended.
+// refusingEndpoint returns an endpoint whose process has ended.
 func (e *noWebhookEnv) refusingEndpoint() *fakeEndpoint {
 	e.endpoints++
 	return &fakeEndpoint{addresses: []string{fmt.Sprintf("10.77.1.%d", e.endpoints)}}
 }
 
-// listeningEndpoint is an endpoint that listens until the test ends.
+// listeningEndpoint returns an endpoint that listens until the test ends.
 func (e *noWebhookEnv) listeningEndpoint() (*fakeEndpoint, net.Listener) {
 	e.Helper()
 	s := e.refusingEndpoint()
@@ -170,7 +169,7 @@ func (e *noWebhookEnv) listeningEndpoint() (*fakeEndpoint, net.Listener) {
 	return s, l
 }
 
-// silentEndpoint is an endpoint that accepts connections and says nothing.
+// silentEndpoint returns an endpoint that accepts connections and sends nothing.
 func (e *noWebhookEnv) silentEndpoint() *fakeEndpoint {
 	e.Helper()
 	s, l := e.listeningEndpoint()
@@ -183,15 +182,15 @@ func (e *noWebhookEnv) silentEndpoint() *fakeEndpoint {
 			s.connections.Add(1)
 			go func() {
 				defer c.Close()
-				_, _ = io.Copy(io.Discard, c) // until the API server gives it up
+				_, _ = io.Copy(io.Discard, c) // until the API server closes the connection
 			}()
 		}
 	}()
 	return s
 }
 
-// hangingEndpoint is an endpoint that serves with the certificate in dir, reads each review, and
-// does not answer.
+// hangingEndpoint returns an endpoint that serves with the certificate in dir, reads each review, and does not
+// answer.
 func (e *noWebhookEnv) hangingEndpoint(dir string) *fakeEndpoint {
 	e.Helper()
 	s, l := e.listeningEndpoint()
@@ -213,7 +212,7 @@ func (e *noWebhookEnv) hangingEndpoint(dir string) *fakeEndpoint {
 	return s
 }
 
-// certificate makes a CA and a serving certificate for the Service, and returns where.
+// certificate makes a CA and a serving certificate for the Service, and returns their directory.
 func (e *noWebhookEnv) certificate() (dir string) {
 	e.Helper()
 	dir = e.TempDir()
@@ -222,8 +221,7 @@ func (e *noWebhookEnv) certificate() (dir string) {
 	return dir
 }
 
-// trust writes the CA in dir into the webhook configurations, as who makes the certificate
-// does.
+// trust writes the CA in dir into the webhook configurations, as the creator of a certificate does.
 func (e *noWebhookEnv) trust(dir string) {
 	e.Helper()
 	ca, err := os.ReadFile(filepath.Join(dir, certs.CAFile))
@@ -234,7 +232,7 @@ func (e *noWebhookEnv) trust(dir string) {
 	}
 }
 
-// configurations are the kinds of the shipped webhook configurations, and their names.
+// configurations returns the names of the shipped webhook configurations, by kind.
 func configurations() map[string]string {
 	return map[string]string{
 		"mutatingwebhookconfiguration":   cluster.MutatingWebhook,
@@ -242,7 +240,7 @@ func configurations() map[string]string {
 	}
 }
 
-// route makes the ready endpoints of the shipped Service be those at the addresses.
+// route makes the addresses the ready endpoints of the shipped Service.
 func (e *noWebhookEnv) route(addresses ...string) {
 	e.Helper()
 	slice := &discoveryv1.EndpointSlice{

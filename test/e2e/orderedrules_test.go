@@ -1,10 +1,10 @@
 package e2e
 
-// flavorLabel is the label by which rules select namespaces.
+// flavorLabel is the namespace label that the rules select.
 const flavorLabel = "flavor"
 
-// orderedRules are rules under which decisions depend on the order of writes alone, where these take less than half an hour: no
-// bucket gets a token before, no window ends, and no count is due.
+// orderedRules returns rules whose decisions depend only on the order of writes, as long as these take less than half
+// an hour. Until then no bucket gets a token, no window ends, and no count is due.
 func orderedRules() []string {
 	in := func(flavor string) string {
 		return "namespaceSelector: {matchLabels: {" + flavorLabel + ": " + flavor + "}}"

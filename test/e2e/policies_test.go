@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// inForceWithin is how soon a policy governs, on a machine that is very busy: what it takes otherwise is logged.
+// inForceWithin bounds the time until a policy is in force, on a very busy machine. Tests log the actual time.
 const inForceWithin = 5 * time.Second
 
 // apply creates or replaces a policy.
@@ -30,7 +30,7 @@ func (e *env) apply(policy string) {
 	e.must(err)
 }
 
-// write creates an Event of a type that nothing else is like.
+// write creates an Event that no other is similar to. kind is its type.
 func (e *env) write(namespace, kind string, n int) error {
 	_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", strings.ToLower(kind), n)},
@@ -41,7 +41,8 @@ func (e *env) write(namespace, kind string, n int) error {
 	return err
 }
 
-// writeUntil writes Events until one gets an answer, and logs how long that took.
+// writeUntil writes Events until answered returns true for the result of one, and logs the elapsed time. It returns
+// the number of the next Event.
 func (e *env) writeUntil(namespace, kind string, from int, answered func(error) bool) (n int) {
 	e.Helper()
 	began := time.Now()
@@ -57,9 +58,9 @@ func (e *env) writeUntil(namespace, kind string, from int, answered func(error) 
 	}
 }
 
-// waitPoliciesGovern waits until the policies that were applied before govern, and
-// returns the number of the next Event. An API server that has just learned of
-// policies takes its time to serve them. Changes come in their order.
+// waitPoliciesGovern waits until the policies applied so far are in force, and returns the number of the next Event.
+// An API server that has just received the CRDs needs some time to serve them. Policies come into force in the order
+// of their changes.
 func (e *env) waitPoliciesGovern(namespace string) (n int) {
 	e.Helper()
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\n" +

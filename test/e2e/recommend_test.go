@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRecommendedQuotasApplyToCluster sizes quotas by the Events that the API server stores, in two pages, applies
-// them, and writes as much again, and then a storm.
+// TestRecommendedQuotasApplyToCluster runs recommend on the stored Events, which the API server lists in two pages,
+// and applies the quotas. They must admit as many Events again, and refuse a storm.
 func TestRecommendedQuotasApplyToCluster(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -29,7 +29,7 @@ func TestRecommendedQuotasApplyToCluster(t *testing.T) {
 	}
 	namespaces := []string{e.namespace("recommend-a"), e.namespace("recommend-b"), e.namespace("recommend-c")}
 	for _, namespace := range namespaces {
-		e.requireOutcomes("the Events before", e.creates(namespace, each, pods("before")), answerCounts{"stored": each})
+		e.requireOutcomes("Events before the quotas", e.creates(namespace, each, pods("before")), answerCounts{"stored": each})
 	}
 	recommend := func(format string) []byte {
 		var errs bytes.Buffer
@@ -50,32 +50,32 @@ func TestRecommendedQuotasApplyToCluster(t *testing.T) {
 	list, err := e.client.CoreV1().Events("").List(e.Context(), metav1.ListOptions{})
 	e.must(err)
 	if got.Events < int64(len(namespaces)*each) || got.Events > int64(len(list.Items)) || got.Usual != got.Events {
-		e.Errorf("%d Events, of which %d are usual, want all that the policies do not merge of the %d stored", got.Events, got.Usual, len(list.Items))
+		e.Errorf("recommend reports %d Events, %d of them usual, want all of the %d stored Events that no policy merges", got.Events, got.Usual, len(list.Items))
 	}
 	if !strings.Contains(strings.Join(got.Unknown, " "), "It lasts") {
-		e.Errorf("it does not say what a list cannot show: %q", got.Unknown)
+		e.Errorf("recommend does not report what a list cannot show: %q", got.Unknown)
 	}
 
 	e.kubectl(string(recommend("yaml")), "apply", "-f", "-")
 	probe := e.namespace("recommend-probe")
-	e.eventually("the quotas limit", func() bool {
+	e.eventually("the quotas are in force", func() bool {
 		refused := e.creates(probe, 50, pods("probe"))
 		delete(refused, "stored")
 		return len(refused) > 0
 	})
 	for _, namespace := range namespaces {
-		e.requireOutcomes("as many again", e.creates(namespace, each, pods("again")), answerCounts{"stored": each})
+		e.requireOutcomes("as many Events under the quotas", e.creates(namespace, each, pods("again")), answerCounts{"stored": each})
 	}
-	const batch, batches = 50, 200 // a storm is refused in the end, however slow it is
+	const batch, batches = 50, 200 // the storm is refused in the end, however slow the machine is
 	for i := range batches {
 		refused := e.creates(namespaces[0], batch, pods(fmt.Sprint("storm-", i)))
 		delete(refused, "stored")
 		for by := range refused {
 			if !strings.Contains(by, " of ClusterEventQuota recommended-normal") {
-				e.Errorf("of a storm became %v, want that the quotas for Normal Events refuse it", refused)
+				e.Errorf("Events of a storm: %v, want them refused by the quotas for Normal Events", refused)
 			}
 			return
 		}
 	}
-	e.Errorf("none of %d Events of a storm is refused", batch*batches)
+	e.Errorf("none of %d Events of a storm was refused", batch*batches)
 }

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// checkRepeatCost holds I4 for one recorder of each API at a time: what each Event costs in requests while it is stored,
-// merged and dropped.
+// checkRepeatCost checks I4 for one recorder of each API at a time: how many requests each Event costs while it is
+// stored, merged and dropped.
 func (e *env) checkRepeatCost() {
 	namespace := e.namespace("repeats")
 	for name, recorder := range map[string]func(*env, string) *recorder{
@@ -28,39 +28,39 @@ func (e *env) checkRepeatCost() {
 			first := recorder(e, "test-"+name)
 			first.record(pod, "BackOff", "back-off restarting")
 			if got := first.requests(); got != "create 201" {
-				t.Errorf("a first Event made the requests %q, want one create that is stored", got)
+				t.Errorf("requests for a first Event: %q, want one create that is stored", got)
 			}
 			first.record(pod, "BackOff", "back-off restarting")
 			if got, want := first.requests(), "patch "+first.mergeCode(true); got != want {
-				t.Errorf("its repeat made the requests %q, want %q", got, want)
+				t.Errorf("requests for its repeat: %q, want %q", got, want)
 			}
 			second := recorder(e, "test-"+name)
 			second.record(pod, "BackOff", "back-off restarting")
 			if got, want := second.requests(), "create "+second.mergeCode(false); got != want {
-				t.Errorf("the same Event of another process made the requests %q, want %q", got, want)
+				t.Errorf("requests for the same Event of another process: %q, want %q", got, want)
 			}
 			second.record(pod, "BackOff", "back-off restarting")
 			if got, want := second.requests(), "patch 404, create "+second.mergeCode(true); got != want {
-				t.Errorf("its repeat made the requests %q, want %q", got, want)
+				t.Errorf("requests for its repeat: %q, want %q", got, want)
 			}
-			// Each reason of its own takes a token; 16 have a reserve beside.
+			// Each Event has its own reason and takes a token. In addition, 16 reasons have a reserve.
 			for i := range 60 {
 				second.record(pod, fmt.Sprintf("Reason%d", i), "one of a kind")
 			}
 			second.requests()
 			second.record(pod, "OneMore", "one of a kind")
 			if got := second.requests(); got != "create 429" {
-				t.Errorf("an Event over the spam filter made the requests %q, want one create that is dropped", got)
+				t.Errorf("requests for an Event beyond the spam filter: %q, want one create that is dropped", got)
 			}
 			second.record(pod, "OneMore", "one of a kind")
 			if got := second.requests(); got != "patch 404, create 429" {
-				t.Errorf("its repeat made the requests %q, want the patch and the create of a recorder", got)
+				t.Errorf("requests for its repeat: %q, want a patch and a create", got)
 			}
 		})
 	}
 }
 
-// forSubtest is e for a subtest.
+// forSubtest returns e for a subtest.
 func (e *env) forSubtest(t *testing.T) *env {
 	t.Helper()
 	sub := *e
@@ -68,7 +68,7 @@ func (e *env) forSubtest(t *testing.T) *env {
 	return &sub
 }
 
-// recorder records with one of client-go's recorders, one Event at a time.
+// recorder records Events with one of client-go's recorders, one at a time.
 type recorder struct {
 	*env
 	emit   func(about *corev1.ObjectReference, reason, message string)
@@ -76,7 +76,7 @@ type recorder struct {
 	series bool
 }
 
-// record records an Event and waits until the recorder has done with it.
+// record records an Event and waits until the recorder has finished with it.
 func (r *recorder) record(about *corev1.ObjectReference, reason, message string) {
 	r.Helper()
 	before := r.log.completed()
@@ -84,12 +84,10 @@ func (r *recorder) record(about *corev1.ObjectReference, reason, message string)
 	r.eventually("the recorder has written "+reason, func() bool { return r.log.completed() > before })
 }
 
-// requests lists the requests since it was last called, and how they were
-// answered.
+// requests lists the requests since its last call, with their status codes.
 func (r *recorder) requests() string { return r.log.take() }
 
-// mergeCode is the answer to a write that is merged; repeat reports whether the
-// recorder of events.k8s.io sends it with a series.
+// mergeCode returns the status code of a merged write. The recorder of events.k8s.io sends a repeat with a series.
 func (r *recorder) mergeCode(repeat bool) string {
 	if r.series && repeat {
 		return "429"
@@ -97,7 +95,7 @@ func (r *recorder) mergeCode(repeat bool) string {
 	return "409"
 }
 
-// legacyRecorder is a recorder of core/v1 that does not restrain itself.
+// legacyRecorder returns a core/v1 recorder without client-side limits.
 func legacyRecorder(e *env, component string) *recorder {
 	r := &recorder{env: e, log: &requestLog{}}
 	client := r.log.client(e)
@@ -112,7 +110,7 @@ func legacyRecorder(e *env, component string) *recorder {
 	return r
 }
 
-// seriesRecorder is a recorder of events.k8s.io.
+// seriesRecorder returns a recorder of events.k8s.io.
 func seriesRecorder(e *env, component string) *recorder {
 	r := &recorder{env: e, log: &requestLog{}, series: true}
 	b := events.NewBroadcaster(&events.EventSinkImpl{Interface: r.log.client(e).EventsV1()})

@@ -12,8 +12,7 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// TestStorm holds the invariants I1, I2 and I4 in one storm of real recorders
-// of both APIs and the real scheduler.
+// TestStorm checks I1, I2 and I4 in one storm of client-go's recorders for both APIs and kube-scheduler.
 func TestStorm(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -25,42 +24,42 @@ func TestStorm(t *testing.T) {
 	begun := time.Now()
 
 	calls := e.storm(namespace)
-	e.eventually("the scheduler has told of every pod twice", func() bool {
-		told := map[string]bool{}
+	e.eventually("the scheduler has reported every pod", func() bool {
+		reported := map[string]bool{}
 		events, err := e.client.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=FailedScheduling"})
 		e.must(err)
 		for i := range events.Items {
-			told[events.Items[i].InvolvedObject.Name] = true
+			reported[events.Items[i].InvolvedObject.Name] = true
 		}
-		return len(told) == pendingPods
+		return len(reported) == pendingPods
 	})
-	// A flush interval passes, so that counts are settled while it runs too.
+	// The settler must also write counts during the storm, so a flush interval must pass.
 	e.eventually("the settler has written counts", func() bool { return e.audit().MostWrites() > 1 })
 	e.checkExplain(namespace, "web-0")
 	e.must(e.client.CoreV1().Pods(namespace).DeleteCollection(t.Context(),
 		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}))
 	e.stopReplica()
 	audit := e.audit()
-	sent, told := audit.Occurrences(), e.reportedOccurrences("")
-	t.Logf("%d occurrences reached the API server, %d are told; the most writes of one Event: %d", sent, told, audit.MostWrites())
-	if told != sent {
-		t.Errorf("stored Events and notices tell of %d occurrences, want the %d that reached the API server", told, sent)
+	sent, reported := audit.Occurrences(), e.reportedOccurrences("")
+	t.Logf("%d occurrences reached the API server, and %d are reported; the most writes of one Event: %d", sent, reported, audit.MostWrites())
+	if reported != sent {
+		t.Errorf("stored Events and notices report %d occurrences, want the %d that reached the API server", reported, sent)
 	}
 	if sent < 3*eventsEach {
-		t.Errorf("only %d occurrences reached the API server: that is no storm", sent)
+		t.Errorf("only %d occurrences reached the API server, want at least %d", sent, 3*eventsEach)
 	}
 	e.checkWriteInterval(begun)
 	if requests := e.stormRequests(); requests != calls {
-		t.Errorf("the recorders' %d calls became %d requests: somebody tries again", calls, requests)
+		t.Errorf("the recorders made %d requests for %d calls, want one each", requests, calls)
 	}
 	e.checkNoneFailed()
 }
 
-// checkWriteInterval holds I2 for the time since something began. The replicas have stopped.
+// checkWriteInterval checks I2 for the time since begun. The replicas must have stopped.
 func (e *env) checkWriteInterval(begun time.Time) {
 	e.Helper()
 	lasted := time.Since(begun)
-	// One more for what is settled early because a replica stops.
+	// One write more is allowed, because a stopping replica writes its pending counts early.
 	if most, bound := e.audit().MostWrites(), 2+int64(lasted/flushInterval); most > bound {
 		e.Errorf("an Event was written %d times in %s, want at most %d", most, lasted, bound)
 	}
@@ -72,8 +71,8 @@ const (
 	stormUser   = "stormer"
 )
 
-// storm runs two storms side by side whose recorders share nothing, and makes
-// pods that no node can take. It returns how many calls the recorders made.
+// storm runs two storms at once, whose recorders share nothing, and creates pods that no node can take. It returns
+// the number of calls to the recorders.
 func (e *env) storm(namespace string) (calls int64) {
 	e.Helper()
 	config, _, err := e.cluster.User(stormUser, "system:masters")
@@ -100,7 +99,7 @@ func (e *env) storm(namespace string) (calls int64) {
 	return made[0] + made[1]
 }
 
-// stormRequests is how many requests about Events the storm has made.
+// stormRequests returns the number of requests about Events by the storm.
 func (e *env) stormRequests() (n int64) {
 	e.Helper()
 	for kind, made := range e.audit().Requests {

@@ -26,15 +26,15 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// recording is what somebody records of a cluster, in one or several files.
+// recording is a recording of a cluster's Events in one or several files.
 type recording struct {
 	description string
 	read        func(*testing.T, string) []entry
-	// files are texts by their names, or one without, as decisions do not name the only one.
+	// files holds the contents by file name. A single file has the name "", because decisions do not name it.
 	files map[string]string
 }
 
-// sources are the files for simulate.
+// sources returns the files as input for simulate.
 func (r *recording) sources() (all []simulate.Source) {
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
 		all = append(all, simulate.NewSource(name, strings.NewReader(r.files[name])))
@@ -42,7 +42,7 @@ func (r *recording) sources() (all []simulate.Source) {
 	return all
 }
 
-// entries are those of each file, by its name.
+// entries returns the entries of each file, by file name.
 func (r *recording) entries(t *testing.T) map[string][]entry {
 	t.Helper()
 	all := map[string][]entry{}
@@ -52,18 +52,19 @@ func (r *recording) entries(t *testing.T) map[string][]entry {
 	return all
 }
 
-// flavors are the values of the label by which rules select namespaces.
+// flavors returns the values of the namespace label that the rules select.
 func flavors() []string { return []string{"unmerged", "merged", "limited", "conditional"} }
 
-// samples are the beginnings of the samples that simulate makes. Each is there once for each flavor, in a namespace of its own.
+// samples returns the first lines of the samples that simulate generates. Each is repeated for each flavor, in its
+// own namespace.
 func samples(t *testing.T) (all []recording) {
 	t.Helper()
 	const lines = 400
 	namespaces := regexp.MustCompile(`"namespace":"([^"]*)"`)
-	for says, in := range map[string]io.ReadCloser{
+	for name, in := range map[string]io.ReadCloser{
 		"churn": sample.Churn(), "narrow": sample.Narrow(), "probes": sample.Probes(), "quiet": sample.Quiet(100),
 	} {
-		r := recording{description: "the sample " + says, read: auditEntries, files: map[string]string{}}
+		r := recording{description: "the sample " + name, read: auditEntries, files: map[string]string{}}
 		var text strings.Builder
 		for scanner, n := bufio.NewScanner(in), 0; n < lines && scanner.Scan(); n++ {
 			text.WriteString(scanner.Text() + "\n")
@@ -79,7 +80,8 @@ func samples(t *testing.T) (all []recording) {
 	return all
 }
 
-// recordCluster has recorders and others write Events, without a webhook, and returns what can be recorded of that.
+// recordCluster lets recorders and other clients write Events without a webhook, and returns recordings of them in
+// every format.
 func (e *env) recordCluster() []recording {
 	e.Helper()
 	e.must(e.write(metav1.NamespaceDefault, corev1.EventTypeNormal, 0))
@@ -99,7 +101,7 @@ func (e *env) recordCluster() []recording {
 	}
 	e.must(writers.Wait())
 	e.must(e.write(metav1.NamespaceDefault, corev1.EventTypeNormal, 1))
-	e.eventually("the watch has all", func() bool { return strings.Contains(watch(), `"normal-1"`) && isComplete(watch()) })
+	e.eventually("the watch is complete", func() bool { return strings.Contains(watch(), `"normal-1"`) && isComplete(watch()) })
 
 	log, err := os.ReadFile(e.cluster.AuditLog)
 	e.must(err)
@@ -114,7 +116,7 @@ func (e *env) recordCluster() []recording {
 	}
 }
 
-// isComplete reports whether a text has whole values only: another process writes it.
+// isComplete reports whether a text consists of complete JSON values. Another process is still writing it.
 func isComplete(text string) bool {
 	for values := json.NewDecoder(strings.NewReader(text)); ; {
 		var value json.RawMessage
@@ -124,7 +126,7 @@ func isComplete(text string) bool {
 	}
 }
 
-// lines are the items of a list, each in a line.
+// lines returns the items of a list, one per line.
 func (e *env) lines(list string) string {
 	e.Helper()
 	var items struct{ Items []json.RawMessage }
@@ -137,7 +139,7 @@ func (e *env) lines(list string) string {
 	return text.String()
 }
 
-// watchEvents watches Events with kubectl until the test ends, and returns what is known so far.
+// watchEvents watches Events with kubectl until the test ends. text returns the output so far.
 func (e *env) watchEvents() (text func() string) {
 	e.Helper()
 	path, err := e.cluster.KubectlPath(e.Context())
@@ -150,7 +152,7 @@ func (e *env) watchEvents() (text func() string) {
 	watch.Stdout = file
 	e.must(watch.Start())
 	e.Cleanup(func() {
-		_ = watch.Wait() // it ends with the context
+		_ = watch.Wait() // kubectl ends with the context
 		_ = file.Close()
 	})
 	return func() string {
@@ -161,7 +163,7 @@ func (e *env) watchEvents() (text func() string) {
 	}
 }
 
-// writeSeriesEvents writes series of events.k8s.io, of which some go on.
+// writeSeriesEvents writes Events through events.k8s.io and continues some of their series.
 func (e *env) writeSeriesEvents(namespace string) error {
 	events := e.client.EventsV1().Events(namespace)
 	for i := range 30 {
@@ -179,7 +181,7 @@ func (e *env) writeSeriesEvents(namespace string) error {
 	return nil
 }
 
-// writeManualEvents writes Events with labels and long messages, and changes and deletes some.
+// writeManualEvents writes Events with labels and long messages, and changes and deletes some of them.
 func (e *env) writeManualEvents(namespace string) error {
 	events := e.client.CoreV1().Events(namespace)
 	for i := range 60 {

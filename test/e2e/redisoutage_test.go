@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// webhookTimeout is how long the API server waits for the webhook, as shipped.
+	// webhookTimeout is the shipped timeout of webhook calls.
 	webhookTimeout = time.Second
-	// maxFailedCalls is how many calls of one replica may fail until it no longer asks Redis: five in a row,
-	// those that are under way then, and the settler's.
+	// maxFailedCalls bounds the failed calls of one replica before it stops calling Redis: five in a row, the calls
+	// in flight at that time, and the settler's.
 	maxFailedCalls = 30
 )
 
-// TestRedisOutage holds I5 and the limits for two replicas whose Redis does not
-// answer, in one way after the other, and I1 for when it is back.
+// TestRedisOutage checks I5 and the limits for two replicas while Redis is stopped, hangs or is slow, and I1 once
+// Redis is back.
 func TestRedisOutage(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -31,24 +31,24 @@ func TestRedisOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	way := redistest.StartProxy(t, server.Addr())
+	proxy := redistest.StartProxy(t, server.Addr())
 	slow := func(d time.Duration) func() error {
-		return func() error { way.Delay(d); return nil }
+		return func() error { proxy.Delay(d); return nil }
 	}
-	away := func(goes, back func() error) func(*faultEnv) *faultyStorm {
-		return func(e *faultEnv) *faultyStorm { return e.redisOutage(goes, back) }
+	away := func(interrupt, restore func() error) func(*faultEnv) *faultyStorm {
+		return func(e *faultEnv) *faultyStorm { return e.redisOutage(interrupt, restore) }
 	}
-	e := newSetEnv(t, 2, "--redis-addresses="+way.Addr().String(), "--calls-per-connection=10").withRedis(r)
+	e := newSetEnv(t, 2, "--redis-addresses="+proxy.Addr().String(), "--calls-per-connection=10").withRedis(r)
 	e.runFaults(
 		fault{"stopped", away(server.Stop, func() error { return server.Restart(t.Context()) })},
 		fault{"paused", away(server.Pause, server.Resume)},
-		// What a client gave up waiting for is carried out nevertheless.
+		// Redis executes the calls that a client has given up on.
 		fault{"slow", away(slow(2500*time.Millisecond), slow(0))},
 	)
 }
 
-// redisOutage has Redis go away and come back.
-func (e *faultEnv) redisOutage(goes, back func() error) *faultyStorm {
+// redisOutage makes Redis unavailable by goes and available again by back.
+func (e *faultEnv) redisOutage(interrupt, restore func() error) *faultyStorm {
 	s := e.newStorm()
 	namespace := s.namespace
 	decided, reported := e.localDecisions()
@@ -57,42 +57,42 @@ func (e *faultEnv) redisOutage(goes, back func() error) *faultyStorm {
 	healthy := e.writeAll(namespace, "healthy", 100, nothing)
 	e.Logf("with Redis: %s", healthy)
 	if healthy.dropped == 0 {
-		e.Errorf("all %d Events of one source and object were stored: that is no limit", healthy.stored)
+		e.Errorf("all %d Events of one source and object were stored, want some dropped", healthy.stored)
 	}
 
 	failed := e.metricOfEach(storeErrors)
-	e.must(goes())
+	e.must(interrupt())
 	e.checkBreakersOpen(namespace, failed)
 	alone := e.writeAll(namespace, "alone", 200, nothing)
-	e.Logf("without: %s", alone)
-	// A bucket is full at each replica that has not heard of it.
+	e.Logf("without Redis: %s", alone)
+	// Each replica decides locally from a full bucket.
 	if most := len(e.set.Replicas) * healthy.stored; alone.stored > most || alone.stored < healthy.stored {
-		e.Errorf("%d Events of one source and object were stored, want %d by each of the replicas it went to, %d at most",
+		e.Errorf("%d Events of one source and object were stored without Redis, want %d for each replica that got some, %d at most",
 			alone.stored, healthy.stored, most)
 	}
 	e.must(e.storm(namespace, 60))
 	e.checkNoneFailed()
 
-	e.must(back())
+	e.must(restore())
 	since := time.Now()
-	e.eventually("all replicas ask Redis again", func() bool { return slices.Max(e.metricOfEach(storeUnavailable)) == 0 })
-	e.Logf("all replicas ask Redis again %s after it is back", time.Since(since).Round(time.Millisecond))
+	e.eventually("all replicas call Redis again", func() bool { return slices.Max(e.metricOfEach(storeUnavailable)) == 0 })
+	e.Logf("all replicas call Redis again %s after it is back", time.Since(since).Round(time.Millisecond))
 	e.waitIdle()
 	e.checkLocalDecisions(decided, reported)
 	e.checkNoneFailed()
 	return s
 }
 
-// checkBreakersOpen holds that each replica soon stops asking Redis. before is how many calls of each replica had failed while Redis
-// still answered. Slow calls in the background may open a breaker before the first Event is written, and before any of
-// them has ended and is counted as failed.
+// checkBreakersOpen checks that each replica soon stops calling Redis. before is the number of failed calls of each
+// replica while Redis still answered. Slow background calls may open a breaker before the first Event is written, and
+// before any of them has ended and counts as failed.
 func (e *faultEnv) checkBreakersOpen(namespace string, before []int64) {
 	e.Helper()
 	failed := make([]int64, len(e.set.Replicas))
 	opened := make([]bool, len(e.set.Replicas))
 	var pods int
-	// All calls of a connection reach one replica, so nobody knows how many it takes to reach each.
-	e.eventually("each replica stopped to ask Redis", func() bool {
+	// All calls of a connection reach one replica, so the number of calls needed to reach each is unknown.
+	e.eventually("each replica has stopped calling Redis", func() bool {
 		pods++
 		opening := e.writeAll(namespace, fmt.Sprint("opening-", pods), 20, func() {
 			away, now := e.metricOfEach(storeUnavailable), e.metricOfEach(storeErrors)
@@ -102,24 +102,24 @@ func (e *faultEnv) checkBreakersOpen(namespace string, before []int64) {
 				}
 			}
 		})
-		e.Logf("when Redis goes away: %s; calls of each replica that failed: %d", opening, failed)
+		e.Logf("while Redis becomes unavailable: %s; failed calls of each replica: %d", opening, failed)
 		return !slices.Contains(opened, false)
 	})
 	for i, n := range failed {
 		if n > maxFailedCalls {
-			e.Errorf("replica %d stopped asking Redis after %d failed calls, want %d at most", i, n, maxFailedCalls)
+			e.Errorf("replica %d stopped calling Redis after %d failed calls, want %d at most", i, n, maxFailedCalls)
 		}
 	}
 }
 
-// writeResult is what became of Events that were written one after the other.
+// writeResult counts the outcomes of Events that were written one after the other.
 type writeResult struct {
 	stored, merged, dropped int
-	waits                   []time.Duration // of the writer, for each Event
+	waits                   []time.Duration // of the writer for each Event, sorted
 }
 
-// writeAll writes n Events about a pod, each of a reason of its own, so that none
-// is merged and each costs a token. after is called after each.
+// writeAll writes n Events about a pod. Each has its own reason, so none is merged and each costs a token. after is
+// called after each Event.
 func (e *env) writeAll(namespace, pod string, n int, after func()) (w writeResult) {
 	e.Helper()
 	for i := range n {
@@ -144,12 +144,12 @@ func (e *env) writeAll(namespace, pod string, n int, after func()) (w writeResul
 	return w
 }
 
-// quantile is the wait that a part of all is not longer than.
+// quantile returns the p-quantile of the waits.
 func (w writeResult) quantile(p float64) time.Duration {
 	return w.waits[int(p*float64(len(w.waits)-1))]
 }
 
-// countLonger is how many waits are longer than d.
+// countLonger counts the waits of d or longer.
 func (w writeResult) countLonger(d time.Duration) int {
 	shorter, _ := slices.BinarySearch(w.waits, d)
 	return len(w.waits) - shorter

@@ -21,26 +21,26 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// Answers of the API server beside those of the webhook.
+// Answers of the API server, in addition to those of the webhook.
 const (
 	aggregatedAnswer = "aggregated"
 	nameTakenAnswer  = "failed"
 )
 
-// replay sends the writes of a recording to an API server, one after the other, as the clients would that have made
-// them: a recorder whose Event is not found creates it, with all that it knows of it.
+// replay sends the writes of a recording to an API server one after the other, as their clients would. If the Event
+// of a patch is not found, it creates the Event with the count so far.
 type replay struct {
 	*env
 
 	files   map[string][]entry
 	clients map[string]dynamic.Interface // by the user that they impersonate
 	sent    map[types.NamespacedName]map[string]any
-	// totalWrites is how many writes of an entry there are, and done how many of them were sent.
+	// totalWrites is the number of writes of an entry, and sentWrites the number of those already sent.
 	totalWrites, sentWrites map[entryPosition]int64
 	deletes                 []deletion
 }
 
-// entryPosition is where an entry is: the first of a file has line 1.
+// entryPosition is the position of an entry. Lines count from 1.
 type entryPosition struct {
 	file string
 	line int64
@@ -51,7 +51,7 @@ type deletion struct {
 	entryPosition
 }
 
-// newReplay replays the writes that simulate says a recording has.
+// newReplay replays the writes that simulate derives from a recording.
 func newReplay(e *env, files map[string][]entry, decisions []simulate.Decision) *replay {
 	r := &replay{
 		env: e, files: files, clients: map[string]dynamic.Interface{}, sent: map[types.NamespacedName]map[string]any{},
@@ -71,25 +71,25 @@ func newReplay(e *env, files map[string][]entry, decisions []simulate.Decision) 
 	return r
 }
 
-// answer carries out the write that a decision is about, and returns what the API server answers: admitted, aggregated, failed
-// or what the webhook says.
+// answer sends the write of a decision and returns the answer: admitted, aggregated, failed, the webhook's message or
+// another error.
 func (r *replay) answer(d *simulate.Decision) string {
 	r.Helper()
 	at := entryPosition{d.File, d.Line}
 	r.deleteUntil(d.Time, at)
-	e, step, of := r.files[at.file][at.line-1], r.sentWrites[at], r.totalWrites[at]
+	e, step, total := r.files[at.file][at.line-1], r.sentWrites[at], r.totalWrites[at]
 	r.sentWrites[at]++
-	if e.verb == "" || e.namespace != d.Namespace || e.name != d.Name && e.name != "" { // the API server makes a name of none
-		r.Fatalf("a decision about %s/%s is said to be of line %d, which has %+v", d.Namespace, d.Name, d.Line, e)
+	if e.verb == "" || e.namespace != d.Namespace || e.name != d.Name && e.name != "" { // the API server generates a missing name
+		r.Fatalf("the decision about %s/%s refers to line %d, which has %+v", d.Namespace, d.Name, d.Line, e)
 	}
 	name := types.NamespacedName{Namespace: e.namespace, Name: e.name}
 	known, event := r.sent[name], e.object
 	if e.verb == "stored" {
-		event = e.step(step, of, d.Time)
+		event = e.step(step, total, d.Time)
 	}
 	switch {
 	case known == nil && (e.verb == "update" || e.verb == "patch"):
-		r.Fatalf("line %d is a change of what was not created before", d.Line)
+		r.Fatalf("line %d changes an Event that was not created before", d.Line)
 	case known == nil || e.verb == "create":
 		r.sent[name] = event
 		return r.create(&e, event)
@@ -132,16 +132,16 @@ func (r *replay) answerText(err error, isAggregate bool) string {
 	case !ok:
 		r.Fatal(err)
 	case strings.HasPrefix(status.Status().Message, "admission webhook "):
-		_, said, _ := strings.Cut(status.Status().Message, "denied the request: ")
-		said, _, _ = strings.Cut(said, nextTokenText)
-		return said
+		_, message, _ := strings.Cut(status.Status().Message, "denied the request: ")
+		message, _, _ = strings.Cut(message, nextTokenText)
+		return message
 	case apierrors.IsAlreadyExists(err):
 		return nameTakenAnswer
 	}
 	return err.Error()
 }
 
-// deleteUntil deletes what the recording deletes before a write.
+// deleteUntil makes the deletions that precede a write in the recording.
 func (r *replay) deleteUntil(until time.Time, before entryPosition) {
 	r.Helper()
 	for len(r.deletes) > 0 {
@@ -157,7 +157,7 @@ func (r *replay) deleteUntil(until time.Time, before entryPosition) {
 	}
 }
 
-// clientFor is a client of the API of an entry, for its namespace and as its user.
+// clientFor returns a client for the API, namespace and user of an entry.
 func (r *replay) clientFor(e *entry) dynamic.ResourceInterface {
 	r.Helper()
 	client := r.clients[e.user]
@@ -178,15 +178,15 @@ func (r *replay) clientFor(e *entry) dynamic.ResourceInterface {
 	return client.Resource(resource).Namespace(e.namespace)
 }
 
-// step is an Event as the i-th of the writes has it that made it what it is, from 0: with the count so far. None of these series goes
-// on for half an hour, after which a recorder would write it again.
-func (e *entry) step(i, of int64, at time.Time) map[string]any {
+// step returns a stored Event as it was after write i of the total writes that led to it, counting from 0. No series
+// lasts half an hour, after which a recorder would write it again.
+func (e *entry) step(i, total int64, at time.Time) map[string]any {
 	event := maps.Clone(e.object)
 	if series, ok := event["series"].(map[string]any); ok {
 		delete(event, "series")
 		switch i {
 		case 0:
-		case of - 1:
+		case total - 1:
 			event["series"] = series
 		default: // the second occurrence begins the series
 			event["series"] = map[string]any{"count": int64(2), "lastObservedTime": at.UTC().Format(metav1.RFC3339Micro)}
@@ -194,12 +194,13 @@ func (e *entry) step(i, of int64, at time.Time) map[string]any {
 		return event
 	}
 	if n, _ := event["count"].(float64); n > 1 {
-		event["count"], event["lastTimestamp"] = int64(n)*(i+1)/of, at.UTC().Format(time.RFC3339)
+		event["count"], event["lastTimestamp"] = int64(n)*(i+1)/total, at.UTC().Format(time.RFC3339)
 	}
 	return event
 }
 
-// difference is the patch that a recorder sends, which always has its message, count and time, or its series.
+// difference returns the patch that a recorder sends. It always includes message, count and lastTimestamp, or the
+// series.
 func (r *replay) difference(e *entry, before, after map[string]any) []byte {
 	r.Helper()
 	known, schema := maps.Clone(before), any(corev1.Event{})
@@ -214,7 +215,7 @@ func (r *replay) difference(e *entry, before, after map[string]any) []byte {
 	return patch
 }
 
-// patched is what a patch makes of an Event.
+// patched returns an Event with a patch applied.
 func (r *replay) patched(event map[string]any, patch []byte) (after map[string]any) {
 	r.Helper()
 	made, err := strategicpatch.StrategicMergePatch(r.encode(event), patch, corev1.Event{})
@@ -223,7 +224,7 @@ func (r *replay) patched(event map[string]any, patch []byte) (after map[string]a
 	return after
 }
 
-// encode is an object as JSON.
+// encode returns an object as JSON.
 func (e *env) encode(object map[string]any) []byte {
 	e.Helper()
 	text, err := json.Marshal(object)

@@ -24,50 +24,49 @@ import (
 )
 
 const (
-	// localReportWithin bounds how long a replica may keep its local refusals: the 200 ms
-	// between two reports to Redis, and the time that a report takes on a busy
-	// machine.
+	// localReportWithin bounds how long a replica may hold its local refusals: the 200 ms between two reports to
+	// Redis, plus the time of a report on a busy machine.
 	localReportWithin = time.Second
-	// replicatedWithin bounds how long Redis may take to replicate a write.
+	// replicatedWithin bounds the time that Redis may take to replicate a write.
 	replicatedWithin = time.Second
-	// stormStartedAfter is how many reviews are answered when a storm is in its midst.
+	// stormStartedAfter is the number of answered reviews after which a storm is under way.
 	stormStartedAfter = 350
-	// pace is how many calls a storm makes in a second, so that it goes on after a fault without being large, and
-	// briefly, spamming and longer are the Events of a recorder in one of 25, of 35 and of 50 seconds.
+	// pace is the number of calls a second of a storm. It is low, so that a storm with few Events outlasts a fault.
+	// briefly, spamming and longer are the Events per recorder of storms of 25, 35 and 50 seconds.
 	pace, briefly, spamming, longer = 35, 52, 75, 105
-	// minCallsAfterFault is the least number of calls of a storm after a fault.
+	// minCallsAfterFault is the minimum number of calls of a storm after a fault.
 	minCallsAfterFault = 200
 )
 
-// faultEnv has replicas that share a Redis.
+// faultEnv is a setEnv whose replicas share a Redis.
 type faultEnv struct {
 	*setEnv
 	redis faultyRedis
 	log   *cluster.AuditLog
-	calls []auditCall // that were read of it
+	calls []auditCall // parsed so far
 }
 
 // newFaultEnv starts three replicas.
 func newFaultEnv(t *testing.T, r faultyRedis) *faultEnv {
 	t.Helper()
 	flags := append([]string{
-		// Endpoints that come and go get their share of the calls at once.
+		// New endpoints soon get their share of the calls.
 		"--calls-per-connection=20",
 		// Redis is unavailable only when the test stops it, not because the machine is busy.
 		"--store-deadline=500ms",
-		// What is claimed is in hand for some seconds.
+		// Claimed writes stay in progress for some seconds.
 		"--settle-rate=40",
 		statusFlag,
 	}, r.flags()...)
 	return newSetEnv(t, 3, flags...).withRedis(r)
 }
 
-// withRedis is e with a Redis.
+// withRedis returns e with a Redis.
 func (e *setEnv) withRedis(r faultyRedis) *faultEnv {
 	return &faultEnv{setEnv: e, redis: r, log: &cluster.AuditLog{Path: e.cluster.AuditLog}}
 }
 
-// fault is a failure during a storm, whose namespace has the same name.
+// fault is a failure during a storm. The storm's namespace has the same name.
 type fault struct {
 	name   string
 	inject func(*faultEnv) *faultyStorm
@@ -79,13 +78,13 @@ type faultyStorm struct {
 	namespace string
 	over      chan error
 	begun     time.Time
-	faultTime time.Time // when something failed
-	// allowedMissing and told twice may be as many occurrences.
+	faultTime time.Time // when the fault was injected
+	// allowedMissing and allowedDuplicates bound the occurrences that may be missing or reported twice.
 	allowedMissing, allowedDuplicates int64
 }
 
-// runFaults makes one fault after the other. In the end no more occurrences are missing, or reported twice, than the faults
-// explain.
+// runFaults injects the faults one after the other, each during a storm. In the end, no more occurrences may be
+// missing, or reported twice, than the faults explain.
 func (e *faultEnv) runFaults(faults ...fault) {
 	e.Helper()
 	var storms []*faultyStorm
@@ -95,7 +94,7 @@ func (e *faultEnv) runFaults(faults ...fault) {
 		})
 	}
 	for i := range e.set.Replicas {
-		e.must(e.set.Stop(e.Context(), i)) // it writes its own pending counts
+		e.must(e.set.Stop(e.Context(), i)) // a replica writes its own pending counts before it exits
 	}
 	sent := e.audit().PerNamespace()
 	for _, s := range storms {
@@ -103,13 +102,13 @@ func (e *faultEnv) runFaults(faults ...fault) {
 	}
 }
 
-// newStorm is one in a new namespace, which has the name of the subtest.
+// newStorm returns a storm in a new namespace with the name of the subtest.
 func (e *faultEnv) newStorm() *faultyStorm {
 	e.Helper()
 	return &faultyStorm{faultEnv: e, namespace: e.namespace(path.Base(e.Name()))}
 }
 
-// begin begins a storm about so many pods, of so many Events a recorder, and returns when it is in its midst.
+// begin starts a storm and returns once it is under way. events is the number of Events per recorder.
 func (e *faultEnv) begin(pods, events int) *faultyStorm {
 	e.Helper()
 	s, before := e.newStorm(), e.answered()
@@ -123,12 +122,12 @@ func (e *faultEnv) begin(pods, events int) *faultyStorm {
 		}.Run(e.Context(), config)
 		s.over <- err
 	}()
-	e.eventually("the storm is in its midst", func() bool { return e.answered()-before > stormStartedAfter })
+	e.eventually("the storm is under way", func() bool { return e.answered()-before > stormStartedAfter })
 	return s
 }
 
-// end waits until the storm is over, which must continue after the fault, and until all
-// counts of replicas and Redis are reported.
+// end waits until the storm is over and all counts of replicas and Redis are reported. It checks that the storm
+// continued after the fault.
 func (s *faultyStorm) end() (calls []auditCall) {
 	s.Helper()
 	s.must(<-s.over)
@@ -141,36 +140,36 @@ func (s *faultyStorm) end() (calls []auditCall) {
 	}
 	s.Logf("the storm took %s; %d of its %d calls came after the fault", time.Since(s.begun).Round(time.Second), after, len(calls))
 	if after < minCallsAfterFault {
-		s.Errorf("only %d calls came after the fault, want %d", after, minCallsAfterFault)
+		s.Errorf("%d calls came after the fault, want at least %d", after, minCallsAfterFault)
 	}
 	begun := time.Now()
 	s.waitIdle()
-	s.Logf("answers of each replica: %v", s.outcomes())
-	s.Logf("all was settled %s later", time.Since(begun).Round(time.Second))
+	s.Logf("outcomes at each replica: %v", s.outcomes())
+	s.Logf("all counts were written %s later", time.Since(begun).Round(time.Second))
 	return calls
 }
 
-// allow is s with what its fault explains.
+// allow sets the numbers of occurrences that the fault explains, and returns s.
 func (s *faultyStorm) allow(missing, twice int64) *faultyStorm {
 	s.allowedMissing, s.allowedDuplicates = missing, twice
 	return s
 }
 
-// checkOccurrences checks that no more occurrences of a storm are missing, or reported twice, than are allowed. All replicas must
-// have stopped.
+// checkOccurrences checks that no more occurrences of a storm are missing or reported twice than its fault allows.
+// All replicas must have stopped.
 func (e *faultEnv) checkOccurrences(s *faultyStorm, sent int64) {
 	e.Helper()
 	calls := e.auditCalls(s.namespace)
-	missing, twice := s.allowedMissing, s.allowedDuplicates+nameCollisions(calls) // which are counted as one
-	told, late := e.reportedOccurrences(s.namespace), e.lateOccurrences(s.namespace)
-	e.Logf("%s: %d occurrences reached the API server, %d are told and %d will be; up to %d may be missing, %d told twice",
-		s.namespace, sent, told, late, missing, twice)
-	if told += late; told < sent-missing || told > sent+twice {
-		e.Errorf("%s: stored Events and notices tell of %d occurrences, want the %d that reached the API server, or up to %d less or %d more",
-			s.namespace, told, sent, missing, twice)
+	missing, twice := s.allowedMissing, s.allowedDuplicates+nameCollisions(calls) // Events with the same name count as one
+	reported, late := e.reportedOccurrences(s.namespace), e.lateOccurrences(s.namespace)
+	e.Logf("%s: %d occurrences reached the API server, %d are reported and %d will be; up to %d may be missing, and up to %d reported twice",
+		s.namespace, sent, reported, late, missing, twice)
+	if reported += late; reported < sent-missing || reported > sent+twice {
+		e.Errorf("%s: stored Events and notices report %d occurrences, want the %d that reached the API server, or up to %d fewer or %d more",
+			s.namespace, reported, sent, missing, twice)
 	}
-	if told != sent {
-		e.Logf("where told and sent differ:\n%s", strings.Join(e.countDifferences(s.namespace, calls), "\n"))
+	if reported != sent {
+		e.Logf("differences between calls and stored Events:\n%s", strings.Join(e.countDifferences(s.namespace, calls), "\n"))
 	}
 }
 
@@ -183,7 +182,7 @@ func (e *faultEnv) answered() (n int64) {
 	return n
 }
 
-// leader returns the replica that writes pending counts for all.
+// leader returns the index of the replica that writes pending counts for all.
 func (e *faultEnv) leader() (leader int) {
 	e.Helper()
 	e.eventually("a replica leads", func() (leads bool) {
@@ -195,15 +194,15 @@ func (e *faultEnv) leader() (leader int) {
 	return leader
 }
 
-// faultyRedis is a Redis of any topology in which a test makes faults.
+// faultyRedis is a Redis of any topology into which a test injects faults.
 type faultyRedis struct {
-	// options make a client of it.
+	// options configures a client.
 	options redisclient.Options
-	// keys are names of keys, one for each master.
+	// keys has one key for each master.
 	keys []string
-	// master is the server that has a key.
+	// master returns the server that holds a key.
 	master func(ctx context.Context, key string) (*redistest.Server, error)
-	// kill kills a master that is in use, and returns when its process has ended.
+	// kill kills a master in use and waits until its process has ended.
 	kill func(ctx context.Context) error
 	// copies is the number of replicas of a master.
 	copies int
@@ -245,7 +244,7 @@ func newClusterRedis(t *testing.T) faultyRedis {
 	return r
 }
 
-// flags make a replica use it.
+// flags returns the flags with which a replica uses this Redis.
 func (r *faultyRedis) flags() []string {
 	return []string{
 		"--redis-addresses=" + strings.Join(r.options.Addresses, ","),
@@ -254,7 +253,7 @@ func (r *faultyRedis) flags() []string {
 	}
 }
 
-// masters are the servers that have all there is, among them. They all run.
+// masters returns the masters that together hold all keys. All must be running.
 func (e *faultEnv) masters() (masters []*redistest.Server) {
 	e.Helper()
 	for _, key := range e.redis.keys {
@@ -265,8 +264,8 @@ func (e *faultEnv) masters() (masters []*redistest.Server) {
 	return masters
 }
 
-// waitReplicated waits until every master's replicas have all that it has answered
-// so far, and returns how long that took.
+// waitReplicated waits until the replicas of every master have all its acknowledged writes, and returns the elapsed
+// time.
 func (e *faultEnv) waitReplicated() time.Duration {
 	e.Helper()
 	begun := time.Now()
@@ -305,7 +304,7 @@ func (e *setEnv) metric(r *replica.Replica, name string) (sum int64) {
 	return sum
 }
 
-// metricOfEach returns a metric of every replica.
+// metricOfEach returns a metric of each replica.
 func (e *setEnv) metricOfEach(name string) (values []int64) {
 	e.Helper()
 	for _, r := range e.set.Replicas {
@@ -321,8 +320,8 @@ const (
 	storeErrors = "eventquota_store_errors_total"
 	// decisionsWithoutStore counts the local decisions of a replica.
 	decisionsWithoutStore = "eventquota_decisions_without_store_total"
-	// reports is how many decisions a replica reports to Redis afterwards, and reportsWaiting for how many registers
-	// some wait.
+	// reports counts the decisions that a replica has reported to Redis afterwards. reportsWaiting is the number of
+	// registers with unreported decisions.
 	reports        = "eventquota_backlog_decisions_total"
 	reportsWaiting = "eventquota_backlog_entries"
 )

@@ -10,15 +10,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestLog is what a client has asked the API server, and the answers. It
-// stands below everything in the client that may try again.
+// requestLog logs a client's requests and their status codes. It sits below everything in the client that may retry.
 type requestLog struct {
 	mu   sync.Mutex
 	list []string
 	done int
 }
 
-// client is a client whose requests are logged.
+// client returns a client whose requests are logged.
 func (l *requestLog) client(e *env) kubernetes.Interface {
 	e.Helper()
 	config := rest.CopyConfig(e.config)
@@ -41,20 +40,20 @@ func (l *requestLog) add(method string, code int) {
 	defer l.mu.Unlock()
 	verb := map[string]string{http.MethodPost: "create", http.MethodPatch: "patch"}[method]
 	l.list = append(l.list, fmt.Sprint(verb, " ", code))
-	// A patch of an Event that is not there is followed by its create.
+	// After a patch of a missing Event, the recorder creates it.
 	if verb != "patch" || code != http.StatusNotFound {
 		l.done++
 	}
 }
 
-// completed is how many Events have been written, or refused for good.
+// completed returns the number of Events that were written or finally refused.
 func (l *requestLog) completed() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.done
 }
 
-// take returns the requests since the last call.
+// take returns the requests since the last call, each with its status code.
 func (l *requestLog) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
