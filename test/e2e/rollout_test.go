@@ -22,17 +22,16 @@ import (
 )
 
 const (
-	// rolloutRate is how many requests a second recorders make during a rollout, for about
-	// 150 Events.
+	// rolloutRate is the number of requests a second by recorders during a rollout, for about 150 Events.
 	rolloutRate = 170
-	// endpointLag is how long after its signal to stop a replica may stay an endpoint. The
-	// shipped shutdown delay is more than twice that, for a machine that is busy.
+	// endpointLag is how long a replica may remain an endpoint after its stop signal. The shipped shutdown delay is
+	// more than twice that, to leave time for a busy machine.
 	endpointLag = 2 * time.Second
 )
 
-// TestRolloutFailsNoCallAndLosesNoCount restarts all replicas of the shipped Deployment,
-// with its flags and its surge, while recorders write Events. In Kubernetes the signal to
-// stop and the end of an endpoint race each other, so each replica ends in another order.
+// TestRolloutFailsNoCallAndLosesNoCount restarts all replicas of the shipped Deployment, with its flags and its
+// surge, while recorders write Events. In Kubernetes, the stop signal and the removal of the endpoint race each
+// other, so each replica stops in a different order.
 func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -41,15 +40,15 @@ func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 	endings := []func(*setEnv, int){(*setEnv).removeEndpointThenStop, (*setEnv).stopThenRemoveEndpoint, (*setEnv).stopAndRemoveEndpoint}
 	replicas, surge := int(*d.Spec.Replicas), d.Spec.Strategy.RollingUpdate.MaxSurge.IntValue()
 	if replicas != len(endings) || surge != 1 {
-		t.Fatalf("the Deployment has %d replicas and a surge of %d, want %d and 1, which this test is for", replicas, surge, len(endings))
+		t.Fatalf("the Deployment has %d replicas and a surge of %d, want %d and 1, as this test assumes", replicas, surge, len(endings))
 	}
 	redis := redistest.Start(t, redistest.Options{})
 	e := newSetEnv(t, replicas+surge, append(shippedFlags(d),
 		"--redis-addresses="+redis.Addr(),
-		"--store-deadline=1s",       // Redis is not to be away as the machine is busy
-		"--calls-per-connection=20", // connections are made at every moment, to each endpoint
+		"--store-deadline=1s",       // a busy machine must not make Redis unavailable
+		"--calls-per-connection=20", // new connections start at every moment and reach each endpoint
 	)...)
-	free := replicas // the place of the surge
+	free := replicas // the index of the stopped replica, for the surge
 	e.must(e.set.Stop(t.Context(), free))
 
 	begun := time.Now()
@@ -70,23 +69,23 @@ func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 	sent := e.audit().PerObject()
 	t.Logf("%d occurrences about %d objects reached the API server in %s: %.0f a second",
 		e.audit().Occurrences(), len(sent), lasted.Round(time.Second), float64(e.audit().Occurrences())/lasted.Seconds())
-	e.eventually("all that was sent is told", func() bool { return cmp.Equal(sent, e.reportedByObject()) })
-	var ends errgroup.Group
+	e.eventually("all occurrences are reported", func() bool { return cmp.Equal(sent, e.reportedByObject()) })
+	var stops errgroup.Group
 	for i, r := range e.set.Replicas {
 		if i != free {
-			ends.Go(r.Stop)
+			stops.Go(r.Stop)
 		}
 	}
-	e.must(ends.Wait())
+	e.must(stops.Wait())
 	if diff := cmp.Diff(sent, e.reportedByObject()); diff != "" {
-		t.Errorf("after the end of all replicas (-sent +told):\n%s", diff)
+		t.Errorf("occurrences after all replicas stopped (-sent +reported):\n%s", diff)
 	}
 }
 
-// TestSingleReplicaRolloutLosesNoCount restarts the only replica, which keeps all in its memory, as the
-// shipped Deployment does: another one decides beside it for some time, and each merges into Events
-// that the other knows too. Each Event is created under a name of its own, or is a repeat of a stored
-// one: what a replica knows of names that it refused ends with it.
+// TestSingleReplicaRolloutLosesNoCount restarts the only replica, which holds all state in memory, as the shipped
+// Deployment does. Old and new replica decide side by side for some time, and each merges into Events that the other
+// also knows. Each Event is created under its own name or repeats a stored one, because a replica's record of refused
+// names ends with it.
 func TestSingleReplicaRolloutLosesNoCount(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -96,7 +95,7 @@ func TestSingleReplicaRolloutLosesNoCount(t *testing.T) {
 	end := e.repeatEvents(e.namespace("rollout"), 4)
 	e.eventually("the old replica is called", func() bool { return e.othersAnswered(1) })
 	e.must(e.set.Restart(t.Context(), 1))
-	for range 20 { // while both decide
+	for range 20 { // while both replicas decide
 		before := e.decisions("validate")
 		e.eventually("both replicas are called", func() bool {
 			now := e.decisions("validate")
@@ -107,20 +106,20 @@ func TestSingleReplicaRolloutLosesNoCount(t *testing.T) {
 	e.must(end())
 	e.checkNoneFailed()
 	e.must(e.set.Replicas[1].Stop())
-	sent, told := e.audit().PerObject(), e.reportedByObject()
+	sent, reported := e.audit().PerObject(), e.reportedByObject()
 	t.Logf("%d occurrences about %d objects reached the API server", e.audit().Occurrences(), len(sent))
-	if diff := cmp.Diff(sent, told); diff != "" {
-		t.Errorf("after the end of both replicas (-sent +told):\n%s", diff)
+	if diff := cmp.Diff(sent, reported); diff != "" {
+		t.Errorf("occurrences after both replicas stopped (-sent +reported):\n%s", diff)
 	}
 }
 
-// removeEndpointThenStop stops a replica after the API server has noticed its removal.
+// removeEndpointThenStop stops a replica once the API server has noticed the removal of its endpoint.
 func (e *setEnv) removeEndpointThenStop(i int) {
 	e.Helper()
 	e.must(e.set.Stop(e.Context(), i))
 }
 
-// stopThenRemoveEndpoint stops a replica that is still called for some time.
+// stopThenRemoveEndpoint stops a replica that is still called for endpointLag.
 func (e *setEnv) stopThenRemoveEndpoint(i int) {
 	e.Helper()
 	e.endpointAfterSignal(i, endpointLag)
@@ -132,21 +131,21 @@ func (e *setEnv) stopAndRemoveEndpoint(i int) {
 	e.endpointAfterSignal(i, 0)
 }
 
-func (e *setEnv) endpointAfterSignal(i int, later time.Duration) {
+func (e *setEnv) endpointAfterSignal(i int, lag time.Duration) {
 	e.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- e.set.Replicas[i].Stop() }()
-	<-time.After(later)
+	<-time.After(lag)
 	e.must(e.set.SetReady(e.Context(), i, false))
 	e.must(<-ended)
 }
 
-// pacedStorm makes storms of real recorders, which together make as many requests a second
-// as rate says, until end is called. That returns when the API server has answered all.
-// Each storm is about objects of its own, so that a count that is lost is not told later.
+// pacedStorm runs storms of client-go's recorders until end is called. Together they make rate requests a second. end
+// returns once the API server has answered all of them. Each storm has its own objects, so that a later storm cannot
+// report a lost count.
 func (e *setEnv) pacedStorm(rate int) (end func() error) {
-	return storm.RunPaced(e.Context(), e.config, rate, 2, func(lane, n int) (storm.Storm, error) {
-		namespace := fmt.Sprintf("storm-%d-%d", lane, n)
+	return storm.RunPaced(e.Context(), e.config, rate, 2, func(worker, n int) (storm.Storm, error) {
+		namespace := fmt.Sprintf("storm-%d-%d", worker, n)
 		_, err := e.client.CoreV1().Namespaces().Create(e.Context(),
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 		return storm.Storm{
@@ -155,8 +154,8 @@ func (e *setEnv) pacedStorm(rate int) (end func() error) {
 	})
 }
 
-// repeatEvents makes one client a pod, until end is called, each with an Event that is stored. It counts that
-// one on and creates the same Event under other names, in turn.
+// repeatEvents runs one client per pod until end is called. Each creates an Event, and then alternately increments
+// its count and creates the same Event under another name.
 func (e *setEnv) repeatEvents(namespace string, pods int) (end func() error) {
 	e.Helper()
 	ctx, cancel := context.WithCancel(e.Context())
@@ -186,7 +185,8 @@ func (e *setEnv) repeatEvents(namespace string, pods int) (end func() error) {
 	}
 }
 
-// requireStoredOrMerged calls do with 0, 1 and so on, and expects each write to be stored or merged.
+// requireStoredOrMerged calls do with 0, 1, 2 and so on. It returns an error for a write that is neither stored nor
+// merged.
 func requireStoredOrMerged(do func(n int) error) wait.ConditionWithContextFunc {
 	n := -1
 	return func(context.Context) (bool, error) {
@@ -198,11 +198,11 @@ func requireStoredOrMerged(do func(n int) error) wait.ConditionWithContextFunc {
 	}
 }
 
-// othersAnswered reports whether all replicas but one, which has ended, have answered reviews.
-func (e *setEnv) othersAnswered(ended int) bool {
+// othersAnswered reports whether all replicas except the stopped one have answered reviews.
+func (e *setEnv) othersAnswered(stopped int) bool {
 	e.Helper()
 	for i, r := range e.set.Replicas {
-		if i == ended {
+		if i == stopped {
 			continue
 		}
 		answered, err := r.Decisions(e.Context(), "phase")
@@ -214,7 +214,7 @@ func (e *setEnv) othersAnswered(ended int) bool {
 	return true
 }
 
-// shippedDeployment is the webhook's, as production runs it.
+// shippedDeployment returns the webhook's Deployment of the base manifests.
 func shippedDeployment(t *testing.T) (d appsv1.Deployment) {
 	t.Helper()
 	objects, err := shipped.Objects(shipped.Base)
@@ -227,7 +227,7 @@ func shippedDeployment(t *testing.T) (d appsv1.Deployment) {
 	return d
 }
 
-// shippedFlags are those of a Deployment that do not say where things are.
+// shippedFlags returns the flags of a Deployment, except addresses of Redis and the path of the certificate.
 func shippedFlags(d appsv1.Deployment) (flags []string) {
 	for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
 		if strings.HasPrefix(arg, "--") && !strings.HasPrefix(arg, "--redis-") && !strings.HasPrefix(arg, "--cert-dir=") {

@@ -9,22 +9,21 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// setEnv is a cluster whose API server calls several replicas by their Service.
+// setEnv is a cluster whose API server calls several replicas through their Service.
 type setEnv struct {
 	*env
 	set *replica.Set
 }
 
-// isolated is cluster.RunIsolated for a test that runs the webhook, beside other such tests: they mostly wait, and
-// their checks do not depend on how busy the machine is.
+// isolated calls cluster.RunIsolated and runs the test in parallel with others. These tests mostly wait, and their
+// checks do not depend on the load of the machine.
 func isolated(t *testing.T) bool {
 	t.Helper()
 	t.Parallel()
 	return cluster.RunIsolated(t)
 }
 
-// newSetEnv starts a cluster and n replicas, which end with the test. The test is
-// isolated.
+// newSetEnv starts a cluster and n replicas, which stop when the test ends. The test must be isolated.
 func newSetEnv(t *testing.T, n int, flags ...string) *setEnv {
 	t.Helper()
 	o := clusterLogOptions()
@@ -49,7 +48,7 @@ func newSetEnv(t *testing.T, n int, flags ...string) *setEnv {
 	return e
 }
 
-// decisions are the reviews that each replica has answered in a phase.
+// decisions returns the number of reviews that each replica has answered in a phase.
 func (e *setEnv) decisions(phase string) (each []int64) {
 	e.Helper()
 	for _, r := range e.set.Replicas {

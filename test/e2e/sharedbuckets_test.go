@@ -21,24 +21,21 @@ import (
 
 const (
 	sharingReplicas = 5
-	// minShare is the least part of the calls that each of 5 replicas must get,
-	// half of its fair share.
+	// minShare is the least part of the calls that each of 5 replicas must get, half of its fair share.
 	//
-	// A connection carries 3 to 8 calls of one phase. Of the 400 connections or more
-	// of a test, one replica then gets less than 10 % with a chance below
-	// exp(-400 D) = 4e-7, where D = 0.0367 is the relative entropy of 0.1 to 0.2,
-	// were all connections of one length.
+	// A connection carries 3 to 8 calls of one phase, and a test makes 400 connections or more. If all were of one
+	// length, one replica would get less than 10 % with a probability below exp(-400 D) = 4e-7. D = 0.0367 is the
+	// relative entropy of 0.1 to 0.2.
 	minShare = 0.1
 )
 
-// sharedFlags make calls spread, and replicas wait for Redis for as long as they
-// may, however busy the machine is.
+// sharedFlags makes calls spread over the replicas, and lets replicas wait for Redis even on a busy machine.
 func sharedFlags(redis ...string) []string {
 	return append([]string{"--calls-per-connection=5", "--store-deadline=1s"}, redis...)
 }
 
-// TestSharedBuckets holds I3: replicas on one Redis give what one bucket gives, and I1 for what they merge and
-// drop. Replicas that share nothing would give four to five times that.
+// TestSharedBuckets checks I3, that replicas with one Redis together admit as many Events as one bucket, and I1 for
+// the merged and dropped Events. Replicas that share nothing would admit four to five times as many.
 func TestSharedBuckets(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -48,7 +45,7 @@ func TestSharedBuckets(t *testing.T) {
 	e.checkSharedBuckets()
 }
 
-// TestSharedBucketsInRedisCluster holds the same for a Redis Cluster.
+// TestSharedBucketsInRedisCluster checks the same with a Redis Cluster.
 func TestSharedBucketsInRedisCluster(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -58,7 +55,7 @@ func TestSharedBucketsInRedisCluster(t *testing.T) {
 	e := newSetEnv(t, sharingReplicas,
 		sharedFlags("--redis-cluster", "--redis-addresses="+strings.Join(redis.Addrs(), ","))...)
 	e.checkSharedBuckets()
-	// All keys of a store share a slot, so that one script can change them: one master has all registers.
+	// All keys of a store share a slot, so that one script can change them. So one master must hold all registers.
 	var each []int
 	for _, master := range redis.Servers()[:masters] {
 		keys, err := master.Client().Keys(t.Context(), "*:g:*").Result()
@@ -68,11 +65,11 @@ func TestSharedBucketsInRedisCluster(t *testing.T) {
 		each = append(each, len(keys))
 	}
 	if slices.Sort(each); each[masters-1] == 0 || each[masters-2] > 0 {
-		t.Errorf("the masters hold %v registers, want all at one", each)
+		t.Errorf("the masters hold %v registers, want all on one master", each)
 	}
 }
 
-// checkSharedBuckets holds I3 and I1 of a flood.
+// checkSharedBuckets checks I3 and I1 for a flood.
 func (e *setEnv) checkSharedBuckets() {
 	e.Helper()
 	f := newFlood(e, "flood")
@@ -84,7 +81,7 @@ func (e *setEnv) checkSharedBuckets() {
 	f.checkExactCounts()
 }
 
-// checkAllTookPart holds that each replica had its share of all calls of phases.
+// checkAllTookPart checks that each replica got at least minShare of all calls of the phases.
 func (e *setEnv) checkAllTookPart(phases ...string) {
 	e.Helper()
 	for _, phase := range phases {
@@ -95,24 +92,24 @@ func (e *setEnv) checkAllTookPart(phases ...string) {
 		}
 		e.Logf("/%s was called %v times", phase, each)
 		if least := slices.Min(each); float64(least) < minShare*float64(all) {
-			e.Errorf("/%s was called %v times, want each replica at %.0f %% or more", phase, each, 100*minShare)
+			e.Errorf("/%s was called %v times, want at least %.0f %% at each replica", phase, each, 100*minShare)
 		}
 	}
 }
 
-// checkNoLocalDecisions holds that Redis has decided all writes so far.
+// checkNoLocalDecisions checks that Redis has decided all writes so far.
 func (e *setEnv) checkNoLocalDecisions() {
 	e.Helper()
 	if each := e.metricOfEach(decisionsWithoutStore); slices.Max(each) != 0 {
-		e.Errorf("replicas decided %v writes without Redis, want none", each)
+		e.Errorf("the replicas decided %v writes without Redis, want none", each)
 	}
 }
 
-// settledWithin is more than the longest wait between two writes that a flood of some minutes comes to.
+// settledWithin is longer than the longest wait between two writes during a flood of some minutes.
 const settledWithin = 5 * time.Minute
 
-// checkTokensTaken holds that each bucket has given a number of Events, by what the
-// API server has stored.
+// checkTokensTaken checks that each bucket has admitted want Events, by the stored Events and by the answers to the
+// writers.
 func (f *flood) checkTokensTaken(want int64) {
 	f.Helper()
 	got := map[spamKey]int64{}
@@ -126,18 +123,18 @@ func (f *flood) checkTokensTaken(want int64) {
 		each[k] = want
 	}
 	if diff := cmp.Diff(each, got); diff != "" {
-		f.Errorf("stored Events by bucket (-what one bucket gives +all replicas):\n%s", diff)
+		f.Errorf("stored Events by bucket (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(each, f.admitted); diff != "" {
-		f.Errorf("Events that writers were told are stored (-what one bucket gives +all replicas):\n%s", diff)
+		f.Errorf("admitted Events by bucket, from the answers to the writers (-want +got):\n%s", diff)
 	}
 	if want := int64(len(spamKeys()) * knownReasons * floodRepeats); f.merged != want {
 		f.Errorf("%d Events were merged, want the %d that repeat others", f.merged, want)
 	}
 }
 
-// checkExactCounts checks that each stored Event and each notice finally reports
-// exactly the Events that were merged into it or dropped.
+// checkExactCounts checks that each stored Event and each notice finally reports exactly the merged or dropped
+// Events.
 func (f *flood) checkExactCounts() {
 	f.Helper()
 	got := f.reportedCounts()
@@ -147,20 +144,19 @@ func (f *flood) checkExactCounts() {
 			return maps.Equal(got, f.counts), nil
 		})
 	if err != nil {
-		f.Errorf("%s after the last write %d of %d occurrences are told (-sent +told):\n%s",
+		f.Errorf("%s after the last write, %d of %d occurrences are reported (-sent +reported):\n%s",
 			settledWithin, sum(got), sum(f.counts), cmp.Diff(f.counts, got))
 	}
-	// Nothing more is pending: replicas that stop write their pending counts.
+	// Stopping replicas write their pending counts, so nothing is pending afterwards.
 	for i := range f.set.Replicas {
 		f.must(f.set.Stop(f.Context(), i))
 	}
 	if diff := cmp.Diff(f.counts, f.reportedCounts()); diff != "" {
-		f.Errorf("after the end of all replicas (-sent +told):\n%s", diff)
+		f.Errorf("occurrences after all replicas stopped (-sent +reported):\n%s", diff)
 	}
 }
 
-// reportedCounts returns the counts of stored Events, by name, and of notices, by
-// source and object.
+// reportedCounts returns the counts of stored Events by name, and those of notices by source and object.
 func (f *flood) reportedCounts() map[string]int64 {
 	f.Helper()
 	counts := map[string]int64{}
@@ -173,7 +169,7 @@ func (f *flood) reportedCounts() map[string]int64 {
 			}
 			if err := json.Unmarshal([]byte(event.Annotations[settler.AnnotationDropped]), &dropped); err != nil ||
 				dropped.Total != int64(event.Count) || len(dropped.Sources) != 1 {
-				f.Errorf("a notice with a count of %d says %s (%v)", event.Count, event.Annotations[settler.AnnotationDropped], err)
+				f.Errorf("a notice with the count %d has the annotation %s (%v), want the same total and one source", event.Count, event.Annotations[settler.AnnotationDropped], err)
 				continue
 			}
 			for source := range dropped.Sources {
@@ -185,7 +181,7 @@ func (f *flood) reportedCounts() map[string]int64 {
 	return counts
 }
 
-// stored are the stored Events of a namespace, empty for all.
+// stored returns the stored Events of a namespace. An empty namespace means all.
 func (e *env) stored(namespace string) []corev1.Event {
 	e.Helper()
 	events, err := e.client.CoreV1().Events(namespace).List(e.Context(), metav1.ListOptions{})
@@ -193,24 +189,23 @@ func (e *env) stored(namespace string) []corev1.Event {
 	return events.Items
 }
 
-// reportedByObject is how many occurrences all stored Events tell, notices among them, by
-// what they are about.
+// reportedByObject returns the occurrences that all stored Events and notices report, by object.
 func (e *setEnv) reportedByObject() map[cluster.Object]int64 {
 	e.Helper()
-	told := map[cluster.Object]int64{}
+	reported := map[cluster.Object]int64{}
 	for _, event := range e.stored("") {
 		o := event.InvolvedObject
-		told[cluster.Object{
+		reported[cluster.Object{
 			APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID),
 		}] += occurrences(&event)
 	}
-	return told
+	return reported
 }
 
-// sum is that of all values.
+// sum returns the sum of all values.
 func sum(counts map[string]int64) (n int64) {
-	for _, one := range counts {
-		n += one
+	for _, count := range counts {
+		n += count
 	}
 	return n
 }

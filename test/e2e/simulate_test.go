@@ -20,7 +20,7 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// simulatedPolicies are those of TestSimulateMatchesWebhook.
+// simulatedPolicies returns the policies of TestSimulateMatchesWebhook.
 func simulatedPolicies() []string {
 	return []string{`
 kind: ClusterEventPolicy
@@ -40,9 +40,8 @@ spec:
   action: Drop`}
 }
 
-// TestSimulateMatchesWebhook records a storm of recorders that write about
-// the same objects at the same time, and lets the program simulate what it recorded.
-// In which order they were decided, the log tells by the webhook's annotations only.
+// TestSimulateMatchesWebhook records a storm of recorders that write about the same objects at the same time, and
+// simulates the recording. Only the webhook's annotations in the audit log record the order of the decisions.
 func TestSimulateMatchesWebhook(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -79,32 +78,31 @@ func TestSimulateMatchesWebhook(t *testing.T) {
 	for _, answer := range live {
 		outcomes[strings.SplitN(answer, " ", 2)[0]]++
 	}
-	for what, least := range map[string]int{admittedAnswer: namespaces, "merged": namespaces * each, "spam": each, "ClusterEventPolicy": each} {
-		if outcomes[what] < least {
-			t.Errorf("%d answers are %q, want at least %d: that is no storm", outcomes[what], what, least)
+	for outcome, least := range map[string]int{admittedAnswer: namespaces, "merged": namespaces * each, "spam": each, "ClusterEventPolicy": each} {
+		if outcomes[outcome] < least {
+			t.Errorf("%d answers are %q, want at least %d", outcomes[outcome], outcome, least)
 		}
 	}
 	for from, flags := range map[string][]string{"a file": {"--policies", policies}, "the cluster": {"--kubeconfig", kubeconfig}} {
-		told, same := e.simulateAnswers(flags...), 0
+		simulated, same := e.simulateAnswers(flags...), 0
 		for id, answer := range live {
-			if told[id] != answer {
-				t.Errorf("request %s: the webhook answered %q, simulate says %q", id, answer, told[id])
+			if simulated[id] != answer {
+				t.Errorf("request %s: the webhook answered %q, simulate says %q", id, answer, simulated[id])
 				continue
 			}
 			same++
 		}
-		t.Logf("with the policies of %s, %d of %d requests are decided alike: %v", from, same, len(live), outcomes)
+		t.Logf("with the policies from %s, %d of %d requests got the same answer: %v", from, same, len(live), outcomes)
 	}
 }
 
-// writeSeries writes Events of events.k8s.io one after the other, every third of
-// which it repeats.
+// writeSeries writes n Events through events.k8s.io one after the other, and repeats every third.
 func writeSeries(t *testing.T, client kubernetes.Interface, namespace string, n int) error {
 	t.Helper()
 	events := client.EventsV1().Events(namespace)
 	for i := range n {
 		e := newEvent(namespace, fmt.Sprint("series-", i), "web-0", fmt.Sprint("waits in line ", i%20))
-		_, _ = events.Create(t.Context(), e, metav1.CreateOptions{}) // the log has the answer
+		_, _ = events.Create(t.Context(), e, metav1.CreateOptions{}) // the audit log has the answer
 		if i%3 > 0 {
 			continue
 		}
@@ -114,14 +112,13 @@ func writeSeries(t *testing.T, client kubernetes.Interface, namespace string, n 
 	return t.Context().Err()
 }
 
-// nextTokenText is where an answer begins to depend on the moment of the decision.
+// nextTokenText begins the part of an answer that depends on the time of the decision.
 const nextTokenText = ": next token"
 
-// admittedAnswer stands for the answer to a request that the webhook lets pass.
+// admittedAnswer stands for the answer to an admitted request.
 const admittedAnswer = "admitted"
 
-// webhookAnswers are what the webhook said of each request of the storm that came to
-// it, by auditID.
+// webhookAnswers returns the webhook's answer to each request of the storm that reached it, by auditID.
 func (e *env) webhookAnswers() map[string]string {
 	e.Helper()
 	all := map[string]string{}
@@ -137,23 +134,23 @@ func (e *env) webhookAnswers() map[string]string {
 			} `json:"responseStatus"`
 		}
 		err := json.Unmarshal(line, &l)
-		said, refused := strings.CutPrefix(l.Status.Message, "admission webhook ")
+		answer, refused := strings.CutPrefix(l.Status.Message, "admission webhook ")
 		if err != nil || l.User.Username == replica.User || !strings.HasPrefix(l.ObjectRef.Namespace, "simulated-") ||
 			!refused && l.Status.Code/100 != 2 {
 			return err
 		}
 		if refused {
-			_, said, _ = strings.Cut(said, "denied the request: ")
+			_, answer, _ = strings.Cut(answer, "denied the request: ")
 		} else {
-			said = admittedAnswer
+			answer = admittedAnswer
 		}
-		all[l.AuditID], _, _ = strings.Cut(said, nextTokenText)
+		all[l.AuditID], _, _ = strings.Cut(answer, nextTokenText)
 		return nil
 	}))
 	return all
 }
 
-// simulateAnswers is what simulate says of each request in the audit log.
+// simulateAnswers returns the answer of simulate to each request in the audit log, by auditID.
 func (e *env) simulateAnswers(flags ...string) map[string]string {
 	e.Helper()
 	args := append([]string{"simulate", e.cluster.AuditLog, "-o", "decisions"}, flags...)

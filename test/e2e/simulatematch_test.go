@@ -21,9 +21,9 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// TestReplayedRecordingsMatchSimulate holds I17 for each kind of recording: its writes, as simulate says they are, are
-// replayed at an API server, and the webhook decides each as simulate has. Neither has the clock of the other, so the
-// rules are such that only the order matters.
+// TestReplayedRecordingsMatchSimulate checks I17 for each kind of recording. It replays the writes that simulate
+// derives from the recording to an API server. The webhook must decide each as simulate did. The clocks of the two
+// differ, so the decisions under these rules depend only on the order.
 func TestReplayedRecordingsMatchSimulate(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -35,11 +35,11 @@ func TestReplayedRecordingsMatchSimulate(t *testing.T) {
 	}
 }
 
-// newBareEnv starts a cluster that knows policies. No webhook is installed.
+// newBareEnv starts a cluster without a webhook.
 func newBareEnv(t *testing.T) *env {
 	t.Helper()
 	o := clusterLogOptions()
-	o.EventTTL = 24 * time.Hour // no less than windows
+	o.EventTTL = 24 * time.Hour // not shorter than the merge windows
 	e := &env{T: t, cluster: cluster.ForTest(t, o)}
 	var err error
 	e.config, _, err = e.cluster.User("writer", "system:masters")
@@ -49,7 +49,7 @@ func newBareEnv(t *testing.T) *env {
 	return e
 }
 
-// compareWithSimulate simulates a recording under rules and replays it.
+// compareWithSimulate simulates a recording under rules and compares a replay with it.
 func (e *env) compareWithSimulate(r *recording, rules []string) {
 	e.Helper()
 	entries := r.entries(e.T)
@@ -66,14 +66,15 @@ func (e *env) compareWithSimulate(r *recording, rules []string) {
 	e.must(err)
 	defer trace.Close()
 	if in := &trace.Input; in.Broken > 0 || len(in.Unknown) > 0 || in.Shifted > 0 {
-		e.Errorf("the recording is read as %+v, want all of it", in)
+		e.Errorf("the recording was read as %+v, want nothing broken, unknown or shifted", in)
 	}
 	for _, bound := range trace.Input.Bounds() {
 		e.Run(cmp.Or(string(bound), "as many")+" writes", func(t *testing.T) { e.forSubtest(t).replayAndCompare(trace, bound, entries, rules) })
 	}
 }
 
-// replayAndCompare replays the writes of a trace at a webhook that knows of nothing before.
+// replayAndCompare replays the writes of a trace with a new webhook and compares its decisions with those of
+// simulate.
 func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entries map[string][]entry, rules []string) {
 	e.Helper()
 	end := e.startFresh(rules)
@@ -96,10 +97,10 @@ func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entr
 	for i := range decisions {
 		d := &decisions[i]
 		answer := replayed.answer(d)
-		if says := expectedAnswer(d, answer); answer != says {
-			e.Errorf("decision %d, %s %s/%s of line %d: the webhook answers %q, simulate says %q", i, d.Verb, d.Namespace, d.Name, d.Line, answer, says)
+		if want := expectedAnswer(d, answer); answer != want {
+			e.Errorf("decision %d, %s %s/%s of line %d: the webhook answered %q, simulate says %q", i, d.Verb, d.Namespace, d.Name, d.Line, answer, want)
 			if different++; different == 20 {
-				e.Fatal("and so on")
+				e.Fatal("too many differences")
 			}
 		}
 		outcomes[d.Outcome]++
@@ -108,10 +109,10 @@ func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entr
 			want[decisionKey{"", inAudit, d.Audited.Outcome}]++
 		}
 	}
-	e.Logf("%d of %d decisions are alike: %v", len(decisions)-different, len(decisions), outcomes)
-	for _, o := range []admission.Outcome{admission.Admitted, admission.Dropped} { // nothing in a churn is alike
+	e.Logf("%d of %d decisions agree: %v", len(decisions)-different, len(decisions), outcomes)
+	for _, o := range []admission.Outcome{admission.Admitted, admission.Dropped} { // the churn sample has no Events to merge
 		if outcomes[o] == 0 {
-			e.Errorf("no write has outcome %q: this compares little", o)
+			e.Errorf("no write has outcome %q, want some", o)
 		}
 	}
 	got := e.decisionCounts()
@@ -121,7 +122,7 @@ func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entr
 		}
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
-		e.Errorf("what decided (-simulate +webhook):\n%s", diff)
+		e.Errorf("decisions (-simulate +webhook):\n%s", diff)
 	}
 	e.stopReplica()
 	notices := int64(0)
@@ -135,7 +136,8 @@ func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entr
 	}
 }
 
-// expectedAnswer is what simulate says of a write, as an answer has it: that to an UPDATE does not say that it is an aggregate.
+// expectedAnswer returns the answer that simulate expects for a write. The answer to an UPDATE does not show that it
+// made an aggregate.
 func expectedAnswer(d *simulate.Decision, answer string) string {
 	switch d.Outcome {
 	case admission.Aggregated:
@@ -153,16 +155,16 @@ func expectedAnswer(d *simulate.Decision, answer string) string {
 	}
 }
 
-// decisionKey is what decided Events of a namespace, and how.
+// decisionKey identifies decisions by namespace, deciding rule and outcome.
 type decisionKey struct {
 	namespace, rule string
 	outcome         admission.Outcome
 }
 
-// inAudit stands for all rules in mode Audit, in all namespaces.
+// inAudit stands for all rules in mode Audit in all namespaces.
 const inAudit = "mode Audit"
 
-// decisionCounts is how many Events of each namespace the webhook has decided, by what decided.
+// decisionCounts returns how many Events the webhook has decided, by key.
 func (e *env) decisionCounts() map[decisionKey]int64 {
 	e.Helper()
 	all, families := map[decisionKey]int64{}, (&setEnv{env: e}).metrics(e.replica)
@@ -179,7 +181,7 @@ func (e *env) decisionCounts() map[decisionKey]int64 {
 	return all
 }
 
-// startFresh starts a webhook at an API server without Events, and waits until rules are in force.
+// startFresh deletes all Events, starts a webhook and waits until the rules are in force. end stops the webhook.
 func (e *env) startFresh(rules []string) (end func()) {
 	e.Helper()
 	namespaces, err := e.client.CoreV1().Namespaces().List(e.Context(), metav1.ListOptions{})
@@ -204,7 +206,7 @@ func (e *env) startFresh(rules []string) (end func()) {
 	}
 }
 
-// ensureNamespace makes a namespace, unless it is there.
+// ensureNamespace creates a namespace unless it exists.
 func (e *env) ensureNamespace(name, flavor string) {
 	e.Helper()
 	one := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}

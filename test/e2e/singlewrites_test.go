@@ -14,30 +14,30 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// testSingleWrites holds what becomes of single writes by the default policy. Each part has a namespace of its own.
+// testSingleWrites tests the outcome of single writes under the default policy. Each subtest has its own namespace.
 func (e *env) testSingleWrites() {
-	for what, holds := range map[string]func(*env){
-		"dry runs are let through":                    (*env).testDryRuns,
-		"what is valid is accepted":                   (*env).testValidEvents,
-		"an update that is no recorder's is stored":   (*env).testOtherUpdates,
-		"a count that is stored already counts":       (*env).testUnchangedPatchCounts,
+	for name, test := range map[string]func(*env){
+		"dry runs are admitted":                       (*env).testDryRuns,
+		"valid Events are accepted":                   (*env).testValidEvents,
+		"an update that no recorder made is stored":   (*env).testOtherUpdates,
+		"a patch that changes nothing counts":         (*env).testUnchangedPatchCounts,
 		"each answer costs the requests of one write": (*env).checkRepeatCost,
 	} {
-		e.Run(what, func(t *testing.T) {
+		e.Run(name, func(t *testing.T) {
 			t.Parallel()
-			holds(e.forSubtest(t))
+			test(e.forSubtest(t))
 		})
 	}
 }
 
-// testDryRuns holds I6 with what is stored in the end.
+// testDryRuns checks I6. The caller checks the stored Events in the end.
 func (e *env) testDryRuns() {
 	namespace := e.namespace("dry")
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	for i := range 40 {
 		event := coreEvent(namespace, fmt.Sprintf("dry-%d", i), "web", "back-off")
 		if _, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, dry); err != nil {
-			e.Fatalf("dry run %d: %v, want it let through", i, err)
+			e.Fatalf("dry run %d: %v, want it admitted", i, err)
 		}
 	}
 	first := coreEvent(namespace, "real", "web", "back-off")
@@ -49,13 +49,13 @@ func (e *env) testDryRuns() {
 		_, err := e.client.CoreV1().Events(namespace).Patch(e.Context(), "real", types.MergePatchType, patch,
 			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
-			e.Errorf("dry-run patch %d: %v, want it let through", i, err)
+			e.Errorf("dry-run patch %d: %v, want it admitted", i, err)
 		}
 	}
 }
 
-// testValidEvents holds I8: what the API server accepts without the webhook, it accepts with it, or the webhook merges or
-// drops it.
+// testValidEvents checks I8: the API server accepts valid Events with the webhook too, unless the webhook merges or
+// drops them.
 func (e *env) testValidEvents() {
 	namespace := e.namespace("valid")
 	longest := strings.Repeat("e", 1020) + "€" // 1,023 bytes, the last rune of three
@@ -69,7 +69,7 @@ func (e *env) testValidEvents() {
 			})
 		})
 		if message == "" {
-			continue // no note, which is valid too, but the same as the short one
+			continue // an Event without a note is valid too, but merged into the one with the short note
 		}
 		e.Run(fmt.Sprintf("message %d in events.k8s.io", i), func(t *testing.T) {
 			e.forSubtest(t).writeSimilarEvents(namespace, func(n int) (string, error) {
@@ -79,29 +79,29 @@ func (e *env) testValidEvents() {
 			})
 		})
 	}
-	e.Run("a huge message is cut and says so", func(t *testing.T) {
+	e.Run("a huge message is truncated and marked", func(t *testing.T) {
 		e := e.forSubtest(t)
 		event := coreEvent(namespace, "huge", "huge", strings.Repeat("é", 50_000))
 		_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
 		e.must(err)
 		got := e.event(namespace, "huge").Message
 		if len(got) > 1024 || !strings.HasSuffix(got, "(cut from 100000 bytes)") {
-			t.Errorf("stored a message of %d bytes that ends with %q, want at most 1024 that say so", len(got), got[len(got)-40:])
+			t.Errorf("stored a message of %d bytes that ends with %q, want at most 1024 bytes that end with (cut from 100000 bytes)", len(got), got[len(got)-40:])
 		}
 	})
-	e.Run("a generated name is given", func(t *testing.T) {
+	e.Run("generateName yields a name", func(t *testing.T) {
 		e := e.forSubtest(t)
 		event := coreEvent(namespace, "", "generated", "hello")
 		event.GenerateName = "generated-"
 		got, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
 		e.must(err)
 		if !strings.HasPrefix(got.Name, "generated-") || e.event(namespace, got.Name) == nil {
-			t.Errorf("stored as %q, want a name made of generated-", got.Name)
+			t.Errorf("stored as %q, want a name that begins with generated-", got.Name)
 		}
 	})
 }
 
-// numberMessage makes the n-th message of one length out of a message.
+// numberMessage replaces the beginning of a message by n, so that messages differ and have the same length.
 func numberMessage(message string, n int) string {
 	number := fmt.Sprintf("%02d", n)
 	return number + message[min(len(message), len(number)):]
@@ -124,7 +124,7 @@ func (e *env) writeSimilarEvents(namespace string, create func(n int) (string, e
 	}
 }
 
-// testOtherUpdates checks that an UPDATE is never merged unless it comes from a recorder.
+// testOtherUpdates checks that an UPDATE is never merged unless a recorder made it.
 func (e *env) testOtherUpdates() {
 	namespace := e.namespace("updates")
 	_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), coreEvent(namespace, "a", "web", "back-off"), metav1.CreateOptions{})
@@ -132,7 +132,7 @@ func (e *env) testOtherUpdates() {
 	for _, patch := range []string{
 		`{"metadata":{"labels":{"seen":"yes"}}}`,
 		`{"metadata":{"annotations":{"note":"mine"}},"count":2}`,
-		`{"message":"edited by hand","count":3}`,
+		`{"message":"edited manually","count":3}`,
 	} {
 		_, err := e.client.CoreV1().Events(namespace).Patch(e.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		if err != nil {
@@ -140,7 +140,7 @@ func (e *env) testOtherUpdates() {
 		}
 	}
 	got := e.event(namespace, "a")
-	if got.Labels["seen"] != "yes" || got.Annotations["note"] != "mine" || got.Message != "edited by hand" || got.Count != 3 {
+	if got.Labels["seen"] != "yes" || got.Annotations["note"] != "mine" || got.Message != "edited manually" || got.Count != 3 {
 		e.Errorf("stored %v %v %q %d, want all that was patched", got.Labels, got.Annotations, got.Message, got.Count)
 	}
 	_, err = e.client.CoreV1().Events(namespace).Patch(e.Context(), "a", types.MergePatchType, []byte(`{"count":4}`), metav1.PatchOptions{})
@@ -150,11 +150,11 @@ func (e *env) testOtherUpdates() {
 	_, err = e.client.CoreV1().Events(namespace).Patch(e.Context(), "a", types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{FieldManager: "kubectl-label"})
 	e.must(err) // it changes nothing
-	e.eventually("it is settled", func() bool { return e.event(namespace, "a").Count == 4 })
+	e.eventually("the count is written", func() bool { return e.event(namespace, "a").Count == 4 })
 }
 
-// testUnchangedPatchCounts checks that a recorder's PATCH counts even if it changes nothing because the reports of others have
-// already raised the stored count to the same value.
+// testUnchangedPatchCounts checks that a recorder's PATCH counts even if it changes nothing. That happens when the
+// reports of others have already raised the stored count to the same value.
 func (e *env) testUnchangedPatchCounts() {
 	namespace := e.namespace("same")
 	for _, name := range []string{"a", "b"} {
@@ -163,16 +163,16 @@ func (e *env) testUnchangedPatchCounts() {
 			e.Fatalf("Event %s: %v", name, err)
 		}
 	}
-	e.eventually("what was merged is stored", func() bool { return e.event(namespace, "a").Count == 2 })
+	e.eventually("the merged count is stored", func() bool { return e.event(namespace, "a").Count == 2 })
 	_, err := e.client.CoreV1().Events(namespace).Patch(e.Context(), "a", types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		e.Errorf("a recorder's patch: %v, want it merged", err)
 	}
-	e.eventually("it is settled", func() bool { return e.event(namespace, "a").Count == 3 })
+	e.eventually("the count is written", func() bool { return e.event(namespace, "a").Count == 3 })
 }
 
-// testWebhookRestart checks I5 while the webhook is unavailable: Events are still written, and a restarted webhook continues from
-// the stored Events.
+// testWebhookRestart checks I5 while the webhook is unavailable: Events are still stored. A restarted webhook
+// continues from the stored Events.
 func (e *env) testWebhookRestart() {
 	namespace := e.namespace("away")
 	create := func(pod, name string) error {
@@ -180,7 +180,7 @@ func (e *env) testWebhookRestart() {
 			coreEvent(namespace, pod+"-"+name, pod, "back-off"), metav1.CreateOptions{})
 		return err
 	}
-	recorderSays := func(pod string, count int) error {
+	patchCount := func(pod string, count int) error {
 		_, err := e.client.CoreV1().Events(namespace).Patch(e.Context(), pod+"-stored",
 			types.MergePatchType, fmt.Appendf(nil, `{"count":%d}`, count), metav1.PatchOptions{})
 		return err
@@ -196,23 +196,23 @@ func (e *env) testWebhookRestart() {
 	e.stopReplica()
 
 	e.must(create("untouched", "while-away"))
-	e.must(recorderSays("overwritten", 2))
+	e.must(patchCount("overwritten", 2))
 	e.must(e.cluster.RemoveWebhooks(e.Context()))
 	var err error
 	e.replica, err = replica.Start(e.Context(), e.cluster, program())
 	e.must(err)
 	e.must(e.replica.Install(e.Context()))
 
-	// Their recorder does not know the counts that were merged into them.
+	// The recorders do not know the counts that were merged into their Events.
 	for pod, count := range map[string]int{"untouched": 2, "overwritten": 3} {
-		if err := recorderSays(pod, count); !apierrors.IsAlreadyExists(err) {
-			e.Errorf("a count below the merged one: %v, want it merged", err)
+		if err := patchCount(pod, count); !apierrors.IsAlreadyExists(err) {
+			e.Errorf("a patch with a count below the merged one: %v, want it merged", err)
 		}
 	}
 	e.stopReplica()
 	for pod, want := range map[string]int32{"untouched": 2 + 4, "overwritten": 3 + 4} {
 		if got := e.event(namespace, pod+"-stored").Count; got != want {
-			e.Errorf("settled a count of %d for %s, want its recorder's and the 4 merged: %d", got, pod, want)
+			e.Errorf("the count of %s is %d, want %d: the recorder's count and the 4 merged Events", pod, got, want)
 		}
 	}
 }

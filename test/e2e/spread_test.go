@@ -12,23 +12,23 @@ import (
 
 // minFairShare is the least part of the calls that each of 3 replicas must get.
 //
-// A connection carries 2 to 6 calls of one phase, and goes to each replica with
-// a chance of 1/3. Of the 300 connections or more of a test, one replica then
-// gets less than 15 % with a chance below exp(-300 D) = 6e-12, where D = 0.0867
-// is the relative entropy of 0.15 to 1/3, were all connections of one length.
-// Lengths that differ add a twelfth to the variance: about 1e-10.
+// A connection carries 2 to 6 calls of one phase, and reaches each replica with a probability of 1/3. A test makes
+// 300 connections or more. If all were of one length, one replica would get less than 15 % with a probability below
+// exp(-300 D) = 6e-12. D = 0.0867 is the relative entropy of 0.15 to 1/3. Different lengths add a twelfth to the
+// variance: about 1e-10.
 const minFairShare = 0.15
 
-// spreadCalls make 300 connections.
+// spreadCalls is the number of calls that make 300 connections.
 const spreadCalls = 1200
 
-// TestCallsAreSpreadOverReplicas holds that calls to a Service are spread over its replicas, by
-// connections that end, and that no call fails by that.
+// TestCallsAreSpreadOverReplicas checks that calls to a Service are spread over its replicas, because connections
+// end, and that no call fails as a result.
 func TestCallsAreSpreadOverReplicas(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
-	// As shipped: a busy API server may need more than half a second to learn that a replica stops.
+	// The shutdown delay is the shipped one: a busy API server may need more than half a second to learn that a
+	// replica stops.
 	e := newSetEnv(t, 3, "--calls-per-connection=4", "--shutdown-delay=5s")
 	namespace := e.namespace("spread")
 
@@ -38,7 +38,7 @@ func TestCallsAreSpreadOverReplicas(t *testing.T) {
 	e.checkSpread("a storm", []string{"mutate"}, func() { e.must(e.storm(namespace, 260)) })
 	e.checkNoneFailed()
 
-	// A rolling update in a storm, to replicas that never end a connection.
+	// A rolling update during a storm, to replicas that never end a connection.
 	end := e.pacedStorm(rolloutRate)
 	for i := range e.set.Replicas {
 		e.must(e.set.Stop(t.Context(), i))
@@ -53,12 +53,12 @@ func TestCallsAreSpreadOverReplicas(t *testing.T) {
 	each := difference(e.decisions("mutate"), before)
 	slices.Sort(each)
 	if !slices.Equal(each, []int64{0, 0, calls}) {
-		t.Errorf("%v calls where connections never end, want all at one replica", each)
+		t.Errorf("calls per replica when connections never end: %v, want all at one replica", each)
 	}
 	e.checkNoneFailed()
 }
 
-// checkSpread holds that each replica gets a fair share of what do makes.
+// checkSpread checks that each replica gets a fair share of the calls that do makes.
 func (e *setEnv) checkSpread(what string, phases []string, do func()) {
 	e.Helper()
 	before := map[string][]int64{}
@@ -77,12 +77,12 @@ func (e *setEnv) checkSpread(what string, phases []string, do func()) {
 			e.Errorf("%s: /%s was called %d times, want %d or more", what, phase, all, spreadCalls)
 		}
 		if least := slices.Min(each); float64(least) < minFairShare*float64(all) {
-			e.Errorf("%s: /%s was called %v times, want each replica at %.0f %% or more", what, phase, each, 100*minFairShare)
+			e.Errorf("%s: /%s was called %v times, want at least %.0f %% at each replica", what, phase, each, 100*minFairShare)
 		}
 	}
 }
 
-// storm makes a storm of real recorders.
+// storm runs a storm of client-go's recorders.
 func (e *setEnv) storm(namespace string, events int) error {
 	_, err := storm.Storm{
 		Namespace: namespace, Pods: 3, Events: events, Repeating: 2, Similar: 2, Series: 2, Reasons: 1,

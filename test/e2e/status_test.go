@@ -27,20 +27,20 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// statusInterval is the least time between two writes of one policy's status.
+// statusInterval is the minimum time between two writes of one policy's status.
 const (
 	statusInterval = 30 * time.Second
 	statusFlag     = "--status-interval=30s"
 )
 
-// statusPolicies are one that drops, one that limits and one that is audited.
+// statusPolicies is a template for a policy of statusNamespace: name, action, mode and reason.
 const statusNamespace, statusPolicies = "watched", `
 kind: ClusterEventPolicy
 metadata: {name: %s}
 spec:
   {action: %s, mode: %s, match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: watched}}, conditions: [{name: reason, expression: event.reason == '%s'}]}}`
 
-// TestStatus holds what the status of policies says, and how often it is written.
+// TestStatus tests the content of policies' status and how often it is written.
 func TestStatus(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -62,7 +62,7 @@ func TestStatus(t *testing.T) {
 	}
 	broken := meta.FindStatusCondition(e.status("broken").Conditions, v1alpha1.ConditionAccepted)
 	if !strings.Contains(broken.Message, "spec.match.conditions[0].expression") || !strings.Contains(broken.Message, "column 16: a value is expected after") {
-		t.Errorf("a condition that does not compile is told as %q, want the field and the position", broken.Message)
+		t.Errorf("the status reports an invalid condition as %q, want the field and the position", broken.Message)
 	}
 
 	const objects = 7
@@ -77,33 +77,33 @@ func TestStatus(t *testing.T) {
 		e.writeReason("Quiet", fmt.Sprint("web-", i), isStored)
 	}
 	dropped := int64(objects * (objects + 1) / 2)
-	e.eventually("counts are told", func() bool {
+	e.eventually("the status has the counts", func() bool {
 		return e.total("brake") == v1alpha1.Counts{Matched: dropped, Dropped: dropped} &&
 			e.total("limit") == v1alpha1.Counts{Matched: 6, Admitted: 3, Merged: 3} &&
 			e.total("audited") == v1alpha1.Counts{Matched: 3, Dropped: 3}
 	})
 	// After an invalid change, the previous policy stays in force.
 	e.apply(strings.Replace(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "X"), "event.reason == 'X'", "nothing", 1))
-	e.eventually("the change is told", func() bool { return e.conditions("brake", 2) == "False Invalid, False PreviousGenerationInForce" })
+	e.eventually("the status reports the invalid change", func() bool { return e.conditions("brake", 2) == "False Invalid, False PreviousGenerationInForce" })
 	e.writeReason("Noise", "web-6", apierrors.IsTooManyRequests)
 
 	dropped++
-	e.eventually("the last is told", func() bool { return e.total("brake").Dropped == dropped })
+	e.eventually("the status counts the last Event", func() bool { return e.total("brake").Dropped == dropped })
 	var top []string
 	for _, o := range e.status("brake").TopSources {
 		top = append(top, fmt.Sprintf("%s %s %d", o.Source, o.InvolvedObject, o.Dropped))
 	}
-	want := []string{"kubelet/node-1 Pod " + statusNamespace + "/web-6 1"} // since the write before
+	want := []string{"kubelet/node-1 Pod " + statusNamespace + "/web-6 1"} // since the previous status update
 	if diff := cmp.Diff(want, top); diff != "" {
 		t.Errorf("top sources (-want +got):\n%s", diff)
 	}
 	if s := e.status("broken"); s.Total != nil {
-		t.Errorf("one that never governed has counts: %+v", s.Total)
+		t.Errorf("a policy that was never in force has counts: %+v", s.Total)
 	}
 	wantTable := []string{
 		"audited Mode=Audit Matched=3 Merged=0 Dropped=3", fmt.Sprintf("brake Mode=Enforce Matched=%d Merged=0 Dropped=%[1]d", dropped),
 		"broken Mode=Enforce Matched=<nil> Merged=<nil> Dropped=<nil>", "limit Mode=Enforce Matched=6 Merged=3 Dropped=0",
-		"mark Mode=Disabled Matched=0 Merged=0 Dropped=0", // of waitPoliciesGovern
+		"mark Mode=Disabled Matched=0 Merged=0 Dropped=0", // from waitPoliciesGovern
 	}
 	if diff := cmp.Diff(wantTable, e.table()); diff != "" {
 		t.Errorf("kubectl get (-want +got):\n%s", diff)
@@ -111,7 +111,7 @@ func TestStatus(t *testing.T) {
 	e.checkStatusWriteRate()
 }
 
-// writeReason writes an Event of a reason about a Pod, which gets an answer.
+// writeReason writes an Event of a reason about a Pod, and checks the answer.
 func (e *env) writeReason(reason, pod string, answered func(error) bool) {
 	e.Helper()
 	event := coreEvent(statusNamespace, "", pod, "the same "+reason)
@@ -121,7 +121,7 @@ func (e *env) writeReason(reason, pod string, answered func(error) bool) {
 	}
 }
 
-// status is that of a policy of the cluster.
+// status returns the status of a ClusterEventPolicy.
 func (e *env) status(name string) *v1alpha1.Status {
 	e.Helper()
 	client, err := dynamic.NewForConfig(e.config)
@@ -133,8 +133,8 @@ func (e *env) status(name string) *v1alpha1.Status {
 	return &p.Status
 }
 
-// conditions are Accepted and Ready of a generation, empty while the status is
-// about another.
+// conditions returns status and reason of Accepted and Ready for a generation. It is empty while the status is about
+// another generation.
 func (e *env) conditions(name string, generation int64) string {
 	e.Helper()
 	s := e.status(name)
@@ -147,7 +147,7 @@ func (e *env) conditions(name string, generation int64) string {
 	return strings.Join(all, ", ")
 }
 
-// total is what a policy has decided, without the time since when.
+// total returns the total counts of a policy, without Since.
 func (e *env) total(name string) (c v1alpha1.Counts) {
 	e.Helper()
 	if s := e.status(name); s.Total != nil {
@@ -182,7 +182,7 @@ func (e *env) table() (rows []string) {
 	return rows
 }
 
-// statusAudit is an audit policy that logs writes of statuses.
+// statusAudit returns the path of an audit policy that logs status writes.
 func statusAudit(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit-policy.yaml")
@@ -199,8 +199,7 @@ rules:
 	return path
 }
 
-// checkStatusWriteRate holds that the webhook has written each status, and none twice
-// within an interval.
+// checkStatusWriteRate checks that each status was written, and none twice within an interval.
 func (e *env) checkStatusWriteRate() {
 	e.Helper()
 	content, err := os.ReadFile(e.cluster.AuditLog)
@@ -216,10 +215,10 @@ func (e *env) checkStatusWriteRate() {
 		e.must(json.Unmarshal([]byte(line), &entry))
 		name, at := entry.ObjectRef.Name, entry.RequestReceivedTimestamp.Time
 		if entry.User.Username != replica.User || entry.ResponseStatus.Code != http.StatusOK {
-			e.Errorf("a write of the status of %s by %s was answered %d", name, entry.User.Username, entry.ResponseStatus.Code)
+			e.Errorf("a status write of %s by %s got status code %d", name, entry.User.Username, entry.ResponseStatus.Code)
 		}
 		if before, again := last[name]; again && at.Sub(before) < statusInterval {
-			e.Errorf("the status of %s was written %v after the last time", name, at.Sub(before))
+			e.Errorf("the status of %s was written again after %v, want at least %v", name, at.Sub(before), statusInterval)
 		}
 		last[name] = at
 	}
@@ -228,8 +227,8 @@ func (e *env) checkStatusWriteRate() {
 	}
 }
 
-// TestStatusOfReplicas checks that a status counts the decisions of all replicas, and
-// continues to do so when the replica that writes it is killed.
+// TestStatusOfReplicas checks that a status counts the decisions of all replicas, and continues to do so after the
+// replica that writes it is killed.
 func TestStatusOfReplicas(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -239,9 +238,9 @@ func TestStatusOfReplicas(t *testing.T) {
 	e.namespace(statusNamespace)
 	e.waitPoliciesGovern(statusNamespace)
 	e.apply(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "Noise"))
-	// Replicas that have not seen the policy yet decide by another one.
+	// Replicas that do not have the policy yet apply another one.
 	var want int64
-	e.eventually("every replica knows of it", func() bool {
+	e.eventually("every replica has the policy", func() bool {
 		n := e.writeRefused(30, 0)
 		want += n
 		return n == 30
@@ -250,8 +249,8 @@ func TestStatusOfReplicas(t *testing.T) {
 	e.checkAllTookPart("mutate")
 	t.Logf("%d Events were dropped", want)
 	var got v1alpha1.Counts
-	t.Cleanup(func() { t.Logf("told in the end: %+v", got) })
-	e.eventually("what all have dropped is told", func() bool {
+	t.Cleanup(func() { t.Logf("total in the end: %+v", got) })
+	e.eventually("the status counts the drops of all replicas", func() bool {
 		got = e.total("brake")
 		return got.Dropped == want
 	})
@@ -260,25 +259,24 @@ func TestStatusOfReplicas(t *testing.T) {
 	leader, err := e.set.Leader(t.Context())
 	e.must(err)
 	if leader < 0 {
-		t.Fatal("nobody leads")
+		t.Fatal("no replica leads")
 	}
 	killed := time.Now()
 	e.must(e.set.Kill(t.Context(), leader))
 	e.apply(fmt.Sprintf(statusPolicies, "other", "Drop", "Enforce", "Other"))
 	e.eventually("the next leader writes", func() bool { return e.conditions("other", 1) != "" })
 	want += e.writeRefused(60, 3)
-	e.eventually("the next leader goes on", func() bool {
+	e.eventually("the next leader counts further drops", func() bool {
 		got = e.total("brake")
 		return got.Dropped >= want
 	})
-	t.Logf("told by the next leader after %v", time.Since(killed).Round(time.Second))
+	t.Logf("the next leader updated the status after %v", time.Since(killed).Round(time.Second))
 	if last := e.status("brake").Total; last.Dropped != want || !last.Since.Equal(since) {
 		t.Errorf("%d dropped since %v, want %d since %v", last.Dropped, last.Since, want, since)
 	}
 }
 
-// writeRefused writes Events from several goroutines that a policy drops, and
-// returns how many it did drop.
+// writeRefused writes n Events concurrently, and returns how many the policy brake dropped.
 func (e *setEnv) writeRefused(n, first int) int64 {
 	e.Helper()
 	answers := make([]error, n)

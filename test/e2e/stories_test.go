@@ -16,37 +16,37 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestExampleScenarios does with the examples what users want of them, and at the end what they do not want. That of the
-// emergency brake is TestEmergencyBrake.
+// TestExampleScenarios checks that the examples do what users want from them, and at the end that invalid requests
+// cannot evade them. TestEmergencyBrake tests the emergency brake.
 func TestExampleScenarios(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	e := newEnv(t, cluster.Options{NoAudit: true})
 	e.waitPoliciesGovern(e.namespace("elsewhere"))
-	for _, story := range []struct {
-		says string
-		tell func(*env)
+	for _, scenario := range []struct {
+		name string
+		test func(*env)
 	}{
 		{"a reason of a controller is silenced", (*env).testSilenceController},
-		{"CI namespaces have five times the rest", (*env).testCINamespaces},
-		{"Warnings are never dropped, but merged", (*env).testKeepWarnings},
+		{"CI namespaces may write five times as many Events as others", (*env).testCINamespaces},
+		{"Warnings are merged, but never dropped", (*env).testKeepWarnings},
 		{"a probe storm on 500 pods costs a handful of Events", (*env).testProbeStorm},
-		{"a team tightens what it may write, and cannot loosen it", (*env).testTeamLimit},
-		{"a storm of Normal Events leaves Warnings through", (*env).testLeaveWarningsThrough},
-		{"what cannot be read gets past no quota", (*env).testUnreadableReviews},
+		{"a team can tighten its limit, but not loosen it", (*env).testTeamLimit},
+		{"a storm of Normal Events does not stop Warnings", (*env).testLeaveWarningsThrough},
+		{"unreadable reviews pass no quota", (*env).testUnreadableReviews},
 	} {
-		t.Run(story.says, func(t *testing.T) { story.tell(e.forSubtest(t)) })
+		t.Run(scenario.name, func(t *testing.T) { scenario.test(e.forSubtest(t)) })
 	}
 }
 
-// slowRefill makes a bucket of an example come back so slowly that nothing does in a test.
+// slowRefill returns changes for example, so that its buckets do not refill during a test.
 func slowRefill(tokens string) []string {
 	return []string{"tokens: " + tokens + "\n", "tokens: 1\n    interval: 1h\n"}
 }
 
-// example applies an example until the test ends, with changes: pairs of old and new text. It
-// returns when it is in force.
+// example applies an example until the test ends, with changes: pairs of old and new text. It returns once the
+// example is in force.
 func (e *env) example(file string, changes ...string) {
 	e.Helper()
 	content, err := os.ReadFile(filepath.Join(exampleDir, file))
@@ -66,7 +66,7 @@ func (e *env) example(file string, changes ...string) {
 	e.kubectl(changed, "wait", "--for=condition=Ready", "--timeout=2m", "-f", "-")
 }
 
-// labelledNamespace makes a namespace with a label.
+// labelledNamespace creates a namespace with a label.
 func (e *env) labelledNamespace(name, label string) string {
 	e.Helper()
 	key, value, _ := strings.Cut(label, "=")
@@ -76,10 +76,10 @@ func (e *env) labelledNamespace(name, label string) string {
 	return name
 }
 
-// answerCounts are answers to CREATEs by how they begin: stored, merged, or who refused them.
+// answerCounts counts answers to CREATEs by their beginning: stored, merged, or the policy or quota that refused.
 type answerCounts map[string]int
 
-// creates writes n Events, which a change makes different.
+// creates writes n Events, which change makes different, and counts the answers.
 func (e *env) creates(namespace string, n int, change func(i int, event *corev1.Event)) answerCounts {
 	e.Helper()
 	all := answerCounts{}
@@ -94,17 +94,17 @@ func (e *env) creates(namespace string, n int, change func(i int, event *corev1.
 		case !apierrors.IsTooManyRequests(err):
 			e.Fatal(err)
 		default:
-			_, said, _ := strings.Cut(err.Error(), "denied the request: ")
+			_, answer, _ := strings.Cut(err.Error(), "denied the request: ")
 			for _, end := range []string{" is empty", " into a stored Event"} {
-				said, _, _ = strings.Cut(said, end)
+				answer, _, _ = strings.Cut(answer, end)
 			}
-			all[said]++
+			all[answer]++
 		}
 	}
 	return all
 }
 
-// requireOutcomes holds what came of Events.
+// requireOutcomes checks the answers to Events.
 func (e *env) requireOutcomes(what string, got, want answerCounts) {
 	e.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -112,7 +112,7 @@ func (e *env) requireOutcomes(what string, got, want answerCounts) {
 	}
 }
 
-// noticesIn are the notices of a namespace, each by how many Events it reports.
+// noticesIn returns how many Events each notice in a namespace reports.
 func (e *env) noticesIn(namespace string) (counts []int64) {
 	e.Helper()
 	for _, event := range e.stored(namespace) {
@@ -136,17 +136,17 @@ func (e *env) testSilenceController() {
 	}
 	silent, noticed := e.namespace("silent"), e.namespace("noticed")
 	e.example(file)
-	e.requireOutcomes("Normal ones", e.creates(silent, 20, nominated("Normal")), answerCounts{dropped: 20})
+	e.requireOutcomes("Normal Events", e.creates(silent, 20, nominated("Normal")), answerCounts{dropped: 20})
 	e.requireOutcomes("Warnings", e.creates(silent, 3, nominated("Warning")), answerCounts{"stored": 3})
-	// With notices there is one for each namespace.
+	// With notices, there is one for each namespace.
 	e.example(file, "notices: None", "notices: Enabled")
-	e.requireOutcomes("Normal ones, with notices", e.creates(noticed, 20, nominated("Normal")), answerCounts{dropped: 20})
-	e.eventually("one notice reports them", func() bool { return fmt.Sprint(e.noticesIn(noticed)) == "[20]" })
+	e.requireOutcomes("Normal Events, with notices", e.creates(noticed, 20, nominated("Normal")), answerCounts{dropped: 20})
+	e.eventually("one notice reports the dropped Events", func() bool { return fmt.Sprint(e.noticesIn(noticed)) == "[20]" })
 	if n := len(e.stored(noticed)); n != 1 {
-		e.Errorf("%d Events are stored, want the notice alone", n)
+		e.Errorf("%d Events are stored, want only the notice", n)
 	}
 	if n := len(e.stored(silent)); n != 3 {
-		e.Errorf("%d Events are stored where no notice is to be, want the Warnings alone", n)
+		e.Errorf("%d Events are stored without notices, want only the 3 Warnings", n)
 	}
 }
 
@@ -155,12 +155,12 @@ func (e *env) testCINamespaces() {
 	e.example("ci-namespaces.yaml", append(slowRefill("10"), slowRefill("50")...)...)
 	e.requireOutcomes("a CI namespace", e.creates(ci, 520, ofType("Warning")),
 		answerCounts{"stored": 500, `limit "per-namespace" of ClusterEventQuota namespaces-of-ci`: 20})
-	e.requireOutcomes("another one", e.creates(other, 120, ofType("Warning")),
+	e.requireOutcomes("another namespace", e.creates(other, 120, ofType("Warning")),
 		answerCounts{"stored": 100, `limit "per-namespace" of ClusterEventQuota namespaces`: 20})
 }
 
 func (e *env) testKeepWarnings() {
-	const reasons, messages = 8, 8 // fewer of these than are combined
+	const reasons, messages = 8, 8 // below the number that makes a combined Event
 	namespace := e.namespace("warned")
 	about := func(eventType string) func(int, *corev1.Event) {
 		return func(i int, event *corev1.Event) {
@@ -171,13 +171,13 @@ func (e *env) testKeepWarnings() {
 	e.example("keep-warnings.yaml")
 	e.requireOutcomes("Warnings of one source about one object", e.creates(namespace, reasons*messages, about("Warning")), answerCounts{"stored": reasons * messages})
 	again := e.creates(namespace, reasons*messages, about("Warning"))
-	for said, n := range again {
-		if !strings.HasPrefix(said, "merged") {
-			e.Errorf("the same again: %d %s, want all merged", n, said)
+	for answer, n := range again {
+		if !strings.HasPrefix(answer, "merged") {
+			e.Errorf("the same Events again: %d answers %q, want all merged", n, answer)
 		}
 	}
 	if got := e.creates(namespace, reasons*messages, about("Normal")); got["spam filter of the default policy"] == 0 {
-		e.Errorf("Normal Events: %v, want some that the spam filter drops", got)
+		e.Errorf("Normal Events: %v, want some dropped by the spam filter", got)
 	}
 }
 
@@ -188,7 +188,7 @@ func (e *env) testProbeStorm() {
 	e.requireOutcomes("a failing probe of each pod", e.creates(namespace, pods, func(_ int, event *corev1.Event) {
 		event.Reason, event.Message = "Unhealthy", "Readiness probe failed: connection refused"
 	}), answerCounts{"stored": 10, `limit "probes" of ClusterEventQuota probes`: pods - 10})
-	e.eventually("one notice reports the rest", func() bool { return fmt.Sprint(e.noticesIn(namespace)) == fmt.Sprintf("[%d]", pods-10) })
+	e.eventually("one notice reports the dropped Events", func() bool { return fmt.Sprint(e.noticesIn(namespace)) == fmt.Sprintf("[%d]", pods-10) })
 	e.requireOutcomes("another Warning", e.creates(namespace, 1, ofType("Warning")), answerCounts{"stored": 1})
 }
 
@@ -197,16 +197,16 @@ func (e *env) testTeamLimit() {
 	shop := e.labelledNamespace("shop", "eventquota.io/tenant=true")
 	from := 0
 	writes := func(n int) answerCounts {
-		from += 1000 // pods of other names
+		from += 1000 // new pods
 		return e.creates(shop, n, func(i int, event *corev1.Event) { event.InvolvedObject.Name = fmt.Sprint("web-", from+i) })
 	}
 	e.example("tenant-quota.yaml", slowRefill("50")...)
-	e.example("team-limit.yaml", "tokens: 20\n", "tokens: 1\n    interval: 14m\n") // within a day, as a namespace's bucket has to
-	e.requireOutcomes("what the team allows itself", writes(120), answerCounts{"stored": 100, team: 20})
+	e.example("team-limit.yaml", "tokens: 20\n", "tokens: 1\n    interval: 14m\n") // a namespace's bucket must refill within a day
+	e.requireOutcomes("Events under the team's limit", writes(120), answerCounts{"stored": 100, team: 20})
 	e.example("team-limit.yaml", "burst: 100\n    tokens: 20\n", "burst: 1000000\n    tokens: 1000000\n")
 	e.apply("kind: EventPolicy\nmetadata: {name: exempt, namespace: shop}\nspec: {action: Exempt, precedence: 1}")
 	e.apply("kind: EventPolicy\nmetadata: {name: audited, namespace: shop}\nspec: {mode: Audit, spamFilter: {burst: 1000000, tokens: 1000000, interval: 1s}}")
-	e.requireOutcomes("what the admin allows it", writes(120), answerCounts{"stored": 100, tenants: 20})
+	e.requireOutcomes("Events under the admin's limit", writes(120), answerCounts{"stored": 100, tenants: 20})
 }
 
 func (e *env) testLeaveWarningsThrough() {

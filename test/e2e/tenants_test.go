@@ -17,17 +17,16 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// The policies of TestManyTenantPolicies: each is as large as may be, with an annotation.
+// The policies of TestManyTenantPolicies. Each has the maximum size and an annotation.
 const (
 	tenants, policiesEach        = 20, 50
 	reasonBytes, annotationBytes = 120, 64 << 10
-	// memoryLimit is that of the Deployment that is shipped.
+	// memoryLimit is the memory limit of the shipped Deployment.
 	memoryLimit = 512 << 20
 )
 
-// TestManyTenantPolicies holds that tenants with many policies, each as large as may be, neither
-// delay a change by the admin nor use up the memory of a replica: of one that runs, and of one
-// that has just started.
+// TestManyTenantPolicies checks that tenants with many policies of the maximum size do not delay a change by the
+// admin, and do not exceed a replica's memory. It tests a running replica and one that has just started.
 func TestManyTenantPolicies(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -65,7 +64,8 @@ func TestManyTenantPolicies(t *testing.T) {
 	e.checkMemory()
 }
 
-// checkAdminChange has every tenant send an Event, and drops a reason in all namespaces while their policies are compiled.
+// checkAdminChange sends an Event for every tenant. While the tenants' policies are compiled, it drops a reason in
+// all namespaces.
 func (e *env) checkAdminChange(namespace, reason string) {
 	e.Helper()
 	for i := range tenants {
@@ -74,20 +74,20 @@ func (e *env) checkAdminChange(namespace, reason string) {
 	e.kubectl(fmt.Sprintf("apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: admins}\n"+
 		"spec: {tier: Admin, action: Drop, match: {reasons: [%s]}}", reason), "apply", "-f", "-")
 	e.eventuallyInForce("the admin's change", func() bool { return e.dropped(namespace, reason) })
-	e.eventually("it is in force for a tenant", func() bool { return e.dropped("tenant-0", reason) })
+	e.eventually("the change is in force for a tenant", func() bool { return e.dropped("tenant-0", reason) })
 }
 
-// checkMemory holds the memory that the replica has used until it stopped.
+// checkMemory checks the replica's peak memory. The replica must have stopped.
 func (e *env) checkMemory() {
 	e.Helper()
 	peak := e.replica.PeakMemory()
-	e.Logf("the replica has used at most %d MiB of memory", peak>>20)
+	e.Logf("the replica used up to %d MiB of memory", peak>>20)
 	if peak > memoryLimit {
-		e.Errorf("the replica has used %d MiB of memory, want at most %d", peak>>20, memoryLimit>>20)
+		e.Errorf("the replica used %d MiB of memory, want at most %d", peak>>20, memoryLimit>>20)
 	}
 }
 
-// largestPolicy is a policy with about as much in it as may be. It matches nothing.
+// largestPolicy returns a policy of about the maximum size. It matches nothing.
 func largestPolicy(namespace, name string) *unstructured.Unstructured {
 	reasons := make([]any, policy.MaxRuleSize/(reasonBytes+16)-2)
 	for i := range reasons {

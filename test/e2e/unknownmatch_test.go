@@ -18,9 +18,11 @@ import (
 	"github.com/eventquota/eventquota/policy/expression"
 )
 
-// unknownMatches are matches of which it is unknown whether they hold for an Event, and others that surely hold or do not.
+// unknownMatches returns matches whose result for an Event is unknown, and others whose result is certain.
 func unknownMatches() []unknownMatch {
-	condition := func(of string) string { return fmt.Sprintf("conditions: [{name: c, expression: %q}]", of) }
+	condition := func(expression string) string {
+		return fmt.Sprintf("conditions: [{name: c, expression: %q}]", expression)
+	}
 	message := func(text string) func(*corev1.Event) { return func(e *corev1.Event) { e.Message = text } }
 	long := strings.Repeat("a", 2*expression.MaxText)
 	return []unknownMatch{
@@ -45,16 +47,16 @@ func unknownMatches() []unknownMatch {
 	}
 }
 
-// unknownMatch is a match, with labels that it selects namespaces by beside their names, and an Event for which it is asked.
+// unknownMatch is a match, with additional labels of its namespace selector, and a change of the tested Event.
 type unknownMatch struct {
 	match, labels string
 	change        func(*corev1.Event)
-	// isUnknown says that it is unknown whether it holds.
+	// isUnknown reports whether the result is unknown.
 	isUnknown bool
 }
 
-// rules are quotas and a policy of one namespace. A quota that goes first replaces the limit of the other, and the policy
-// exempts from both, if they surely match.
+// rules returns two quotas and a policy for one namespace. If it surely matches, the quota that goes first replaces
+// the limit of the other, and the policy exempts from both.
 func (u *unknownMatch) rules(namespace string) string {
 	only := fmt.Sprintf("namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s%%s}}", namespace)
 	may, strict := fmt.Sprintf(only, u.labels)+", "+u.match, fmt.Sprintf(only, "")
@@ -68,8 +70,8 @@ func (u *unknownMatch) rules(namespace string) string {
 	}, "---\n")
 }
 
-// TestSimulateMatchesWebhookOnUnknownMatches writes Events of which it is unknown whether a rule matches, and lets the program
-// simulate what was recorded: both apply the stricter of two limits, and no exemption.
+// TestSimulateMatchesWebhookOnUnknownMatches writes Events for which the result of a match is unknown, and simulates
+// the recording. The webhook and simulate must both apply the stricter of two limits and no exemption.
 func TestSimulateMatchesWebhookOnUnknownMatches(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -97,19 +99,19 @@ func TestSimulateMatchesWebhookOnUnknownMatches(t *testing.T) {
 	e.must(os.WriteFile(policies, []byte(strings.Join(documents, "---\n")), 0o600))
 	live := e.webhookAnswers()
 	if len(live) != 3*len(all) {
-		t.Errorf("%d requests were answered, want three of each of %d", len(live), len(all))
+		t.Errorf("the webhook answered %d requests, want three for each of %d matches", len(live), len(all))
 	}
 	for from, flags := range map[string][]string{"a file": {"--policies", policies}, "the cluster": {"--kubeconfig", kubeconfig}} {
-		told := e.simulateAnswers(flags...)
+		simulated := e.simulateAnswers(flags...)
 		for id, answer := range live {
-			if told[id] != answer {
-				t.Errorf("request %s: the webhook answered %q, simulate with the policies of %s says %q", id, answer, from, told[id])
+			if simulated[id] != answer {
+				t.Errorf("request %s: the webhook answered %q, simulate with the policies from %s says %q", id, answer, from, simulated[id])
 			}
 		}
 	}
 }
 
-// unknownNamespace makes a namespace with more labels and annotations than replicas keep.
+// unknownNamespace creates a namespace with more labels and annotations than replicas keep.
 func (e *env) unknownNamespace(name string) *corev1.Namespace {
 	e.Helper()
 	n := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
@@ -118,8 +120,8 @@ func (e *env) unknownNamespace(name string) *corev1.Namespace {
 	for i := range max(policy.MaxLabelsBytes, policy.MaxAnnotationsBytes) / len("a00"+x) {
 		n.Labels[fmt.Sprintf("a%02d", i)], n.Annotations[fmt.Sprintf("a%02d", i)] = x, x
 	}
-	for _, of := range []string{"zz", "zselected"} {
-		n.Labels[of], n.Annotations[of] = "there", "there"
+	for _, key := range []string{"zz", "zselected"} {
+		n.Labels[key], n.Annotations[key] = "there", "there"
 	}
 	made, err := e.client.CoreV1().Namespaces().Create(e.Context(), n, metav1.CreateOptions{})
 	e.must(err)
@@ -127,7 +129,7 @@ func (e *env) unknownNamespace(name string) *corev1.Namespace {
 	return n
 }
 
-// writeUnknownMatch writes three Events, of which the second and third are refused by the strict quota, if that applies.
+// writeUnknownMatch writes three Events. The strict quota, if it applies, must refuse the second and third.
 func (e *env) writeUnknownMatch(namespace string, u *unknownMatch) {
 	e.Helper()
 	for i := range 3 {
@@ -145,7 +147,7 @@ func (e *env) writeUnknownMatch(namespace string, u *unknownMatch) {
 			e.Errorf("%s: %v", u.match, err)
 		}
 		if refused := err != nil; refused != (u.isUnknown && i > 0) {
-			e.Errorf("%s: Event %d is refused: %v (%v), want %v", u.match, i, refused, err, u.isUnknown && i > 0)
+			e.Errorf("%s: Event %d refused: %t (%v), want %t", u.match, i, refused, err, u.isUnknown && i > 0)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// testUnreadableReviews writes, as protobuf, what the API server takes and sends on as JSON that is longer, deeper or odder than
-// what the webhook reads: none of it gets past a quota. What it applies, stays.
+// testUnreadableReviews writes protobuf that the API server accepts, but sends as JSON that the webhook cannot read:
+// it is too long, too deep or malformed. No such Event may pass a quota. The applied rules stay.
 func (e *env) testUnreadableReviews() {
 	config := rest.CopyConfig(e.config)
 	config.ContentType = runtime.ContentTypeProtobuf
@@ -26,37 +26,37 @@ func (e *env) testUnreadableReviews() {
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: brake}\nspec: {tier: Admin, action: Drop, match: {namespaceSelector: {matchLabels: {brake: pulled}}}}")
 	e.kubectl("", "wait", "--for=condition=Ready", "--timeout=2m", "clustereventquota/few", "clustereventpolicy/brake")
 
-	// Each < is six bytes of JSON.
+	// Each < takes six bytes in JSON.
 	long := func(_ int, event *corev1.Event) { event.Message = strings.Repeat("<", 1_450_000) }
 	const empty = `limit "few" of ClusterEventQuota few`
 	namespace := e.namespace("long")
-	e.requireOutcomes("too long", e.creates(namespace, 10, long), answerCounts{"stored": 3, empty: 7})
-	e.eventually("one notice reports them", func() bool { return fmt.Sprint(e.noticesIn(namespace)) == "[7]" })
-	e.requireOutcomes("elsewhere", e.creates(e.namespace("next"), 1, long), answerCounts{"stored": 1})
+	e.requireOutcomes("Events that are too long", e.creates(namespace, 10, long), answerCounts{"stored": 3, empty: 7})
+	e.eventually("one notice reports the dropped Events", func() bool { return fmt.Sprint(e.noticesIn(namespace)) == "[7]" })
+	e.requireOutcomes("an Event in another namespace", e.creates(e.namespace("next"), 1, long), answerCounts{"stored": 1})
 
 	one := e.stored(namespace)[0]
 	one.Annotations = map[string]string{"a": "b"}
 	if _, err := e.client.CoreV1().Events(namespace).Update(e.Context(), &one, metav1.UpdateOptions{}); !apierrors.IsTooManyRequests(err) {
-		e.Errorf("an UPDATE of one that is too long: %v, want it dropped", err)
+		e.Errorf("an UPDATE of an Event that is too long: %v, want it dropped", err)
 	}
 
 	braked := e.labelledNamespace("braked", "brake=pulled")
-	for what, change := range oddEvents() {
+	for name, change := range oddEvents() {
 		event := coreEvent(braked, "odd", "web-0", "odd")
 		change(event)
 		_, err := e.client.CoreV1().Events(braked).Create(e.Context(), event, metav1.CreateOptions{})
 		if !apierrors.IsTooManyRequests(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
-			e.Errorf("%s: %v, want it refused", what, err)
+			e.Errorf("%s: %v, want it refused", name, err)
 		}
 	}
 	for _, event := range e.stored(braked) {
 		if event.Name == "odd" {
-			e.Errorf("stored in spite of the brake: %.300s", event.Message)
+			e.Errorf("stored despite the brake: %.300s", event.Message)
 		}
 	}
 }
 
-// oddEvents are what protobuf can have and JSON cannot, or not as well.
+// oddEvents returns Events that protobuf can represent and JSON cannot, or only in part.
 func oddEvents() map[string]func(*corev1.Event) {
 	fields := func(raw string) func(*corev1.Event) {
 		return func(e *corev1.Event) {
@@ -66,20 +66,20 @@ func oddEvents() map[string]func(*corev1.Event) {
 	}
 	deep := func(levels int) string { return strings.Repeat(`{"f:a":`, levels) + "{}" + strings.Repeat("}", levels) }
 	return map[string]func(*corev1.Event){
-		"as it should be":        func(*corev1.Event) {},
-		"bytes that are no text": func(e *corev1.Event) { e.Message, e.Reason = "\xff\xfe\x00", "\xed\xa0\x80" },
-		"UTF-16":                 func(e *corev1.Event) { e.Message = "\xff\xfem\x00" },
-		"a byte order mark":      func(e *corev1.Event) { e.Message = "\ufeffm" },
-		"control characters":     func(e *corev1.Event) { e.Message = "\x00\x1b[2J\u009b\u202e\u2028" },
-		"counts":                 func(e *corev1.Event) { e.Count, e.Series = math.MinInt32, &corev1.EventSeries{Count: math.MinInt32} },
+		"unchanged":               func(*corev1.Event) {},
+		"bytes that are not text": func(e *corev1.Event) { e.Message, e.Reason = "\xff\xfe\x00", "\xed\xa0\x80" },
+		"UTF-16":                  func(e *corev1.Event) { e.Message = "\xff\xfem\x00" },
+		"a byte order mark":       func(e *corev1.Event) { e.Message = "\ufeffm" },
+		"control characters":      func(e *corev1.Event) { e.Message = "\x00\x1b[2J\u009b\u202e\u2028" },
+		"counts":                  func(e *corev1.Event) { e.Count, e.Series = math.MinInt32, &corev1.EventSeries{Count: math.MinInt32} },
 		"times": func(e *corev1.Event) {
 			e.FirstTimestamp, e.LastTimestamp = metav1.Unix(1<<55, 0), metav1.Unix(-1<<55, 0)
 			e.EventTime = metav1.NewMicroTime(time.Unix(1<<55, 999_999_999))
 		},
-		"fields that are no JSON": fields(`{"f:reason"`),
-		"fields of another type":  fields(`7`),
-		"no fields at all":        fields(``),
-		"fields 9,990 deep":       fields(deep(9_990)),
-		"fields 20,000 deep":      fields(deep(20_000)),
+		"fields that are not JSON": fields(`{"f:reason"`),
+		"fields of another type":   fields(`7`),
+		"no fields at all":         fields(``),
+		"fields 9,990 deep":        fields(deep(9_990)),
+		"fields 20,000 deep":       fields(deep(20_000)),
 	}
 }

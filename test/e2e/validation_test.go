@@ -29,20 +29,20 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestValidation holds admission/validation to the API server: what validation.Rejects says about the
-// Event in a review of the mutating phase, and what the API server then does with it.
+// TestValidation compares admission/validation with the API server. validation.Rejects judges the Event in a review
+// of the mutating phase, and the API server then accepts or refuses it.
 func TestValidation(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
-	j := newValidationRig(t)
-	t.Run("one rule at a time", j.testEachRule)
-	t.Run("random Events", j.testRandomEvents)
-	t.Run("PUT and apply", j.testPutAndApply)
-	t.Run("protobuf", j.testProtobuf)
+	r := newValidationRig(t)
+	t.Run("one rule at a time", r.testEachRule)
+	t.Run("random Events", r.testRandomEvents)
+	t.Run("PUT and apply", r.testPutAndApply)
+	t.Run("protobuf", r.testProtobuf)
 }
 
-// writePath is how an Event is written.
+// writePath is a way to write an Event.
 type writePath struct {
 	name   string
 	events bool                 // through events.k8s.io/v1
@@ -73,45 +73,45 @@ func validCurrent() *corev1.Event {
 	return e
 }
 
-// testEachRule changes one thing of a valid Event.
-func (j *validationRig) testEachRule(t *testing.T) {
+// testEachRule makes one change to a valid Event.
+func (r *validationRig) testEachRule(t *testing.T) {
 	for _, c := range validCases() {
 		for _, w := range writePaths() {
-			e := j.event(w)
+			e := r.event(w)
 			c.change(e)
-			j.send(t, http.MethodPost, w, e).requireAgreement(t, c.name+", "+w.name, slices.Contains(c.hidden, w.name))
+			r.send(t, http.MethodPost, w, e).requireAgreement(t, c.name+", "+w.name, slices.Contains(c.hidden, w.name))
 		}
 	}
 }
 
-// testRandomEvents changes several things at once.
-func (j *validationRig) testRandomEvents(t *testing.T) {
+// testRandomEvents makes several random changes at once.
+func (r *validationRig) testRandomEvents(t *testing.T) {
 	const seed, n = 11, 800
 	random := rand.New(rand.NewPCG(seed, seed))
 	stored := 0
 	for range n {
 		w := writePaths()[random.IntN(3)]
-		e := j.event(w)
+		e := r.event(w)
 		for range random.IntN(4) {
 			changeAtRandom(e, random)
 		}
-		got := j.send(t, http.MethodPost, w, e)
+		got := r.send(t, http.MethodPost, w, e)
 		if got.refusal == nil {
 			stored++
 		}
 		if !got.verdict && e.ObjectMeta.Size() > 4<<10 {
-			continue // so large, metadata are not looked at
+			continue // validation.Rejects does not check metadata of this size
 		}
 		got.requireAgreement(t, w.name, !got.verdict && w.events && (e.EventTime.IsZero() || e.Series != nil && e.Series.LastObservedTime.IsZero()))
 	}
 	if stored < n/10 || stored > n*9/10 {
-		t.Errorf("%d of %d random Events were stored, so that little was compared", stored, n)
+		t.Errorf("%d of %d random Events were stored, want 10 to 90 %%", stored, n)
 	}
 }
 
-// testPutAndApply shows that what a PUT and server-side apply create is under the same rules, but for
+// testPutAndApply checks that the same rules apply to creates by PUT and server-side apply, except for
 // resourceVersion.
-func (j *validationRig) testPutAndApply(t *testing.T) {
+func (r *validationRig) testPutAndApply(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(e *corev1.Event)
@@ -130,11 +130,11 @@ func (j *validationRig) testPutAndApply(t *testing.T) {
 	} {
 		for _, w := range writePaths() {
 			for _, method := range []string{http.MethodPut, http.MethodPatch} {
-				e := j.event(w)
+				e := r.event(w)
 				c.change(e)
-				got := j.send(t, method, w, e)
+				got := r.send(t, method, w, e)
 				if !got.reviewed && got.refusal != nil && method == http.MethodPatch {
-					// Server-side apply refuses what it cannot merge before it asks anybody.
+					// The API server refuses an apply that it cannot merge before it calls any webhook.
 					continue
 				}
 				got.requireAgreement(t, method+" with "+c.name+", "+w.name, false)
@@ -143,8 +143,8 @@ func (j *validationRig) testPutAndApply(t *testing.T) {
 	}
 }
 
-// testProtobuf has bytes that are not UTF-8, which a review shows as three bytes each.
-func (j *validationRig) testProtobuf(t *testing.T) {
+// testProtobuf writes bytes that are not UTF-8. A review shows each as three bytes.
+func (r *validationRig) testProtobuf(t *testing.T) {
 	other := func(n int) string { return string(bytes.Repeat([]byte{0xff}, n)) }
 	for _, c := range []struct {
 		name   string
@@ -168,42 +168,42 @@ func (j *validationRig) testProtobuf(t *testing.T) {
 		}},
 	} {
 		for _, w := range writePaths() {
-			e := j.event(w)
+			e := r.event(w)
 			c.change(e)
-			j.post(t, w, e).requireAgreement(t, c.name+", "+w.name, false)
+			r.post(t, w, e).requireAgreement(t, c.name+", "+w.name, false)
 		}
 	}
 }
 
-// validationRig is a control plane and a webhook in its mutating phase, which admits every Event and
-// keeps what validation.Rejects says.
+// validationRig is a control plane with a webhook in the mutating phase. The webhook admits every Event and records
+// the verdict of validation.Rejects.
 type validationRig struct {
 	client kubernetes.Interface
-	events int // made so far
+	events int // number made so far
 
 	mu       sync.Mutex
-	verdicts []bool // of the write under way
+	verdicts []bool // of the current write
 }
 
-// validationOutcome is what was said about an Event, and what became of it.
+// validationOutcome is the verdict about an Event and the API server's answer.
 type validationOutcome struct {
-	reviewed bool  // the webhook was asked
-	verdict  bool  // of validation.Rejects
+	reviewed bool  // the webhook was called
+	verdict  bool  // of validation.Rejects: true if invalid
 	refusal  error // of the API server
 }
 
-// requireAgreement fails the test where the API server stored what is not valid, or refused what is;
-// the latter must be so for an Event whose fault a review does not show.
+// requireAgreement fails the test if the API server stored an invalid Event or refused a valid one. If hidden, the
+// review does not show the fault, so the API server must refuse an Event with a valid review.
 func (o validationOutcome) requireAgreement(t *testing.T, what string, hidden bool) {
 	t.Helper()
 	switch {
 	case !o.reviewed:
-		t.Errorf("%s: refused before any webhook: %.300v", what, o.refusal)
+		t.Errorf("%s: refused before any webhook call: %.300v", what, o.refusal)
 	case hidden && (o.verdict || o.refusal == nil):
-		t.Errorf("%s: a review shows what is wrong, or nothing is: valid.Refused says %t; the API server %.300v", what, o.verdict, o.refusal)
+		t.Errorf("%s: validation.Rejects returned %t and the API server %.300v, want false and an error", what, o.verdict, o.refusal)
 	case !o.verdict && isUncheckedRule(o.refusal):
 	case !hidden && o.verdict != (o.refusal != nil):
-		t.Errorf("%s: valid.Refused says %t; the API server %.300v", what, o.verdict, o.refusal)
+		t.Errorf("%s: validation.Rejects returned %t, but the API server %.300v", what, o.verdict, o.refusal)
 	}
 }
 
@@ -215,10 +215,10 @@ const (
 func newValidationRig(t *testing.T) *validationRig {
 	t.Helper()
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
-	j := &validationRig{}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(j.review))
+	r := &validationRig{}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(r.review))
 	server.EnableHTTP2 = true
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the API server ends with its connections open
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the API server exits without closing its connections
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -230,17 +230,17 @@ func newValidationRig(t *testing.T) *validationRig {
 		t.Fatal(err)
 	}
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
-	if j.client, err = kubernetes.NewForConfig(config); err != nil {
+	if r.client, err = kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
-	_, err = j.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: validNamespace}}, metav1.CreateOptions{})
+	_, err = r.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: validNamespace}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return j
+	return r
 }
 
-func (j *validationRig) review(w http.ResponseWriter, request *http.Request) {
+func (r *validationRig) review(w http.ResponseWriter, request *http.Request) {
 	var review admissionv1.AdmissionReview
 	var event corev1.Event
 	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
@@ -253,9 +253,9 @@ func (j *validationRig) review(w http.ResponseWriter, request *http.Request) {
 	}
 	if review.Request.UserInfo.Username == validUser {
 		verdict := validation.Rejects(&event, review.Request.Namespace, review.Request.RequestKind.Group == eventsv1.GroupName)
-		j.mu.Lock()
-		j.verdicts = append(j.verdicts, verdict)
-		j.mu.Unlock()
+		r.mu.Lock()
+		r.verdicts = append(r.verdicts, verdict)
+		r.mu.Unlock()
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 	review.Request = nil
@@ -265,13 +265,13 @@ func (j *validationRig) review(w http.ResponseWriter, request *http.Request) {
 }
 
 // send writes e as JSON.
-func (j *validationRig) send(t *testing.T, method string, w writePath, e *corev1.Event) validationOutcome {
+func (r *validationRig) send(t *testing.T, method string, w writePath, e *corev1.Event) validationOutcome {
 	t.Helper()
 	body, err := json.Marshal(w.object(e))
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := j.client.CoreV1().RESTClient().Verb(method).AbsPath(w.path(), "namespaces", e.Namespace, "events")
+	request := r.client.CoreV1().RESTClient().Verb(method).AbsPath(w.path(), "namespaces", e.Namespace, "events")
 	contentType := runtime.ContentTypeJSON
 	switch method {
 	case http.MethodPatch:
@@ -281,49 +281,49 @@ func (j *validationRig) send(t *testing.T, method string, w writePath, e *corev1
 	case http.MethodPut:
 		request.Name(e.Name)
 	}
-	return j.outcome(t, request.SetHeader("Content-Type", contentType).Body(bytes.ReplaceAll(body, []byte(zeroTimeMarker), []byte(yearOne))))
+	return r.outcome(t, request.SetHeader("Content-Type", contentType).Body(bytes.ReplaceAll(body, []byte(zeroTimeMarker), []byte(yearOne))))
 }
 
 // post creates e as protobuf.
-func (j *validationRig) post(t *testing.T, w writePath, e *corev1.Event) validationOutcome {
+func (r *validationRig) post(t *testing.T, w writePath, e *corev1.Event) validationOutcome {
 	t.Helper()
 	var body bytes.Buffer
 	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(w.object(e), &body); err != nil {
 		t.Fatal(err)
 	}
-	request := j.client.CoreV1().RESTClient().Post().AbsPath(w.path(), "namespaces", e.Namespace, "events")
-	return j.outcome(t, request.SetHeader("Content-Type", runtime.ContentTypeProtobuf).Body(body.Bytes()))
+	request := r.client.CoreV1().RESTClient().Post().AbsPath(w.path(), "namespaces", e.Namespace, "events")
+	return r.outcome(t, request.SetHeader("Content-Type", runtime.ContentTypeProtobuf).Body(body.Bytes()))
 }
 
-func (j *validationRig) outcome(t *testing.T, request *rest.Request) validationOutcome {
+func (r *validationRig) outcome(t *testing.T, request *rest.Request) validationOutcome {
 	t.Helper()
-	j.mu.Lock()
-	j.verdicts = nil
-	j.mu.Unlock()
+	r.mu.Lock()
+	r.verdicts = nil
+	r.mu.Unlock()
 	err := request.Do(t.Context()).Error()
 	if _, ok := err.(apierrors.APIStatus); err != nil && !ok {
 		t.Fatal(err)
 	}
 	if apierrors.IsAlreadyExists(err) {
-		err = nil // which is found out after validation
+		err = nil // the API server checks that after validation
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	switch len(j.verdicts) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch len(r.verdicts) {
 	case 0:
 		return validationOutcome{refusal: err}
 	case 1:
-		return validationOutcome{reviewed: true, verdict: j.verdicts[0], refusal: err}
+		return validationOutcome{reviewed: true, verdict: r.verdicts[0], refusal: err}
 	}
-	t.Fatalf("the webhook was called %d times for one write", len(j.verdicts))
+	t.Fatalf("the webhook was called %d times for one write, want once", len(r.verdicts))
 	return validationOutcome{}
 }
 
-// event is a valid Event with a name of its own.
-func (j *validationRig) event(w writePath) *corev1.Event {
+// event returns a valid Event with a new name.
+func (r *validationRig) event(w writePath) *corev1.Event {
 	e := w.base()
-	j.events++
-	e.Name = fmt.Sprint("web-0.", j.events)
+	r.events++
+	e.Name = fmt.Sprint("web-0.", r.events)
 	return e
 }
 
@@ -334,7 +334,7 @@ func (w writePath) path() string {
 	return "/api/v1"
 }
 
-// object is e as w's API has it.
+// object returns e in the version of w's API.
 func (w writePath) object(e *corev1.Event) runtime.Object {
 	if !w.events {
 		e.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Go's zero time is null in JSON, and one that is written out is not Go's zero time: it is
-// sent in place of a marked one.
+// Go's zero time becomes null in JSON. To send it as a timestamp, yearOne replaces zeroTimeMarker, the encoding of
+// markedTime.
 const (
 	zeroTimeMarker = "1111-11-11T11:11:11"
 	yearOne        = "0001-01-01T00:00:00"
@@ -24,8 +24,7 @@ func markedTime() time.Time { return time.Date(1111, 11, 11, 11, 11, 11, 0, time
 type validCase struct {
 	name   string
 	change func(e *corev1.Event)
-	// hidden names the ways in which the API server refuses the Event for a reason that no
-	// review shows.
+	// hidden names the write paths on which the API server refuses the Event for a reason that no review shows.
 	hidden []string
 }
 
@@ -35,7 +34,7 @@ func owner(name string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: name, UID: "1", Controller: new(true)}
 }
 
-// managedFieldsEntry is an entry of managedFields with what m sets, and else a valid one.
+// managedFieldsEntry returns an entry of managedFields with the fields of m. Defaults make it valid.
 func managedFieldsEntry(m metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	m.APIVersion, m.FieldsV1 = "v1", metav1.NewFieldsV1(`{"f:reason":{}}`)
 	if m.Operation == "" {
@@ -47,8 +46,7 @@ func managedFieldsEntry(m metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry
 	return []metav1.ManagedFieldsEntry{m}
 }
 
-// validTexts are values of fields that hold text: what is special in a name, and lengths
-// about every limit.
+// validTexts returns values for text fields: special cases of names, and lengths around every limit.
 func validTexts() []string {
 	return []string{
 		"", "a", ".", "..", "...", "a/b", "/a", "a/", "a/b/c", "a%b", "A", "A/b", "a_b", "_a", "-a", "a-", "a--", "--", "-", "/-", "a.", ".a", "a..b", "a.-b",
@@ -58,7 +56,7 @@ func validTexts() []string {
 	}
 }
 
-// validTextFields have a change of every field that holds text.
+// validTextFields returns a change for every text field.
 func validTextFields() map[string]func(e *corev1.Event, text string) {
 	return map[string]func(e *corev1.Event, text string){
 		"name":                       func(e *corev1.Event, text string) { e.Name = text },
@@ -122,7 +120,7 @@ func validCases() []validCase {
 	return cases
 }
 
-// changeAtRandom changes one field of e, mostly one that holds text.
+// changeAtRandom changes one field of e, mostly a text field.
 func changeAtRandom(e *corev1.Event, random *rand.Rand) {
 	if random.IntN(4) == 0 {
 		cases := validSpecialCases()
@@ -138,7 +136,7 @@ func changeAtRandom(e *corev1.Event, random *rand.Rand) {
 		"name", "generateName", "generateName beside a name", "label", "label's value", "annotation", "finalizer", "manager", "owner's apiVersion",
 		"involvedObject.namespace", "reportingController", "reportingInstance", "action", "reason", "message", "type", "involvedObject",
 	}
-	// Half of the values are harmless, so that what follows them matters.
+	// Half of the values are valid, so that later changes matter.
 	text := texts[random.IntN(len(texts))]
 	if random.IntN(2) == 0 {
 		text = "example.com/a"
@@ -146,7 +144,7 @@ func changeAtRandom(e *corev1.Event, random *rand.Rand) {
 	fields[names[random.IntN(len(names))]](e, text)
 }
 
-// validSpecialCases are about fields that do not hold text, and about what a review hides.
+// validSpecialCases returns changes of other fields, and those that a review hides.
 func validSpecialCases() []validCase {
 	both, all := []string{"core with eventTime", "events"}, []string{"core", "core with eventTime", "events"}
 	events := []string{"events"}
@@ -221,7 +219,7 @@ func validSpecialCases() []validCase {
 		{name: "1,026 bytes that may have been less", change: func(e *corev1.Event) { e.Message = strings.Repeat("\ufffd", 342) }, hidden: both},
 		{name: "a resourceVersion", change: func(e *corev1.Event) { e.ResourceVersion = "5" }, hidden: all},
 		{name: "2 MiB, too much for etcd", change: func(e *corev1.Event) { e.Message = bytesOf(2 << 20) }, hidden: []string{"core"}},
-		{name: "more labels than are looked at", change: func(e *corev1.Event) {
+		{name: "more labels than validation.Rejects checks", change: func(e *corev1.Event) {
 			e.Labels = map[string]string{"-": ""}
 			for i := range 500 {
 				e.Labels[fmt.Sprint(i)] = ""
@@ -230,7 +228,8 @@ func validSpecialCases() []validCase {
 	}
 }
 
-// isUncheckedRule reports whether a refusal is by a rule that validation.Rejects does not have, as hardly an Event breaks it.
+// isUncheckedRule reports whether the API server refused an Event by a rule that validation.Rejects omits, because
+// hardly any Event breaks it.
 func isUncheckedRule(refusal error) bool {
 	rules := []string{"metadata.managedFields", "metadata.finalizers", "metadata.annotations: Too long"}
 	return slices.ContainsFunc(rules, func(rule string) bool { return strings.Contains(fmt.Sprint(refusal), rule) })

@@ -21,18 +21,18 @@ import (
 
 const (
 	versions = 6
-	// streamRate is in Events a second.
+	// streamRate is the number of Events a second.
 	streamRate = 250
-	// streamInFlight bounds the Events that are under way: a namespace alone may have half of --max-in-flight decided at the
-	// same time.
+	// streamInFlight bounds the concurrent Events. A single namespace may use half of --max-in-flight.
 	streamInFlight = 120
-	// messageBytes is longer than any version leaves a message.
+	// messageBytes is longer than the maxBytes of any version.
 	messageBytes = 200
 )
 
-// versionedRules is a version of a policy and of a quota: two objects, so an Event may be decided by two versions. Each spares
-// Events of one reason, and shows its number in all others: the policy by how long a message it leaves, the quota by the
-// name of its limit and by how long it takes until a token comes back. The policy rest leaves those whole that are spared.
+// versionedRules returns one version of a policy and a quota. Two objects may be at different versions for an Event.
+// Each version spares the Events of one reason and marks all others with its number: the policy by the message
+// length, the quota by the limit's name and the interval of a token. The policy rest keeps the messages of spared
+// Events.
 func versionedRules(version int) string {
 	return strings.ReplaceAll(`
 apiVersion: eventquota.io/v1alpha1
@@ -63,7 +63,7 @@ spec:
 `, "VERSION", strconv.Itoa(version))
 }
 
-// testAtomicVersionChanges holds that versions of a policy and a quota come into force soon after kubectl has ended, in their
+// testAtomicVersionChanges checks that versions of a policy and a quota come into force soon after kubectl ends, in
 // order, and each as a whole.
 func (e *env) testAtomicVersionChanges() {
 	e.Helper()
@@ -83,25 +83,25 @@ func (e *env) testAtomicVersionChanges() {
 	running.Wait()
 	e.Logf("%d Events were written", s.written)
 	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
-		e.Fatalf("%d calls of the webhook failed (%v): what became of their Events says nothing", failed, err)
+		e.Fatalf("%d webhook calls failed (%v), want none, because they hide the deciding version", failed, err)
 	}
-	for _, wrong := range s.problems[:min(len(s.problems), 20)] {
-		e.Error(wrong)
+	for _, problem := range s.problems[:min(len(s.problems), 20)] {
+		e.Error(problem)
 	}
 	e.kubectl(versionedRules(versions), "delete", "-f", "-")
 	e.waitPoliciesGovern(e.namespace("changed"))
 }
 
-// versionPair are versions of the policy and of the quota, 0 for none.
+// versionPair holds the versions of the policy and the quota. 0 means unknown.
 type versionPair struct{ policy, quota int }
 
-// stream writes Events at a steady rate, none of which is like another, and looks at which version decided each.
+// stream writes distinct Events at a steady rate and derives which version decided each.
 type stream struct {
 	client    kubernetes.Interface
 	namespace string
 
 	mu       sync.Mutex
-	seen     versionPair // the newest
+	seen     versionPair // the newest version seen
 	written  int
 	problems []string
 }
@@ -121,14 +121,14 @@ func newStream(e *env, namespace string) *stream {
 	return &stream{client: client, namespace: namespace}
 }
 
-// streamUser is the key of the user, in the context of a request.
+// streamUser is the context key of the impersonated user.
 type streamUser struct{}
 
-// run writes until ctx ends, and returns when all Events are answered.
+// run writes until ctx ends, and returns once all Events are answered.
 func (s *stream) run(ctx context.Context) {
 	var writers sync.WaitGroup
 	defer writers.Wait()
-	places := make(chan struct{}, streamInFlight)
+	inFlight := make(chan struct{}, streamInFlight)
 	begun := time.Now()
 	for n := 0; ; n++ {
 		due := begun.Add(time.Duration(n) * time.Second / streamRate)
@@ -137,36 +137,36 @@ func (s *stream) run(ctx context.Context) {
 			return
 		case <-time.After(time.Until(due)):
 		}
-		places <- struct{}{}
+		inFlight <- struct{}{}
 		writers.Go(func() {
 			s.write(context.WithoutCancel(ctx), n)
-			<-places
+			<-inFlight
 		})
 	}
 }
 
-// write writes the n-th Event, which one version spares. Every other one is by the same user.
+// write writes the n-th Event, which one version spares. Every other Event has the same user.
 func (s *stream) write(ctx context.Context, n int) {
 	sparedBy, user, object := 1+n/2%versions, fmt.Sprint("user-", n), fmt.Sprint("web-", n)
 	if n%2 == 0 {
 		user = "one"
 	}
-	event := coreEvent(s.namespace, fmt.Sprint("told-", n), object, fmt.Sprintf("%-*d", messageBytes, n))
+	event := coreEvent(s.namespace, fmt.Sprint("event-", n), object, fmt.Sprintf("%-*d", messageBytes, n))
 	event.Reason, event.InvolvedObject.UID = fmt.Sprint("Spared", sparedBy), types.UID(object)
 	before := s.newest(0)
 	stored, err := s.client.CoreV1().Events(s.namespace).Create(context.WithValue(ctx, streamUser{}, user), event, metav1.CreateOptions{})
-	by, said := decidedBy(sparedBy, stored, err)
+	by, outcome := decidedBy(sparedBy, stored, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written++
 	older := by.policy > 0 && by.policy < before.policy || by.quota > 0 && by.quota < before.quota
 	if older || by == (versionPair{}) {
-		s.problems = append(s.problems, fmt.Sprintf("%s %s, which no whole version does that is as new as %+v", event.Reason, said, before))
+		s.problems = append(s.problems, fmt.Sprintf("%s %s, want the outcome of one version, no older than %+v", event.Reason, outcome, before))
 	}
 	s.seen = versionPair{max(s.seen.policy, by.policy), max(s.seen.quota, by.quota)}
 }
 
-// newest are the newest versions that an Event has shown, after a while.
+// newest waits for a duration and returns the newest versions seen so far.
 func (s *stream) newest(after time.Duration) versionPair {
 	<-time.After(after)
 	s.mu.Lock()
@@ -176,8 +176,8 @@ func (s *stream) newest(after time.Duration) versionPair {
 
 var refusal = regexp.MustCompile(`limit "v(\d)" of ClusterEventQuota changing is empty: next token at \S+, in (\S+)$`)
 
-// decidedBy finds out which version decided an Event: neither, where no whole version does what became of it.
-func decidedBy(sparedBy int, stored *corev1.Event, err error) (by versionPair, said string) {
+// decidedBy derives which version decided an Event. by is zero if no version has that outcome.
+func decidedBy(sparedBy int, stored *corev1.Event, err error) (by versionPair, outcome string) {
 	switch {
 	case err == nil && len(stored.Message) == messageBytes:
 		return versionPair{policy: sparedBy}, "stored whole"
@@ -186,13 +186,13 @@ func decidedBy(sparedBy int, stored *corev1.Event, err error) (by versionPair, s
 		if n != sparedBy && n > 0 && n <= versions {
 			by.policy = n
 		}
-		return by, fmt.Sprintf("stored, cut to %d bytes", len(stored.Message))
+		return by, fmt.Sprintf("stored, truncated to %d bytes", len(stored.Message))
 	}
 	empty := refusal.FindStringSubmatch(err.Error())
 	if empty == nil {
 		return by, err.Error()
 	}
-	// The token was taken less than half an hour ago, or a moment later than this Event began to be decided.
+	// The token was taken less than half an hour ago, or shortly after the decision of this Event began.
 	in, invalid := time.ParseDuration(empty[2])
 	if n := int(math.Round(in.Hours())); invalid == nil && strconv.Itoa(n) == empty[1] && n != sparedBy {
 		by.quota = n

@@ -16,8 +16,8 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// workloadRules refuse nearly all: in shop by one notice, in mix by combined ones, and in probe by a policy whose status shows that
-// workloads are known.
+// workloadRules refuse nearly all Events: in shop with one notice, in mix with combined notices, and in probe by a
+// policy whose status shows that the webhook knows workloads.
 const workloadRules = `
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventQuota
@@ -40,15 +40,16 @@ metadata: {name: probe, namespace: probe}
 spec: {action: Drop}
 `
 
-// workloads is a cluster with the objects of workloads, which no controller looks at.
+// workloads is a cluster with workload objects. No controller reconciles them.
 type workloads struct {
 	*env
 
 	sent, refused int64
 }
 
-// TestNoticesNameWorkloads has Deployments whose pods come and go in a storm, pods that lie about whose they are, and
-// clients that write Events that look like notices. kubectl shows what was dropped in a line, and every occurrence is told once.
+// TestNoticesNameWorkloads runs a storm with Deployments whose pods come and go, pods with a forged owner, and
+// clients whose Events look like notices. kubectl must show the dropped Events on one line, and every occurrence must
+// be reported once.
 func TestNoticesNameWorkloads(t *testing.T) {
 	t.Parallel()
 	e := &workloads{env: newEnv(t, cluster.Options{}, "--workloads", "--status-interval=1s")}
@@ -66,7 +67,7 @@ func TestNoticesNameWorkloads(t *testing.T) {
 		for i := range pods {
 			e.pod(namespace, fmt.Sprintf("web-1-%02d", i), set)
 		}
-		// No ReplicaSet leads to the Deployment that it names.
+		// No ReplicaSet connects this pod to the Deployment that it names.
 		e.pod(namespace, "liar", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "innocent", UID: "x", Controller: new(true)})
 	}
 	probe := e.pod("probe", "db-0", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "s", Controller: new(true)})
@@ -80,7 +81,7 @@ func TestNoticesNameWorkloads(t *testing.T) {
 			pod, err := e.client.CoreV1().Pods(namespace).Get(t.Context(), fmt.Sprintf("web-1-%02d", i), metav1.GetOptions{})
 			e.must(err)
 			e.event(namespace, pod, "Created", "created")
-			if i%2 == 0 { // Events about pods that are no more
+			if i%2 == 0 { // the next Events are about a deleted pod
 				e.must(e.client.CoreV1().Pods(namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 			}
 			e.event(namespace, pod, "Killing", "stopping")
@@ -94,7 +95,7 @@ func TestNoticesNameWorkloads(t *testing.T) {
 			Source: corev1.EventSource{Component: "eventquota"}, ReportingController: "eventquota", Type: corev1.EventTypeNormal,
 		}
 		if _, err := e.client.CoreV1().Events(namespace).Create(t.Context(), forged, metav1.CreateOptions{}); !apierrors.IsTooManyRequests(err) {
-			t.Errorf("an Event that looks like a notice: %v, want it refused like others", err)
+			t.Errorf("create an Event that looks like a notice: %v, want it refused like others", err)
 		}
 		e.sent, e.refused = e.sent+1, e.refused+1
 	}
@@ -104,7 +105,7 @@ func TestNoticesNameWorkloads(t *testing.T) {
 	t.Logf("kubectl get events -n shop:\n%s", line)
 	want := fmt.Sprintf(`%d dropped: Killing, Created of %d Pods of Deployment shop/web; from kubelet, eventquota; by limit "namespace" of ClusterEventQuota fair since `, 3*pods, pods+1)
 	if !strings.Contains(line, want) {
-		t.Errorf("it does not say %q", want)
+		t.Errorf("the output does not contain %q", want)
 	}
 	line = e.kubectl("", "get", "events", "-n", "mix")
 	t.Logf("kubectl get events -n mix:\n%s", line)
@@ -113,32 +114,32 @@ func TestNoticesNameWorkloads(t *testing.T) {
 		fmt.Sprintf("(combined from %d Events about %d Pods of Deployment mix/web) dropped by limit", pods, pods),
 	} {
 		if !strings.Contains(line, want) {
-			t.Errorf("it does not say %q", want)
+			t.Errorf("the output does not contain %q", want)
 		}
 	}
-	if told := e.kubectl("", "describe", "deployment", "web", "-n", "mix"); !strings.Contains(told, "Killing") || !strings.Contains(told, "(combined from") {
-		t.Errorf("kubectl describe deployment says\n%s", told)
+	if description := e.kubectl("", "describe", "deployment", "web", "-n", "mix"); !strings.Contains(description, "Killing") || !strings.Contains(description, "(combined from") {
+		t.Errorf("kubectl describe deployment does not show the notices:\n%s", description)
 	}
 	if all := e.kubectl("", "get", "events", "-A"); strings.Contains(all, "innocent") {
-		t.Errorf("an innocent Deployment is named:\n%s", all)
+		t.Errorf("an Event names the Deployment of a forged owner:\n%s", all)
 	}
-	if told := e.reportedOccurrences(""); told != e.sent {
-		t.Errorf("%d occurrences are told of %d", told, e.sent)
+	if reported := e.reportedOccurrences(""); reported != e.sent {
+		t.Errorf("%d occurrences are reported, want the %d sent", reported, e.sent)
 	}
 	e.checkNoneFailed()
 }
 
-// kubectl is what kubectl prints.
+// kubectl runs kubectl and returns its stdout.
 func (e *workloads) kubectl(input string, args ...string) string {
 	e.Helper()
-	said, problem, err := e.cluster.Kubectl(e.Context(), input, args...)
+	stdout, stderr, err := e.cluster.Kubectl(e.Context(), input, args...)
 	if err != nil {
-		e.Fatalf("kubectl %v: %v\n%s", args, err, problem)
+		e.Fatalf("kubectl %v: %v\n%s", args, err, stderr)
 	}
-	return said
+	return stdout
 }
 
-// deployment makes a Deployment and its ReplicaSet, and returns what names that as a controller.
+// deployment creates a Deployment and its ReplicaSet, and returns a controller reference to the ReplicaSet.
 func (e *workloads) deployment(namespace, name string) metav1.OwnerReference {
 	e.Helper()
 	labels := map[string]string{"app": name}
@@ -156,7 +157,7 @@ func (e *workloads) deployment(namespace, name string) metav1.OwnerReference {
 	return *metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 }
 
-// pod makes a pod with a controller.
+// pod creates a pod with a controller.
 func (e *workloads) pod(namespace, name string, controller metav1.OwnerReference) *corev1.Pod {
 	e.Helper()
 	pod, err := e.client.CoreV1().Pods(namespace).Create(e.Context(), &corev1.Pod{
@@ -170,7 +171,7 @@ func podSpec() corev1.PodSpec {
 	return corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}, AutomountServiceAccountToken: new(false)}
 }
 
-// event writes an Event about a pod, which may be refused.
+// event writes an Event about a pod and counts it. It may be refused.
 func (e *workloads) event(namespace string, pod *corev1.Pod, reason, message string) {
 	e.Helper()
 	e.sent++
