@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// auditPolicy logs the body of every Event write and nothing else. All stages but
-// ResponseComplete are omitted, so a request is one line.
+// auditPolicy logs the body of every Event write and nothing else. It omits all stages except ResponseComplete, so a
+// request is one line.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -32,16 +32,17 @@ plugins:
   path: %q
 `
 
-// balancesByRequest reports whether an API server of a version that routes to endpoints itself does so for each request, not for each
-// connection. Where kube-proxy routes, as in most clusters, no version does.
-func balancesByRequest(of string) bool {
-	return version.MustParseSemantic(of).AtLeast(version.MajorMinor(1, 37))
+// balancesByRequest reports whether an API server of the given version balances each request over the endpoints of a Service,
+// and not only each connection. It matters only if the API server routes to endpoints itself: kube-proxy, as in most
+// clusters, balances connections.
+func balancesByRequest(apiServer string) bool {
+	return version.MustParseSemantic(apiServer).AtLeast(version.MajorMinor(1, 37))
 }
 
-// configureAPIServer sets the flags that opts ask for, and writes the files that they
-// name into dir. auditLog is the path of the audit log, empty for none.
+// configureAPIServer sets the flags for opts, and writes the files that they name into dir. auditLog is the path of
+// the audit log. If it is empty, there is none.
 func configureAPIServer(flags *envtest.Arguments, version string, opts Options, dir, auditLog string) error {
-	// Neither needs a route to the outside, which a sandbox may not have.
+	// Neither needs an external route, which a sandbox may lack.
 	flags.Set("advertise-address", "127.0.0.1")
 	flags.Set("endpoint-reconciler-type", "none")
 	// Otherwise a client's open watch delays the shutdown until the server is killed.

@@ -11,17 +11,14 @@ import (
 	"slices"
 )
 
-// AuditOptions say what ReadAudit leaves out of the occurrences. Dry-runs are always
-// left out of everything.
+// AuditOptions configures which writes ReadAudit counts as occurrences. It always ignores dry runs.
 type AuditOptions struct {
-	// IgnoreUsers are users whose writes report no occurrence of their own, such as
-	// the settler, which writes down what others have reported. Their requests are
-	// still in Requests.
+	// IgnoreUsers are users whose writes report no occurrences of their own, such as the settler, which writes the
+	// counts of others. Requests includes their requests.
 	IgnoreUsers []string
 }
 
-// Audit summarizes the Event writes that clients asked the API server for. It is not
-// safe for concurrent use.
+// Audit summarizes clients' requests to write Events. It is not safe for concurrent use.
 type Audit struct {
 	// Requests counts the requests of each kind.
 	Requests map[Request]int64
@@ -48,8 +45,8 @@ type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
 type eventName struct{ namespace, name string }
 
-// reportedEvent identifies an Event by source, object and name. Recorders make names
-// of the object's name and the time, so two of them may choose the same name.
+// reportedEvent identifies an Event by source, object and name. Recorders derive names from the object's name and the
+// time, so two recorders may choose the same name.
 type reportedEvent struct {
 	subject
 
@@ -63,15 +60,13 @@ type subject struct {
 	object Object
 }
 
-// ReadAudit reads the audit log at path, which the API server may still be writing to:
-// an answered request is in the log. An unfinished last line is ignored.
+// ReadAudit reads the audit log at path, which the API server may still be writing to. Every answered request is in
+// the log. ReadAudit ignores an unfinished last line.
 //
-// Occurrences are counted by Event name, source and object as clients sent them, not as
-// a mutating webhook may have changed them, and from every request, however it was
-// answered. A patch names neither source nor object: it is about the Event that has been
-// stored under its name. A request that
-// was refused before its body was decoded (401, 403, 429 of API Priority and Fairness)
-// reports none.
+// It counts occurrences by Event name, source and object as clients sent them, before any change by a mutating
+// webhook, and regardless of the answer. A patch names neither source nor object, so it counts for the stored Event
+// of its name. A request that was refused before its body was decoded (401, 403, 429 of API Priority and Fairness)
+// reports no occurrences.
 func ReadAudit(path string, opts AuditOptions) (*Audit, error) {
 	a := &Audit{
 		Requests: map[Request]int64{},
@@ -92,7 +87,7 @@ type AuditLog struct {
 	lines  int
 }
 
-// ReadNew calls take for each line that was added since the previous call, and stops at the first error. A line is a
+// ReadNew calls take for each line added since the previous call, and stops at the first error. Each line is a
 // request. The error names the file and the line.
 func (l *AuditLog) ReadNew(take func(line []byte) error) error {
 	file, err := os.Open(l.Path)
@@ -120,10 +115,9 @@ func (l *AuditLog) ReadNew(take func(line []byte) error) error {
 	}
 }
 
-// Occurrences returns the number of occurrences that clients have reported: the sum over
-// all Event names of the highest count that each source has sent about each object under
-// that name. Counts on the wire are absolute, so a repeated or refused request adds
-// nothing.
+// Occurrences returns the number of occurrences that clients have reported. It sums the highest count that each
+// source has sent about each object under each Event name. Counts on the wire are absolute, so a repeated or refused
+// request adds nothing.
 func (a *Audit) Occurrences() int64 {
 	var sum int64
 	for _, n := range a.PerNamespace() {
@@ -158,9 +152,8 @@ func (a *Audit) PerObject() map[Object]int64 {
 	return sums
 }
 
-// MostWrites returns the highest number of stored writes of any single Event, by all
-// clients together. The log does not name Events that were created under a generated
-// name, so these count as one.
+// MostWrites returns the highest number of stored writes of any single Event, by all clients together. The log does
+// not name Events that were created under a generated name, so these count as one.
 func (a *Audit) MostWrites() int64 {
 	var most int64
 	for _, n := range a.writesByName {
@@ -198,7 +191,7 @@ func (a *Audit) add(line []byte) error {
 	}
 	count := body.count()
 	if count == 0 {
-		if entry.Verb == "patch" { // it changes something else, such as a label
+		if entry.Verb == "patch" { // of another field, such as a label
 			return nil
 		}
 		count = 1
@@ -215,8 +208,8 @@ func (a *Audit) add(line []byte) error {
 	return nil
 }
 
-// findEvent is what a request is about, or nil for a patch of an Event that is not stored, of
-// whose name there are several: its recorder sends the whole Event next.
+// findEvent returns the Event of a request. It returns nil for a patch if the name has several Events and none is
+// stored: the recorder sends the whole Event next.
 func (a *Audit) findEvent(entry auditEntry, body eventBody) *reportedEvent {
 	name := entry.name(body)
 	events := a.events[name]
@@ -230,17 +223,17 @@ func (a *Audit) findEvent(entry auditEntry, body eventBody) *reportedEvent {
 		}
 		return events[i]
 	}
-	of := subject{} // of a patch
+	want := subject{} // a patch has none
 	if entry.Verb != "patch" {
-		of = subject{body.source(), body.object()}
+		want = subject{body.source(), body.object()}
 	}
 	for _, event := range events {
-		if event.subject == of || event.subject == (subject{}) {
-			event.subject = of
+		if event.subject == want || event.subject == (subject{}) {
+			event.subject = want
 			return event
 		}
 	}
-	event := &reportedEvent{subject: of}
+	event := &reportedEvent{subject: want}
 	a.events[name] = append(events, event)
 	return event
 }
@@ -278,8 +271,8 @@ func (e auditEntry) stored() bool {
 	return false
 }
 
-// name returns the Event's name on the wire. A request with generateName gets a name
-// of its own, because the log does not show the generated one.
+// name returns the Event's name on the wire. A request with generateName gets a unique name, because the log does not
+// show the generated one.
 func (e auditEntry) name(body eventBody) eventName {
 	name := e.ObjectRef.Name
 	if name == "" {

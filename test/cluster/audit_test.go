@@ -35,7 +35,7 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 		requests []request
 		want     map[Object]int64
 	}{
-		"absolute counts of one name, refused or not": {
+		"absolute counts under one name, refused or not": {
 			requests: []request{
 				{verb: "create", name: "a", body: core(1), code: 201},
 				{verb: "patch", name: "a", body: `{"count":2}`, code: 409},
@@ -58,7 +58,7 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 			},
 			want: map[Object]int64{pod: 5},
 		},
-		"events.k8s.io: no series is one, a series its count": {
+		"events.k8s.io: one without a series, otherwise the count of the series": {
 			requests: []request{
 				{verb: "create", name: "a", body: `{"regarding":{"kind":"Pod","name":"p"}}`, code: 201},
 				{verb: "create", name: "b", body: `{"regarding":{"kind":"Pod","name":"p"}}`, code: 201},
@@ -66,7 +66,7 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 			},
 			want: map[Object]int64{pod: 10},
 		},
-		"one name of two sources and two objects, each with its counts": {
+		"the same name from two sources and about two objects": {
 			requests: []request{
 				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"p"},"source":{"component":"kubelet"},"count":1}`, code: 201},
 				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"p"},"source":{"component":"endpoints"},"count":1}`, code: 409},
@@ -76,7 +76,7 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 			},
 			want: map[Object]int64{pod: 6, {Kind: "Pod", Name: "q"}: 1},
 		},
-		"one name of two sources, neither stored: the CREATE after the patch says whose": {
+		"the same name from two sources, neither stored: the CREATE after a patch decides": {
 			requests: []request{
 				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"p"},"count":1}`, code: 429},
 				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"q"},"count":1}`, code: 429},
@@ -89,18 +89,18 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 			requests: []request{{verb: "update", name: "a", body: core(6), code: 200}},
 			want:     map[Object]int64{pod: 6},
 		},
-		"a patch of something else": {
+		"a patch of another field": {
 			requests: []request{{verb: "patch", name: "a", body: `{"metadata":{"labels":{"a":"b"}}}`, code: 200}},
 			want:     map[Object]int64{},
 		},
-		"every generated name is one of its own": {
+		"each generated name is different": {
 			requests: []request{
 				{verb: "create", body: `{"metadata":{"generateName":"x-"},"count":1}`, code: 201},
 				{verb: "create", body: `{"metadata":{"generateName":"x-"},"count":2}`, code: 201},
 			},
 			want: map[Object]int64{{}: 3},
 		},
-		"dry-runs, deletions, requests without a body and the settler report none": {
+		"dry runs, deletions, requests without a body and the settler report none": {
 			requests: []request{
 				{verb: "create", name: "a", body: core(1), code: 201, uri: "/api/v1/namespaces/ns/events?dryRun=All"},
 				{verb: "delete", name: "a", body: `{"count":1}`, code: 200},
@@ -123,7 +123,7 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 				sum += n
 			}
 			if all, in := audit.Occurrences(), audit.PerNamespace()["ns"]; all != sum || in != sum {
-				t.Errorf("got %d occurrences, %d in the namespace, want %d", all, in, sum)
+				t.Errorf("got %d occurrences in total and %d in the namespace, want %d of each", all, in, sum)
 			}
 		})
 	}
@@ -150,7 +150,7 @@ func TestReadAuditCountsRequestsAndWrites(t *testing.T) {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	if got := audit.MostWrites(); got != 2 {
-		t.Errorf("got %d writes, want the 2 of a that were stored", got)
+		t.Errorf("got %d writes, want the 2 stored writes of a", got)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestReadNewFinishesPartialLine(t *testing.T) {
 		}
 	}
 	if got := audit.Requests[Request{Verb: "create", Code: 201, UserAgent: "agent"}]; got != 1 {
-		t.Errorf("the first line was counted %d times", got)
+		t.Errorf("the first line was counted %d times, want once", got)
 	}
 }
 

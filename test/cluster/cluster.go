@@ -21,29 +21,29 @@ import (
 
 // Cluster is a running control plane. All methods may be called concurrently.
 type Cluster struct {
-	// Config is the administrator's: group system:masters, no client-side rate limit.
+	// Config has the rights of an administrator (group system:masters) and no client-side rate limit.
 	Config *rest.Config
 	// AuditLog is the path of the audit log, for ReadAudit. Empty with NoAudit.
 	AuditLog string
 	// Version is the Kubernetes version without the v, such as 1.37.2.
 	Version string
-	// Dir has all files that the control plane writes, including its logs. Stop removes it.
+	// Dir contains all files that the control plane writes, including its logs. Stop removes it.
 	Dir string
 
-	client   kubernetes.Interface // as Config
-	kubectl  kubectl              // as Config
+	client   kubernetes.Interface // with Config
+	kubectl  kubectl              // with Config
 	plane    *envtest.ControlPlane
 	log      string     // path of the API server's log
-	programs []*program // the programs beside the plane, in the order in which they started
+	programs []*program // other programs, in the order of their start
 	stop     func() error
 
 	usersMu sync.Mutex // guards the plane's certificate authority
 }
 
-// Start builds the control plane's programs if necessary (some minutes, see package
-// binaries), starts them, and waits a few seconds until the control plane serves. The
-// control plane stops when ctx ends, on Stop, or when this process dies for any reason.
-// If Start fails, the error has the end of the failing program's log, and nothing is left behind.
+// Start builds the control plane's programs if necessary (some minutes, see package binaries). It then starts them
+// and waits a few seconds until the control plane serves. The control plane stops when ctx ends, on Stop, or when
+// this process dies for any reason. If Start fails, the error contains the end of the failing program's log, and no
+// process or file remains.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	built, err := binaries.Ensure(ctx, opts.log(), opts.programs()...)
 	if err != nil {

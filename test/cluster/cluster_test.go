@@ -22,7 +22,8 @@ import (
 	"github.com/eventquota/eventquota/test/eventtest"
 )
 
-// TestCluster tests what would fail in silence: the measurements, and that nothing is left behind.
+// TestCluster checks properties whose loss no other test would show: the measurements, and that Stop leaves nothing
+// behind.
 func TestCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "of-another-cluster"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -35,10 +36,10 @@ limits: [{type: SourceAndObject, qps: 1, burst: 50}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("it measures", c.checkMetrics)
-	t.Run("webhooks that do not answer are seen", c.checkWebhookCalls)
-	t.Run("Events are limited", c.checkEventRateLimit)
-	t.Run("kubectl is of its version, and knows no other cluster", func(t *testing.T) {
+	t.Run("metrics and audit log", c.checkMetrics)
+	t.Run("calls of webhooks that do not answer are counted", c.checkWebhookCalls)
+	t.Run("EventRateLimit limits Events", c.checkEventRateLimit)
+	t.Run("kubectl has the cluster's version and uses no other cluster", func(t *testing.T) {
 		stdout, _, err := c.Kubectl(t.Context(), "", "version")
 		for _, wanted := range []string{"Client Version: v" + c.Version + "\nKustomize Version: ", "\nServer Version: v" + c.Version + "\n"} {
 			if err != nil || !strings.Contains(stdout, wanted) {
@@ -47,7 +48,7 @@ limits: [{type: SourceAndObject, qps: 1, burst: 50}]
 		}
 		_, _, err = c.Kubectl(t.Context(), "", "get", "configmap", "missing")
 		if err == nil || !strings.Contains(err.Error(), `configmaps "missing" not found`) {
-			t.Errorf("kubectl get of an absent object: %v", err)
+			t.Errorf("kubectl get of a missing object: %v", err)
 		}
 	})
 
@@ -64,12 +65,12 @@ limits: [{type: SourceAndObject, qps: 1, burst: 50}]
 			return errors.Is(err, fs.ErrNotExist), nil
 		})
 	if err := errors.Join(err, c.Stop()); err != nil {
-		t.Errorf("the cluster does not stop, or leaves %s: %v", c.Dir, err)
+		t.Errorf("the cluster did not stop, or left %s: %v", c.Dir, err)
 	}
 }
 
 func (c *Cluster) checkEventRateLimit(t *testing.T) {
-	for range 100 { // far faster than one a second
+	for range 100 { // much faster than one a second
 		event := eventtest.Core(metav1.NamespaceDefault, "")
 		event.GenerateName = "limited-"
 		_, err := c.client.CoreV1().Events("default").Create(t.Context(), event, metav1.CreateOptions{})
@@ -80,10 +81,10 @@ func (c *Cluster) checkEventRateLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Error("no Event was refused")
+	t.Error("no Event was refused, want some")
 }
 
-// parentVariable makes TestProgramsEndWithAKilledParent run as the parent that is killed.
+// parentVariable makes TestProgramsEndWithAKilledParent run as the killed parent process.
 const parentVariable = "EVENTQUOTA_TEST_KILLED"
 
 func TestProgramsEndWithAKilledParent(t *testing.T) {
@@ -111,8 +112,8 @@ func TestProgramsEndWithAKilledParent(t *testing.T) {
 	}
 }
 
-// killSelf prints the location of its control plane, and then kills its own process, as
-// the kernel does when memory runs out.
+// killSelf prints the location of its control plane and then kills its own process, as the kernel does when it runs
+// out of memory.
 func killSelf(t *testing.T, c *Cluster) {
 	t.Helper()
 	server, err := url.Parse(c.Config.Host)

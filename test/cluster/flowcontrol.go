@@ -17,13 +17,13 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// PriorityLevel has the API server's counters of one priority level.
+// PriorityLevel contains the API server's counters of one priority level.
 type PriorityLevel struct {
 	Seats      int64            // nominal number of seats
 	SeatsInUse int64            // seats in use now
-	Queued     int64            // requests that are queued now
-	Dispatched int64            // requests since its start
-	Rejected   map[string]int64 // requests since its start, by reason, such as queue-full or time-out
+	Queued     int64            // requests queued now
+	Dispatched int64            // requests since the API server's start
+	Rejected   map[string]int64 // requests since the API server's start, by reason, such as queue-full or time-out
 }
 
 // PriorityLevels returns the priority levels by name.

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// ForTest starts a control plane that stops with the test, and fails the test if it
-// cannot. A nil opts.Log means standard error, which shows the progress of a first build.
+// ForTest starts a control plane that stops when the test ends, and fails the test if that fails. A nil opts.Log
+// means standard error, so that the progress of a first build is visible.
 func ForTest(tb testing.TB, opts Options) *Cluster {
 	tb.Helper()
 	if opts.Log == nil {

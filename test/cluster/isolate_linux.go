@@ -18,15 +18,13 @@ import (
 // isolatedVariable is set in the process that runs in the network namespace.
 const isolatedVariable = "EVENTQUOTA_TEST_ISOLATED"
 
-// RunIsolated runs the calling test again in another process, within a network namespace
-// of its own. It returns true in that process, and false in the caller once that process
-// has ended; the test fails if it failed there. In the namespace every address of
-// 10.0.0.0/8 is local, and no other machine is reachable. EndpointSlices refuse
-// 127.0.0.0/8, which has the only local addresses elsewhere.
+// RunIsolated runs the calling test again in another process, in its own network namespace. It returns true in that
+// process. In the caller, it returns false once that process has ended, and fails the test if it failed there. In the
+// namespace, every address of 10.0.0.0/8 is local, and no other machine is reachable. Outside, only 127.0.0.0/8 is
+// local, which EndpointSlices refuse.
 //
-// A test must call it first, and not in a subtest. RunIsolated builds the control plane and
-// calls before outside the namespace, as both may need the network. It needs Linux, and
-// root or the right to make user namespaces.
+// A test must call it first, and not in a subtest. RunIsolated builds the control plane and calls before outside the
+// namespace, as both may need the network. It needs Linux, and root or the right to create user namespaces.
 func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 	t.Helper()
 	if os.Getenv(isolatedVariable) == t.Name() {
@@ -46,7 +44,7 @@ func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 	}
 	ctx, args := t.Context(), []string{"-test.run=^" + t.Name() + "$", "-test.count=1", "-test.v"}
 	if deadline, ok := t.Deadline(); ok {
-		// The process itself must report where it hangs.
+		// The process itself must report where it hangs, before the caller's timeout.
 		args = append(args, "-test.timeout="+time.Until(deadline.Add(-5*time.Second)).String())
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline)
@@ -61,20 +59,20 @@ func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 		child.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
 		child.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 	}
-	// Otherwise the end of the thread that started it counts as the end of the parent.
+	// Otherwise the kernel takes the end of the starting thread for the end of the parent.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := child.Start(); err != nil {
-		t.Fatalf("start a process in a network namespace, which needs root or the right to make user namespaces: %v", err)
+		t.Fatalf("start a process in a network namespace, which needs root or the right to create user namespaces: %v", err)
 	}
 	if err := child.Wait(); err != nil {
-		t.Errorf("in its network namespace: %v", err)
+		t.Errorf("the test failed in its network namespace: %v", err)
 	}
 	return false
 }
 
-// configureLoopback brings lo up, with 127.0.0.0/8, and adds 10.0.0.0/8. On lo, all
-// addresses of a network are local, and an address of that class has 8 network bits.
+// configureLoopback brings lo up with 127.0.0.0/8 and adds 10.0.0.0/8. On lo, all addresses of a network are local.
+// An address of class A has 8 network bits.
 func configureLoopback() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -97,7 +95,7 @@ func configureLoopback() error {
 		return err
 	}
 	if err := unix.IoctlIfreq(socket, unix.SIOCSIFADDR, alias); err != nil {
-		return fmt.Errorf("give 10.0.0.1 to lo: %w", err)
+		return fmt.Errorf("add 10.0.0.1 to lo: %w", err)
 	}
 	return nil
 }

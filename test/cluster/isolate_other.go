@@ -10,6 +10,6 @@ import (
 // RunIsolated fails the test: only Linux has network namespaces.
 func RunIsolated(t *testing.T, _ ...func(context.Context) error) bool {
 	t.Helper()
-	t.Fatal("this test needs a network namespace, and so Linux")
+	t.Fatal("this test needs a network namespace, which only Linux has")
 	return false
 }

@@ -18,14 +18,13 @@ const kubectlProgram = "kubectl"
 // kubectl builds and runs kubectl for one cluster.
 type kubectl struct {
 	log        io.Writer
-	home       string // its cache of the API server's discovery
+	home       string // contains kubectl's cache of the API server's discovery
 	kubeconfig string
 }
 
-// Kubectl runs kubectl as the administrator, with stdin as its standard input. kubectl has
-// the API server's version, includes kustomize, and is configured for this cluster only.
-// A relative path in args starts at the working directory. The error includes stderr. A
-// command that is stopped because ctx ended has failed.
+// Kubectl runs kubectl as the administrator, with stdin as its standard input. kubectl has the API server's version,
+// includes kustomize, and is configured for this cluster only. Relative paths in args start at the working directory.
+// The error includes stderr. If ctx ends first, Kubectl returns an error.
 func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (stdout, stderr string, err error) {
 	path, err := c.KubectlPath(ctx)
 	if err != nil {
@@ -43,8 +42,7 @@ func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (st
 	return out.String(), errs.String(), nil
 }
 
-// KubectlPath returns the path of the program. The first call builds it, as most clusters
-// do not need it.
+// KubectlPath returns the path of the program. The first call builds it, because most clusters do not need it.
 func (c *Cluster) KubectlPath(ctx context.Context) (string, error) {
 	built, err := binaries.Ensure(ctx, c.kubectl.log, kubectlProgram)
 	return built.Path(kubectlProgram), err

@@ -11,8 +11,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Proposals returns how many raft proposals etcd has committed: every write of any
-// kind, including refused transactions and leases.
+// Proposals returns the number of raft proposals that etcd has committed. These are writes of any kind, including
+// refused transactions and leases.
 func (c *Cluster) Proposals(ctx context.Context) (int64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.plane.Etcd.URL.JoinPath("metrics").String(), nil)
 	if err != nil {
@@ -51,9 +51,9 @@ func (c *Cluster) ProcessorTime(ctx context.Context) (time.Duration, error) {
 	return time.Duration(used[0].GetCounter().GetValue() * float64(time.Second)), nil
 }
 
-// EventWrites returns how many requests to write an Event the API server has sent to
-// etcd, in both API groups. It counts what etcd refused, such as a create on an
-// existing name, and not what admission or validation refused; leases do not count.
+// EventWrites returns how many Event writes of both API groups the API server has sent to etcd. It includes those
+// that etcd refused, such as a create of an existing name. It excludes leases and Events that admission or validation
+// refused.
 func (c *Cluster) EventWrites(ctx context.Context) (int64, error) {
 	families, err := c.apiServerMetrics(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// What the cluster measures is what clients did, in both APIs.
+// checkMetrics compares the measurements of the cluster with the requests of a client, in both APIs.
 func (c *Cluster) checkMetrics(t *testing.T) {
 	config, _, err := c.User("reporter", "system:masters")
 	if err != nil {
@@ -32,49 +32,49 @@ func (c *Cluster) checkMetrics(t *testing.T) {
 	}
 
 	for _, step := range []struct {
-		does   string
+		name   string
 		do     func() error
 		writes int64  // Event writes that reach etcd
-		is     string // reason of the refusal
+		reason string // reason of the refusal
 	}{
-		{does: "create in core/v1", writes: 1, do: func() error {
+		{name: "create in core/v1", writes: 1, do: func() error {
 			_, err := core.Create(t.Context(), eventtest.Core(metav1.NamespaceDefault, "legacy"), metav1.CreateOptions{})
 			return err
 		}},
-		{does: "create on an existing name", writes: 1, is: "AlreadyExists", do: func() error {
+		{name: "create an existing name", writes: 1, reason: "AlreadyExists", do: func() error {
 			_, err := core.Create(t.Context(), eventtest.Core(metav1.NamespaceDefault, "legacy"), metav1.CreateOptions{})
 			return err
 		}},
-		{does: "create as a dry-run", writes: 0, do: func() error {
+		{name: "create as a dry run", writes: 0, do: func() error {
 			_, err := core.Create(t.Context(), eventtest.Core(metav1.NamespaceDefault, "dry"), dryRun)
 			return err
 		}},
-		{does: "patch", writes: 1, do: func() error { return patch("legacy", `{"count": 7}`) }},
-		{does: "patch without a change", writes: 0, do: func() error { return patch("legacy", `{"count": 7}`) }},
-		{does: "patch what is not there", writes: 0, is: "NotFound", do: func() error { return patch("gone", `{"count": 3}`) }},
-		{does: "create in events.k8s.io/v1", writes: 1, do: func() error {
+		{name: "patch", writes: 1, do: func() error { return patch("legacy", `{"count": 7}`) }},
+		{name: "patch without a change", writes: 0, do: func() error { return patch("legacy", `{"count": 7}`) }},
+		{name: "patch a missing Event", writes: 0, reason: "NotFound", do: func() error { return patch("missing", `{"count": 3}`) }},
+		{name: "create in events.k8s.io/v1", writes: 1, do: func() error {
 			_, err := events.Create(t.Context(), eventtest.New(metav1.NamespaceDefault, "modern"), metav1.CreateOptions{})
 			return err
 		}},
-		{does: "create an invalid Event", writes: 0, is: "Invalid", do: func() error {
+		{name: "create an invalid Event", writes: 0, reason: "Invalid", do: func() error {
 			invalid := eventtest.New(metav1.NamespaceDefault, "invalid")
 			invalid.Action = ""
 			_, err := events.Create(t.Context(), invalid, metav1.CreateOptions{})
 			return err
 		}},
-		{does: "patch the series", writes: 1, do: func() error {
+		{name: "patch the series", writes: 1, do: func() error {
 			_, err := events.Patch(t.Context(), "modern", types.StrategicMergePatchType,
 				[]byte(`{"series": {"count": 5, "lastObservedTime": "2030-01-01T00:00:00.000000Z"}}`), metav1.PatchOptions{})
 			return err
 		}},
-		{does: "delete", writes: 1, do: func() error {
+		{name: "delete", writes: 1, do: func() error {
 			return core.Delete(t.Context(), "modern", metav1.DeleteOptions{})
 		}},
 	} {
-		t.Run(step.does, func(t *testing.T) {
+		t.Run(step.name, func(t *testing.T) {
 			writes, proposals := c.readCounts(t)
-			if err := step.do(); string(apierrors.ReasonForError(err)) != step.is {
-				t.Errorf("got %v, want reason %q", err, step.is)
+			if err := step.do(); string(apierrors.ReasonForError(err)) != step.reason {
+				t.Errorf("got %v, want reason %q", err, step.reason)
 			}
 			writesAfter, proposalsAfter := c.readCounts(t)
 			if got := writesAfter - writes; got != step.writes {
@@ -90,7 +90,7 @@ func (c *Cluster) checkMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 7 of legacy, 3 of gone, 5 of modern, 1 of invalid, none of dry.
+	// 7 of legacy, 3 of missing, 5 of modern, 1 of invalid, none of dry.
 	pod := Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web-0", UID: "1"}
 	if diff := cmp.Diff(map[Object]int64{pod: 13, {}: 3}, audit.PerObject()); diff != "" {
 		t.Errorf("occurrences by object (-want +got):\n%s", diff)
@@ -112,7 +112,7 @@ func (c *Cluster) checkMetrics(t *testing.T) {
 	}
 }
 
-// readCounts are the Event writes and the proposals so far.
+// readCounts returns the numbers of Event writes and proposals so far.
 func (c *Cluster) readCounts(t *testing.T) (writes, proposals int64) {
 	t.Helper()
 	writes, err := c.EventWrites(t.Context())
@@ -126,7 +126,8 @@ func (c *Cluster) readCounts(t *testing.T) (writes, proposals int64) {
 	return writes, proposals
 }
 
-// checkWebhookCalls installs webhooks where nothing listens: the calls are seen nevertheless, they fail, and the writes pass.
+// checkWebhookCalls installs webhooks at an address where no process listens. The calls must be counted and fail, and
+// the writes must succeed.
 func (c *Cluster) checkWebhookCalls(t *testing.T) {
 	port, err := ports.Acquire()
 	if err != nil {
@@ -148,10 +149,10 @@ func (c *Cluster) checkWebhookCalls(t *testing.T) {
 	c.checkCalls(t, "anybody", c.client, failed)
 	c.checkCalls(t, "exempt", settler, excluded)
 	if failures, err := c.WebhookFailures(t.Context()); err != nil || failures < 2 {
-		t.Errorf("got %d failures (%v), want 2 or more", failures, err)
+		t.Errorf("got %d failures (%v), want at least 2", failures, err)
 	}
-	if said := c.WebhookErrors(); !strings.Contains(said, "connection refused") {
-		t.Errorf("the API server says %q of calls that failed, want why", said)
+	if logged := c.WebhookErrors(); !strings.Contains(logged, "connection refused") {
+		t.Errorf("the API server logged %q about failed calls, want the reason", logged)
 	}
 	for range 2 { // the second finds nothing to remove
 		if err := c.RemoveWebhooks(t.Context()); err != nil {
@@ -161,7 +162,7 @@ func (c *Cluster) checkWebhookCalls(t *testing.T) {
 	c.checkCalls(t, "removed", c.client, WebhookCalls{})
 }
 
-// checkCalls holds that making an Event and changing it causes those calls of each webhook.
+// checkCalls checks that creating and patching an Event causes the expected calls of each webhook.
 func (c *Cluster) checkCalls(t *testing.T, name string, client kubernetes.Interface, want WebhookCalls) {
 	t.Helper()
 	before, err := c.WebhookCalls(t.Context())
@@ -185,7 +186,7 @@ func (c *Cluster) checkCalls(t *testing.T, name string, client kubernetes.Interf
 			FailedOpen: a.FailedOpen - b.FailedOpen, FailedClosed: a.FailedClosed - b.FailedClosed,
 		}
 		if got != want {
-			t.Errorf("a CREATE and a PATCH of %s: %+v of %s, want %+v", name, got, webhook, want)
+			t.Errorf("a CREATE and a PATCH of %s caused calls of %s: %+v, want %+v", name, webhook, got, want)
 		}
 	}
 }

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// startTimeout bounds the start of one program. It takes 3 s alone, and many times
-	// that on a machine that compiles meanwhile.
+	// startTimeout bounds the start of one program. It takes 3 s alone, and many times that on a machine that is also
+	// compiling.
 	startTimeout = 60 * time.Second
 
 	// stopTimeout is how long a program may take to end before it is killed.
 	stopTimeout = 20 * time.Second
 )
 
-// startPlane starts etcd and kube-apiserver. envtest picks free ports first and binds
-// them later, so another program may take one in between; then it tries again.
+// startPlane starts etcd and kube-apiserver. envtest picks free ports first and binds them later, so another program
+// may take a port in between. Then startPlane tries again.
 func (c *Cluster) startPlane(ctx context.Context, built binaries.Set, opts Options) error {
 	for attempt := 1; ; attempt++ {
 		if err := ctx.Err(); err != nil {
@@ -42,8 +42,8 @@ func (c *Cluster) startPlane(ctx context.Context, built binaries.Set, opts Optio
 	}
 }
 
-// tryPlane makes one attempt in a directory of its own. When it fails it has stopped
-// both programs and returns what the one at fault logged.
+// tryPlane makes one attempt in a separate directory. If it fails, it has stopped both programs and returns the log
+// of the failing one.
 func (c *Cluster) tryPlane(built binaries.Set, opts Options, attempt int) (logs []byte, err error) {
 	dir := filepath.Join(c.Dir, fmt.Sprintf("plane-%d", attempt))
 	etcdDir, apiServerDir := filepath.Join(dir, "etcd"), filepath.Join(dir, "kube-apiserver")
@@ -61,8 +61,8 @@ func (c *Cluster) tryPlane(built binaries.Set, opts Options, attempt int) (logs 
 	}
 	defer apiServerLog.Close()
 
-	// Paths and directories are all set, so that no variable of envtest's own, such as
-	// USE_EXISTING_CLUSTER, can point these tests to anything else.
+	// All paths and directories are set, so that no environment variable of envtest, such as USE_EXISTING_CLUSTER,
+	// can redirect the tests.
 	plane := &envtest.ControlPlane{
 		Etcd: &envtest.Etcd{
 			Path: built.Path("etcd"), DataDir: etcdDir, Out: etcdLog, Err: etcdLog,
@@ -79,7 +79,7 @@ func (c *Cluster) tryPlane(built binaries.Set, opts Options, attempt int) (logs 
 	}
 	if err := plane.Start(); err != nil {
 		err = errors.Join(err, plane.Stop())
-		if logs = readLog(apiServerLog.Name()); len(logs) == 0 { // it never ran
+		if logs = readLog(apiServerLog.Name()); len(logs) == 0 { // it did not start
 			logs = readLog(etcdLog.Name())
 		}
 		return logs, err
@@ -88,7 +88,7 @@ func (c *Cluster) tryPlane(built binaries.Set, opts Options, attempt int) (logs 
 	return nil, nil
 }
 
-// readLog returns what there is of a log, for an error that is about something else.
+// readLog returns the readable content of a log, for an error with another cause.
 func readLog(path string) []byte {
 	content, err := os.ReadFile(path)
 	if err != nil {

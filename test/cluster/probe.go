@@ -13,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// probeName is the name of the Event that waitForCalls pretends to change, and begins that of the one
-// that it pretends to create. The audit log leaves it out.
+// probeName is the name of the Event that waitForCalls patches as a dry run. It also begins the name of the one that
+// it creates as a dry run. The audit log omits it.
 const probeName = "eventquota-probe"
 
-// waitForCalls waits until the API server calls all of the named webhooks for an Event
-// of a namespace, or none of them. It looks at the API server's own count of calls, because a webhook
-// that allows everything leaves no other trace. The Events are dry-runs: they change
-// nothing, in the webhook either.
+// waitForCalls waits until the API server calls all of the named webhooks for Events of a namespace, or none of them.
+// It reads the API server's count of calls, because a webhook that admits everything leaves no other trace. It sends
+// dry runs, which change nothing, not even in the webhook.
 func (c *Cluster) waitForCalls(ctx context.Context, namespace string, webhooks []string, called bool) error {
 	before, err := c.WebhookCalls(ctx)
 	if err != nil {
@@ -48,8 +47,7 @@ func (c *Cluster) waitForCalls(ctx context.Context, namespace string, webhooks [
 	return nil
 }
 
-// probe creates and patches an Event as dry-runs. What the API server or a webhook says to them does
-// not matter.
+// probe creates and patches an Event by dry runs. It ignores the answers of the API server and the webhooks.
 func (c *Cluster) probe(ctx context.Context, namespace string) error {
 	events := c.client.CoreV1().Events(namespace)
 	dryRun := []string{metav1.DryRunAll}
@@ -61,15 +59,16 @@ func (c *Cluster) probe(ctx context.Context, namespace string) error {
 	return ignoreAPIError(err)
 }
 
-// ignoreAPIError is nil where the API server has answered, whatever it said.
+// ignoreAPIError returns nil if the API server has answered, even with an error.
 func ignoreAPIError(err error) error {
-	if _, said := errors.AsType[*apierrors.StatusError](err); said {
+	if _, answered := errors.AsType[*apierrors.StatusError](err); answered {
 		return nil
 	}
 	return err
 }
 
-// createProbe stores the Event that probe changes, and deleteProbe deletes it. A webhook that is called already may refuse it.
+// createProbe stores the Event that probe patches, and deleteProbe deletes it. A webhook that is already called may
+// refuse it.
 func (c *Cluster) createProbe(ctx context.Context, namespace string) error {
 	_, err := c.client.CoreV1().Events(namespace).Create(ctx, probeEvent(namespace, probeName), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsTooManyRequests(err) {

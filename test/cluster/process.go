@@ -15,15 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// program is a process that runs beside the control plane.
+// program is another process of the control plane.
 type program struct {
 	end    context.CancelFunc // asks the process to end
 	exited chan struct{}      // closed when it has ended
 }
 
-// startProgram starts the program at path, its log in dir, and waits until healthURL
-// answers 200. The program ends with ctx. An error carries the end of the log, and then
-// nothing runs.
+// startProgram starts the program at path, with its log in dir, and waits until healthURL returns status 200. The
+// program stops when ctx ends. If startProgram fails, the error contains the end of the log, and the process has
+// ended.
 func startProgram(ctx context.Context, dir, path, healthURL string, args ...string) (*program, error) {
 	name := filepath.Base(path)
 	log, err := os.Create(filepath.Join(dir, name+".log"))
@@ -35,14 +35,14 @@ func startProgram(ctx context.Context, dir, path, healthURL string, args ...stri
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = stopTimeout // then it is killed
+	cmd.WaitDelay = stopTimeout // then the process is killed
 	if err := cmd.Start(); err != nil {
 		end()
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	p := &program{end: end, exited: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // its log shows how it ended
 		close(p.exited)
 	}()
 	if err := p.waitUntilHealthy(ctx, healthURL); err != nil {
@@ -53,7 +53,7 @@ func startProgram(ctx context.Context, dir, path, healthURL string, args ...stri
 }
 
 func (p *program) waitUntilHealthy(ctx context.Context, healthURL string) error {
-	// The certificate is one that the program has just made for itself.
+	// The program has just created its own certificate.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
@@ -61,7 +61,7 @@ func (p *program) waitUntilHealthy(ctx context.Context, healthURL string) error 
 		func(ctx context.Context) (bool, error) {
 			select {
 			case <-p.exited:
-				return false, errors.New("it ended before it was healthy")
+				return false, errors.New("the process ended before it was healthy")
 			default:
 				return healthy(ctx, client, healthURL), nil
 			}
@@ -80,8 +80,7 @@ func healthy(ctx context.Context, client *http.Client, url string) bool {
 	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
-// stop asks the process to end, which kills it after stopTimeout, and returns when it
-// has ended. It may be called again.
+// stop asks the process to end, kills it after stopTimeout, and returns once it has ended. It may be called again.
 func (p *program) stop() {
 	p.end()
 	<-p.exited

@@ -14,13 +14,13 @@ func parseMetrics(content []byte) (map[string]*dto.MetricFamily, error) {
 	return parser.TextToMetricFamilies(bytes.NewReader(content))
 }
 
-// sumMetric sums the values of family whose labels satisfy matches, or all if that is nil.
-// A nil family sums to 0: a vector shows nothing before its first increment.
+// sumMetric sums the values of family whose labels satisfy matches, or all values if matches is nil. A nil family
+// sums to 0, because a vector has no values before its first increment.
 func sumMetric(family *dto.MetricFamily, matches func(labels map[string]string) bool) int64 {
 	var sum float64
 	for _, metric := range family.GetMetric() {
 		if matches == nil || matches(labelsOf(metric)) {
-			// Some that count are gauges, among them etcd's number of proposals.
+			// Some counts are gauges, such as etcd's number of proposals.
 			sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 		}
 	}

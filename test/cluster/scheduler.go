@@ -7,8 +7,7 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// startScheduler starts kube-scheduler with the rights that Kubernetes gives to it by
-// its user name, and without leader election: there is only one.
+// startScheduler starts kube-scheduler without leader election. Kubernetes grants its rights to its user name.
 func (c *Cluster) startScheduler(ctx context.Context, path string) error {
 	_, kubeconfig, err := c.User("system:kube-scheduler")
 	if err != nil {

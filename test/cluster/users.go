@@ -8,10 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// User makes a user with a client certificate, and returns a client configuration
-// without client-side rate limit and the path of an equal kubeconfig file in Dir.
-// A user has the rights that RBAC gives to it and to its groups: none at first, all
-// with group system:masters.
+// User creates a user with a client certificate. It returns a client configuration without client-side rate limit,
+// and the path of an equivalent kubeconfig file in Dir. The user has the rights that RBAC grants to it and to its
+// groups: none at first, and all rights with group system:masters.
 func (c *Cluster) User(name string, groups ...string) (config *rest.Config, kubeconfig string, err error) {
 	c.usersMu.Lock()
 	defer c.usersMu.Unlock()
@@ -37,8 +36,7 @@ func (c *Cluster) User(name string, groups ...string) (config *rest.Config, kube
 	return user.Config(), file.Name(), nil
 }
 
-// Kubeconfig returns the path of a kubeconfig file for an administrator, a new file
-// each time.
+// Kubeconfig returns the path of a kubeconfig file for an administrator. Each call writes a new file.
 func (c *Cluster) Kubeconfig() (string, error) {
 	_, path, err := c.User("eventquota-admin", "system:masters")
 	return path, err

@@ -17,36 +17,36 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// Names of the webhooks, which are those of their configurations too.
+// Names of the webhooks and of their configurations.
 const (
 	MutatingWebhook   = "mutate.events.eventquota.io"
 	ValidatingWebhook = "validate.events.eventquota.io"
 )
 
 const (
-	// ServiceNamespace is where the webhook's Service is.
+	// ServiceNamespace is the namespace of the webhook's Service.
 	ServiceNamespace = "eventquota-system"
-	// ServiceAccount is the user that the shipped configurations exempt: the settler.
+	// ServiceAccount is the settler's user, which the shipped configurations exempt.
 	ServiceAccount = "system:serviceaccount:eventquota-system:eventquota"
 )
 
-// Webhooks says which webhooks the API server is to call for Events, and what to change in
-// their configurations as manifests/ ships them.
+// Webhooks selects the webhooks that the API server calls for Events, and overrides fields of the shipped
+// configurations.
 type Webhooks struct {
 	URL        string // https://host:port, to which /mutate and /validate are added; empty for the Service, see Options.Services
-	CABundle   []byte // PEM certificates that sign the server's
-	ExemptUser string // user whose writes are not sent to them, in place of ServiceAccount; may be empty
+	CABundle   []byte // PEM certificates that sign the server's certificate
+	ExemptUser string // user whose writes cause no calls, instead of ServiceAccount; may be empty
 	Mutating   bool   // call /mutate for CREATE
 	Validating bool   // call /validate for UPDATE
-	// Namespace is the only one whose Events are sent to them, and begins the names of the
-	// configurations and webhooks then; empty for all namespaces.
+	// Namespace restricts the webhooks to its Events, and prefixes the names of the configurations and webhooks.
+	// Empty means all namespaces.
 	Namespace string
-	// TimeoutSeconds is how long the API server waits for a call; 0 for as long as is shipped.
+	// TimeoutSeconds is the API server's timeout for a call. 0 means the shipped timeout.
 	TimeoutSeconds int32
 }
 
-// InstallWebhooks creates the webhook configurations and returns when the API server
-// calls the webhooks, which need not answer. It fails if they are installed already.
+// InstallWebhooks creates the webhook configurations and returns once the API server calls the webhooks, which need
+// not answer. It fails if they are already installed.
 func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) (err error) {
 	namespace := cmp.Or(w.Namespace, metav1.NamespaceDefault)
 	if err := c.createProbe(ctx, namespace); err != nil {
@@ -78,8 +78,8 @@ func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) (err error) {
 	return c.waitForCalls(ctx, namespace, installed, true)
 }
 
-// InstallValidating creates the configuration of webhooks that are not eventquota's, and returns when the API server calls
-// all of them for the Events of a namespace.
+// InstallValidating creates a configuration of other webhooks than eventquota's, and returns once the API server
+// calls all of them for Events of a namespace.
 func (c *Cluster) InstallValidating(ctx context.Context, configuration *admissionregistrationv1.ValidatingWebhookConfiguration, namespace string) (err error) {
 	if err := c.createProbe(ctx, namespace); err != nil {
 		return err
@@ -96,9 +96,8 @@ func (c *Cluster) InstallValidating(ctx context.Context, configuration *admissio
 	return c.waitForCalls(ctx, namespace, installed, true)
 }
 
-// RemoveWebhooks deletes the webhook configurations of all namespaces, if they are there, and returns
-// when the API server calls neither webhook any more. Other Event traffic must have
-// ended, or this cannot be seen.
+// RemoveWebhooks deletes the webhook configurations of all namespaces, if they exist, and returns once the API server
+// calls neither webhook any more. It detects that by the number of calls, so other Event traffic must have ended.
 func (c *Cluster) RemoveWebhooks(ctx context.Context) (err error) {
 	if err := c.createProbe(ctx, metav1.NamespaceDefault); err != nil {
 		return err
@@ -115,7 +114,7 @@ func (c *Cluster) RemoveWebhooks(ctx context.Context) (err error) {
 	return c.waitForCalls(ctx, metav1.NamespaceDefault, []string{MutatingWebhook, ValidatingWebhook}, false)
 }
 
-// mutating is the configuration that is shipped, as w says.
+// mutating returns the shipped configuration with the overrides of w.
 func (w Webhooks) mutating() (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	if err := findShipped("MutatingWebhookConfiguration", MutatingWebhook, configuration); err != nil {
@@ -130,7 +129,7 @@ func (w Webhooks) mutating() (*admissionregistrationv1.MutatingWebhookConfigurat
 	return configuration, nil
 }
 
-// validating is the configuration that is shipped, as w says.
+// validating returns the shipped configuration with the overrides of w.
 func (w Webhooks) validating() (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	if err := findShipped("ValidatingWebhookConfiguration", ValidatingWebhook, configuration); err != nil {
@@ -152,8 +151,7 @@ func (w Webhooks) prefix() string {
 	return w.Namespace + "."
 }
 
-// customize makes what is shipped trust another CA, call another place for another namespace and exempt
-// another user, where w says so.
+// customize applies the overrides of w to a shipped webhook: CA, address, namespace and exempt user.
 func (w Webhooks) customize(
 	to *admissionregistrationv1.WebhookClientConfig, conditions *[]admissionregistrationv1.MatchCondition,
 	namespaces **metav1.LabelSelector, timeout **int32,
@@ -191,17 +189,16 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// WebhookCalls is how the API server's calls to one webhook went since its start, by
-// its own count. Dry-runs count too.
+// WebhookCalls contains the API server's counts of calls to one webhook since its start, including dry runs.
 type WebhookCalls struct {
-	Total        int64 // calls, however they ended
-	Denied       int64 // the webhook answered and denied
+	Total        int64 // calls, regardless of the outcome
+	Denied       int64 // the webhook denied the write
 	FailedOpen   int64 // the call failed and failurePolicy Ignore let the write pass
-	FailedClosed int64 // the call failed and the write with it
-	Excluded     int64 // not called, because of matchConditions
+	FailedClosed int64 // the call failed and the write failed too
+	Excluded     int64 // not called because of matchConditions
 }
 
-// WebhookCalls returns the calls of every webhook by its name.
+// WebhookCalls returns the calls of every webhook, by name.
 func (c *Cluster) WebhookCalls(ctx context.Context) (map[string]WebhookCalls, error) {
 	families, err := c.apiServerMetrics(ctx)
 	if err != nil {
@@ -235,8 +232,8 @@ func (c *Cluster) WebhookCalls(ctx context.Context) (map[string]WebhookCalls, er
 	return calls, nil
 }
 
-// WebhookFailures returns how many webhook calls of any webhook failed, whether the
-// write passed or not. A denial is no failure.
+// WebhookFailures returns how many calls failed of any webhook, including those that failed open. A denial is not a
+// failure.
 func (c *Cluster) WebhookFailures(ctx context.Context) (int64, error) {
 	calls, err := c.WebhookCalls(ctx)
 	if err != nil {
@@ -249,7 +246,7 @@ func (c *Cluster) WebhookFailures(ctx context.Context) (int64, error) {
 	return failures, nil
 }
 
-// WebhookErrors is what the API server has logged of calls that failed, one a line.
+// WebhookErrors returns the API server's log lines about failed calls.
 func (c *Cluster) WebhookErrors() string {
 	var errs []byte
 	for line := range bytes.Lines(readLog(c.log)) {

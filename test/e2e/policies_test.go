@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// inForceWithin bounds the time until a policy is in force, on a very busy machine. Tests log the actual time.
+// inForceWithin bounds the time until a policy is in force, on a busy machine. Tests log the actual time.
 const inForceWithin = 5 * time.Second
 
 // apply creates or replaces a policy.

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// Programs are the names of all programs that can be built.
+// Programs returns the names of all programs that can be built.
 func Programs() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
 }
 
-// builder builds one release. Its fields are what tests replace.
+// builder builds one release. Tests replace its fields.
 type builder struct {
-	goCommand        string        // the go command, or what stands for it
+	goCommand        string        // the go command, or a replacement
 	moduleDir        string        // directory of the control plane module
 	log              io.Writer     // progress, one line at a time
 	progressInterval time.Duration // time between two lines about one build
 }
 
-// build puts programs of r into dir, which must exist. One go command builds them all,
-// so that what they share is compiled once and one is linked while another compiles.
+// build builds programs of r into dir, which must exist. A single go command builds them all, so that it compiles
+// shared packages once and links one program while it compiles another.
 func (b builder) build(ctx context.Context, r release, programs []string, dir string) error {
 	names := strings.Join(programs, ", ")
 	done := reportProgress(b.log, fmt.Sprintf("control plane %s: building %s", r.version, names), b.progressInterval)
@@ -37,15 +37,15 @@ func (b builder) build(ctx context.Context, r release, programs []string, dir st
 	return nil
 }
 
-// goBuild runs one go build. The error carries what the go command wrote.
+// goBuild runs one go build. The error includes the output of the go command.
 func (b builder) goBuild(ctx context.Context, r release, programs []string, dir string) error {
 	args := append(buildArgs(r), "-o", dir+string(filepath.Separator))
 	for _, program := range programs {
 		args = append(args, "./"+program)
 	}
 	cmd := exec.CommandContext(ctx, b.goCommand, args...)
-	// A caller's workspace or flags, such as -mod=mod, must not change what is built. The compiler needs a quarter less
-	// processor time where it collects garbage less often, and 600 MB of memory at most for each package.
+	// A caller's workspace or flags, such as -mod=mod, must not change the build. With less frequent garbage
+	// collection, the compiler needs a quarter less CPU time, and at most 600 MB of memory for each package.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly", "GOGC=400")
 	cmd.Dir = b.moduleDir
 	// An interrupted go command removes its work directory, a killed one does not.
@@ -62,9 +62,8 @@ func (b builder) goBuild(ctx context.Context, r release, programs []string, dir 
 	return nil
 }
 
-// buildArgs are the arguments that make a program what it is, output and package
-// aside. The version is linked in because a program built as a dependency does not
-// know its own, and /version would say v0.0.0.
+// buildArgs returns the arguments of go build without output and packages. The version is linked in, because a
+// program built as a dependency does not know its version, and /version would report v0.0.0.
 func buildArgs(r release) []string {
 	major, minor, _ := strings.Cut(r.minor(), ".")
 	link := []string{"-s", "-w"}

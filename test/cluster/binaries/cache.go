@@ -15,20 +15,19 @@ import (
 	"time"
 )
 
-// Set is the programs that were built of one version.
+// Set is the set of built programs of one version.
 type Set struct {
 	Version string // Kubernetes version without the v, such as 1.37.2
 	dir     string
 }
 
-// Path returns where a program is that Ensure was asked for.
+// Path returns the path of a program that was requested from Ensure.
 func (s Set) Path(program string) string { return filepath.Join(s.dir, program) }
 
-// Ensure returns a set with the programs named, of the version that VersionVariable
-// chooses. It first builds those that the user's cache directory does not have for the
-// checkout around the working directory. Progress goes to log. Runs that start at once
-// build each program once: the others wait. An error says what to change: the variable,
-// the working directory, or what the go command found wrong.
+// Ensure returns a set with the named programs, of the version that VersionVariable selects. It first builds the
+// programs that the user's cache directory lacks for the checkout around the working directory. Progress goes to log.
+// If several runs start at once, one builds and the others wait. An error names the cause: the variable, the working
+// directory, or the output of the go command.
 func Ensure(ctx context.Context, log io.Writer, programs ...string) (Set, error) {
 	workDir, err := os.Getwd()
 	if err != nil {
@@ -54,9 +53,8 @@ func Ensure(ctx context.Context, log io.Writer, programs ...string) (Set, error)
 	return b.ensure(ctx, r, filepath.Join(userCache, "eventquota", "controlplane"), programs)
 }
 
-// ensure returns the set of r in cache with the programs named, building those that are
-// not there. A program appears by one rename, so a file of that name is always complete
-// and needs no lock.
+// ensure returns the set of r in cache with the named programs, and builds the missing ones. Each program appears by
+// one rename, so an existing file is always complete and needs no lock.
 func (b builder) ensure(ctx context.Context, r release, cache string, programs []string) (Set, error) {
 	sum, err := fingerprint(b.moduleDir, r)
 	if err != nil {
@@ -77,14 +75,14 @@ func (b builder) ensure(ctx context.Context, r release, cache string, programs [
 		return Set{}, err
 	}
 	defer unlock()
-	missing := set.missing(programs) // another run may have built some meanwhile
+	missing := set.missing(programs) // another run may have built some of them
 	if len(missing) == 0 {
 		return set, nil
 	}
 	return set, b.buildInto(ctx, r, missing, set)
 }
 
-// missing is which of the programs named are not built.
+// missing returns the named programs that are not built.
 func (s Set) missing(programs []string) (missing []string) {
 	for _, program := range programs {
 		if _, err := os.Stat(s.Path(program)); errors.Is(err, fs.ErrNotExist) {
@@ -94,30 +92,30 @@ func (s Set) missing(programs []string) (missing []string) {
 	return missing
 }
 
-// buildInto builds beside the set and renames: a build that fails or is killed leaves
-// nothing that a later run would take for a program. The caller holds the set's lock, so
-// what lies there from a killed run is nobody's and goes.
+// buildInto builds in a separate directory and then renames the programs into the set. A build that fails or is
+// killed therefore leaves no file that a later run would use. The caller holds the set's lock, so files of a killed
+// run can be removed.
 func (b builder) buildInto(ctx context.Context, r release, programs []string, set Set) error {
 	unfinished := set.dir + ".unfinished"
 	if err := os.RemoveAll(unfinished); err != nil {
 		return fmt.Errorf("remove an unfinished build: %w", err)
 	}
 	if err := os.Mkdir(unfinished, 0o755); err != nil {
-		return fmt.Errorf("make a directory to build in: %w", err)
+		return fmt.Errorf("make the build directory: %w", err)
 	}
 	if err := b.build(ctx, r, programs, unfinished); err != nil {
 		return errors.Join(err, os.RemoveAll(unfinished))
 	}
 	for _, program := range programs {
 		if err := os.Rename(filepath.Join(unfinished, program), set.Path(program)); err != nil {
-			return fmt.Errorf("put a built program in its place: %w", err)
+			return fmt.Errorf("move a built program into the cache: %w", err)
 		}
 	}
 	return os.Remove(unfinished)
 }
 
-// fingerprint is a short hash over all that decides what is built: the release's mod
-// and sum file, the mains, and the arguments of the go command.
+// fingerprint returns a short hash over all inputs of a build: the release's mod and sum file, the mains, and the
+// arguments of the go command.
 func fingerprint(moduleDir string, r release) (string, error) {
 	sumFile := strings.TrimSuffix(r.modFile, ".mod") + ".sum"
 	mains, err := filepath.Glob(filepath.Join(moduleDir, "*", "*.go"))

@@ -12,15 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeGo stands for the go command: it notes each call and writes the programs that it is asked for, then fails if
-// $FAIL is set.
+// fakeGo replaces the go command: it logs each call and writes the requested programs. It then fails if $FAIL is set.
 const fakeGo = `#!/bin/sh
 echo "CGO_ENABLED=$CGO_ENABLED GOWORK=$GOWORK GOFLAGS=$GOFLAGS $*" >> "$CALLS"
 while test -n "$1"; do case "$1" in -o) dir=$2;; ./*) echo built > "$dir$1";; esac; shift; done
 test -z "$FAIL" || { echo "no space left"; exit 1; }
 `
 
-// TestEnsureBuildsMissingPrograms asks one cache for programs, again and again.
+// TestEnsureBuildsMissingPrograms requests programs from one cache repeatedly.
 func TestEnsureBuildsMissingPrograms(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {
@@ -39,23 +38,23 @@ func TestEnsureBuildsMissingPrograms(t *testing.T) {
 	t.Setenv("GOWORK", "somewhere")
 	const settings = "CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly build -trimpath -gcflags=all=-dwarf=false -buildvcs=false -modfile=go.mod "
 	for _, step := range []struct {
-		says, main, fail    string
-		asked, built, holds string
+		name, main, fail        string
+		requested, built, cache string
 	}{
-		{"a build that fails leaves nothing", "package main", "yes", "etcd", "etcd", ""},
-		{"it is tried again", "package main", "", "etcd kube-apiserver", "etcd kube-apiserver", "etcd kube-apiserver"},
-		{"what is missing is built", "package main", "", "kube-apiserver kubectl", "kubectl", "etcd kube-apiserver kubectl"},
-		{"what is there is not", "package main", "", "etcd", "", "etcd kube-apiserver kubectl"},
-		{"after a change all is built anew", "package main // changed", "", "etcd", "etcd", "etcd"},
+		{"a failed build leaves nothing", "package main", "yes", "etcd", "etcd", ""},
+		{"a failed build is retried", "package main", "", "etcd kube-apiserver", "etcd kube-apiserver", "etcd kube-apiserver"},
+		{"a missing program is built", "package main", "", "kube-apiserver kubectl", "kubectl", "etcd kube-apiserver kubectl"},
+		{"a cached program is not built again", "package main", "", "etcd", "", "etcd kube-apiserver kubectl"},
+		{"after a change, all programs are built again", "package main // changed", "", "etcd", "etcd", "etcd"},
 	} {
-		t.Run(step.says, func(t *testing.T) {
+		t.Run(step.name, func(t *testing.T) {
 			write("calls", "", 0o600)
 			write("module/etcd/main.go", step.main, 0o600)
 			t.Setenv("FAIL", step.fail)
-			set, err := b.ensure(t.Context(), release{version: "1.36.3", modFile: "go.mod"}, filepath.Join(dir, "cache"), strings.Fields(step.asked))
+			set, err := b.ensure(t.Context(), release{version: "1.36.3", modFile: "go.mod"}, filepath.Join(dir, "cache"), strings.Fields(step.requested))
 			if step.fail != "" {
 				if err == nil || !strings.HasPrefix(err.Error(), "build etcd 1.36.3: ") || !strings.Contains(err.Error(), "no space left") {
-					t.Errorf("got error %v, want what the go command wrote", err)
+					t.Errorf("got error %v, want the output of the go command", err)
 				}
 			} else if err != nil {
 				t.Fatal(err)
@@ -66,18 +65,18 @@ func TestEnsureBuildsMissingPrograms(t *testing.T) {
 			}
 			_, built, _ := strings.Cut(string(called), ".unfinished/ ")
 			if got := strings.TrimSpace(strings.ReplaceAll(built, "./", "")); got != step.built {
-				t.Errorf("it has built %q, want %q", got, step.built)
+				t.Errorf("built %q, want %q", got, step.built)
 			}
 			if version := "-X k8s.io/component-base/version.gitVersion=v1.36.3 "; step.built != "" &&
 				(!strings.HasPrefix(string(called), settings) || !strings.Contains(string(called), version)) {
-				t.Errorf("called go with %s", called)
+				t.Errorf("called go with the wrong settings: %s", called)
 			}
-			var holds []string
-			entries, _ := os.ReadDir(set.dir) // there is none after a failure
+			var programs []string
+			entries, _ := os.ReadDir(set.dir) // does not exist after a failure
 			for _, entry := range entries {
-				holds = append(holds, entry.Name())
+				programs = append(programs, entry.Name())
 			}
-			if diff := cmp.Diff(step.holds, strings.Join(holds, " ")); diff != "" {
+			if diff := cmp.Diff(step.cache, strings.Join(programs, " ")); diff != "" {
 				t.Errorf("programs (-want +got):\n%s", diff)
 			}
 		})

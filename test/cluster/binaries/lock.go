@@ -9,9 +9,9 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// lock takes the lock file at path, saying on log when it has to wait for another
-// process. It waits until ctx ends. The system frees the lock of a process that dies,
-// and the file stays: removing it would let two waiters hold different files.
+// lock takes the lock file at path. While it waits for another process, it reports that to log. It waits until ctx
+// ends. The operating system releases the lock of a process that dies. The file remains, because two waiters could
+// otherwise hold different files.
 func lock(ctx context.Context, path string, log io.Writer) (unlock func(), err error) {
 	file := flock.New(path)
 	locked, err := file.TryLock()

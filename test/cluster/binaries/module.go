@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 )
 
-// findModule returns the directory of the control plane module, given the
-// absolute path of any directory inside the checkout. It looks for the go.mod of the main module, because a binary
-// built from it keeps no trace of where the checkout is.
+// findModule returns the directory of the control plane module. from is the absolute path of any directory inside the
+// checkout. It looks for the go.mod of the main module, because a test binary does not know the path of the checkout.
 func findModule(from string) (string, error) {
 	for dir := from; ; dir = filepath.Dir(dir) {
 		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
@@ -24,7 +23,7 @@ func findModule(from string) (string, error) {
 		}
 		if dir == filepath.Dir(dir) {
 			return "", fmt.Errorf("%s is not inside a checkout of github.com/eventquota/eventquota, "+
-				"which the control plane is built from", from)
+				"from which the control plane is built", from)
 		}
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// reportProgress writes that what has begun, then every interval how long it has lasted, until
-// the returned function is called. That function returns when the last line is written.
-// Lines only, no cursor movement: the reader may be a log file.
+// reportProgress writes that something has begun, and then at every interval how long it has lasted, until done is
+// called. done returns once the last line is written. It writes plain lines without cursor movement, because the
+// output may be a log file.
 func reportProgress(log io.Writer, what string, every time.Duration) (done func()) {
 	begun := time.Now()
 	fmt.Fprintln(log, what)

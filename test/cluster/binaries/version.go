@@ -8,25 +8,23 @@ import (
 	"strings"
 )
 
-// VersionVariable is the environment variable that chooses the Kubernetes version: a
-// minor version such as 1.37, or the full number such as 1.37.2. Unset or empty takes
-// the version that the control plane module's go.mod requires.
+// VersionVariable is the environment variable that selects the Kubernetes version: a minor version such as 1.37, or a
+// full version such as 1.37.2. If it is empty, the version in the control plane module's go.mod applies.
 const VersionVariable = "EVENTQUOTA_KUBERNETES"
 
-// release is one Kubernetes version that can be built.
+// release is a Kubernetes version that can be built.
 type release struct {
 	version string // without the v, such as 1.37.2
 	modFile string // in the module's directory
 }
 
-// minor is the version without its patch number, such as 1.37.
+// minor returns the version without its patch number, such as 1.37.
 func (r release) minor() string {
 	return r.version[:strings.LastIndexByte(r.version, '.')]
 }
 
-// releases lists what the control plane module in moduleDir can build, its default
-// first. The mod files are the only place that holds a version number: adding a
-// version is adding a file.
+// releases lists the versions that the control plane module in moduleDir can build, the default first. The mod files
+// are the only place with version numbers: a new mod file adds a version.
 func releases(moduleDir string) ([]release, error) {
 	alternatives, err := filepath.Glob(filepath.Join(moduleDir, "kubernetes-*.mod"))
 	if err != nil {
@@ -47,8 +45,8 @@ func releases(moduleDir string) ([]release, error) {
 	return found, nil
 }
 
-// findRelease returns the release that wanted names by its minor or its full version. The
-// empty string is the default. The error names the variable and what it may hold.
+// findRelease returns the release with the given minor or full version, or the default if wanted is empty. The error
+// names the variable and its allowed values.
 func findRelease(wanted string, from []release) (release, error) {
 	if wanted == "" {
 		return from[0], nil

@@ -19,11 +19,11 @@ func TestChoose(t *testing.T) {
 		version string
 		err     string
 	}{
-		"nothing is the default":        {wanted: "", version: "1.36.3"},
-		"a minor version":               {wanted: "1.34", version: "1.34.4"},
-		"a full version":                {wanted: "1.35.4", version: "1.35.4"},
-		"an unknown minor version":      {wanted: "1.33", err: `EVENTQUOTA_KUBERNETES="1.33"` + refused},
-		"a v in front as tags have one": {wanted: "v1.36", err: `EVENTQUOTA_KUBERNETES="v1.36"` + refused},
+		"empty means the default":  {wanted: "", version: "1.36.3"},
+		"a minor version":          {wanted: "1.34", version: "1.34.4"},
+		"a full version":           {wanted: "1.35.4", version: "1.35.4"},
+		"an unknown minor version": {wanted: "1.33", err: `EVENTQUOTA_KUBERNETES="1.33"` + refused},
+		"a v in front, as in tags": {wanted: "v1.36", err: `EVENTQUOTA_KUBERNETES="v1.36"` + refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := findRelease(test.wanted, from)
@@ -38,8 +38,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// The mod files of this checkout give the three supported minor versions, and each has
-// its sum file.
+// The mod files of this checkout provide the three supported minor versions, and each has its sum file.
 func TestReleasesOfThisCheckout(t *testing.T) {
 	workDir, err := filepath.Abs(".")
 	if err != nil {
@@ -67,7 +66,7 @@ func TestReleasesOfThisCheckout(t *testing.T) {
 		t.Errorf("minor versions, the default first (-want +got):\n%s", diff)
 	}
 	if len(sums) != len(from) {
-		t.Errorf("%d releases have %d fingerprints", len(from), len(sums))
+		t.Errorf("%d releases have %d distinct fingerprints, want one each", len(from), len(sums))
 	}
 }
 

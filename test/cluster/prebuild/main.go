@@ -1,9 +1,9 @@
-// Command prebuild builds the control plane that the tests run on and prints where it
-// is, so that the minutes of a first build do not count against a test's time limit:
+// Command prebuild builds the control plane for the tests and prints its location. Run it first, so that the minutes of
+// a first build do not count against a test's time limit:
 //
 //	go run ./test/cluster/prebuild [program ...]
 //
-// Without arguments it builds every program that can be built.
+// Without arguments, it builds all programs.
 package main
 
 import (
