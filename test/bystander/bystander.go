@@ -1,5 +1,5 @@
-// Package bystander measures how the API server serves a client that has nothing to do with Events. The client renews Leases, as
-// leader election does, and lists pods, as controllers do.
+// Package bystander measures how the API server serves a client unrelated to Events. The client renews Leases like
+// leader election, and lists pods like a controller.
 package bystander
 
 import (
@@ -24,16 +24,17 @@ import (
 )
 
 const (
-	// namespace is the bystander's own.
+	// namespace is the bystander's namespace.
 	namespace = "bystander"
-	// requestInterval is the time between two requests, whether the ones before have been answered or not: a client that waited would
-	// send fewer requests while the API server is slow, and count too few slow ones.
+	// requestInterval is the time between two requests. The client does not wait for answers to earlier requests:
+	// otherwise it would send fewer requests while the API server is slow, and count too few slow ones.
 	requestInterval = 20 * time.Millisecond
-	// requestsPerList of these requests lists pods, the others renew a Lease.
+	// requestsPerList is the number of requests per list of pods. The others renew a Lease.
 	requestsPerList = 5
-	// renewDeadline is how long leader election tries to renew a Lease (client-go's RenewDeadline) before it gives up.
+	// renewDeadline bounds a request, as client-go's RenewDeadline bounds the attempts of leader election to renew a
+	// Lease.
 	renewDeadline = 10 * time.Second
-	// leaseCount exceeds the number of renewals within patience, so that no renewal conflicts with another.
+	// leaseCount exceeds the number of renewals within renewDeadline, so that no renewal conflicts with another.
 	leaseCount = 600
 )
 
@@ -46,26 +47,26 @@ type Bystander struct {
 type Result struct {
 	Requests int
 	Failed   int   // not answered successfully within ten seconds
-	Err      error // of one that failed
+	Err      error // of one failed request
 
-	latencies []time.Duration // in order; of one that failed, at least patience
+	latencies []time.Duration // sorted; at least renewDeadline for a failed request
 }
 
 // Quantile returns the latency that a share q of the requests did not exceed, or 0 without requests.
-func (s Result) Quantile(q float64) time.Duration {
-	if len(s.latencies) == 0 {
+func (r Result) Quantile(q float64) time.Duration {
+	if len(r.latencies) == 0 {
 		return 0
 	}
-	return s.latencies[min(int(q*float64(len(s.latencies))), len(s.latencies)-1)]
+	return r.latencies[min(int(q*float64(len(r.latencies))), len(r.latencies)-1)]
 }
 
 // Milliseconds returns Quantile in milliseconds, to a tenth.
-func (s Result) Milliseconds(q float64) float64 {
-	return math.Round(float64(s.Quantile(q).Microseconds())/100) / 10
+func (r Result) Milliseconds(q float64) float64 {
+	return math.Round(float64(r.Quantile(q).Microseconds())/100) / 10
 }
 
-// New makes the client: a service account outside kube-system, which the API server serves at the priority level of all
-// service accounts, with the rights that it needs.
+// New creates the client: a service account outside kube-system, at the priority level of all service accounts, with
+// the rights that it needs.
 func New(ctx context.Context, c *cluster.Cluster) (*Bystander, error) {
 	admin, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {

@@ -25,7 +25,7 @@ func WithRoot(cmd *cobra.Command) *cobra.Command {
 	return root
 }
 
-// Run runs a program with arguments, and returns what it wrote.
+// Run runs a program with arguments and returns its output.
 func Run(t *testing.T, root *cobra.Command, stdin io.Reader, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -42,7 +42,7 @@ func WantError(t *testing.T, root *cobra.Command, want string, args ...string) {
 	t.Helper()
 	out, errs, err := Run(t, root, EndlessReader{}, args...)
 	if err == nil {
-		t.Error("no error")
+		t.Errorf("no error, want one that begins with %q", want)
 		return
 	}
 	says := strings.TrimSuffix(err.Error(), "\n")

@@ -16,16 +16,16 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// result is what a storm left behind, and how the API server served a bystander meanwhile.
+// result contains the counts of a storm, and how the API server served a bystander meanwhile.
 type result struct {
 	sent, reported, stored, writes int64
 	bystander                      bystander.Result
 }
 
-// baselineTime is how long the bystander is watched before a storm.
+// baselineTime is how long the bystander is measured before a storm.
 const baselineTime = 5 * time.Second
 
-// webhookFlags are those of the webhook: it decides within the time that is shipped.
+// webhookFlags returns the webhook's flags: the shipped deadline.
 func webhookFlags() []string { return []string{"--deadline=200ms"} }
 
 // demo runs each storm with and without the webhook and compares.
@@ -72,7 +72,7 @@ func demo(ctx context.Context) (err error) {
 		} {
 			fmt.Fprintf(&figures, "%s%s: %v\n", s.prefix, figure.name, figure.value)
 		}
-		// One storm's error does not make up for another's.
+		// The errors of two storms must not cancel each other out.
 		miscounted += max(with.reported-with.sent, with.sent-with.reported)
 	}
 	fmt.Printf("\n%scount_error: %d\n", &figures, miscounted)
@@ -88,7 +88,7 @@ func compare(
 	if err != nil {
 		return with, without, err
 	}
-	// It has ended then, but for an error.
+	// The replica has stopped by then unless an error occurred.
 	defer r.Kill()
 	if s.policy != "" {
 		fmt.Printf("\n%s", s.policy)
@@ -136,8 +136,8 @@ func start(ctx context.Context, opts cluster.Options) (c *cluster.Cluster, progr
 	return c, program, nil
 }
 
-// measure runs the storm in a namespace and shows it while it runs. With a
-// replica it stops it then, so that it settles all that it has merged.
+// measure runs the storm in a namespace and prints its progress. Afterwards it stops the replica, if any, which then
+// writes all pending counts.
 func measure(
 	ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, other *bystander.Bystander, r *replica.Replica, namespace string, s scenario,
 ) (result, error) {

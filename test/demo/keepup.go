@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// keepUp keeps the cluster and the webhook up until ctx ends.
+// keepUp runs the cluster and the webhook until ctx ends.
 func keepUp(ctx context.Context) (err error) {
 	running := context.WithoutCancel(ctx)
 	c, program, err := start(running, cluster.Options{Log: os.Stdout, Scheduler: true})

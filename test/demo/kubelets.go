@@ -22,18 +22,19 @@ const (
 	podsPerNode = 5
 )
 
-// kubelet records the lives of the pods of its node, as kubelets do: with client-go's recorder and its default limits.
+// kubelet records the Events of its node's pods as kubelets do, with client-go's recorder and its default limits.
 type kubelet struct {
 	record.EventRecorder
 
 	node, namespace string
-	sent            <-chan struct{} // closed once each Event has been answered
+	sent            <-chan struct{} // closed once every Event has been answered
 }
 
-// lastReason is that of an Event that is not sent. A recorder sends one Event after the other, so all before it have been answered.
+// lastReason marks the last Event, which is not sent. A recorder sends its Events one after the other, so the API
+// server has answered all earlier ones by then.
 const lastReason = "Last"
 
-// endingSink sends Events, and closes sent at the one that is the last.
+// endingSink sends Events, and closes sent at the last one.
 type endingSink struct {
 	record.EventSink
 
@@ -49,10 +50,10 @@ func (s endingSink) Create(e *corev1.Event) (*corev1.Event, error) {
 	return s.EventSink.Create(e)
 }
 
-// newKubelet makes the kubelet of the i-th node, with a connection of its own. Its recorder stops with ctx.
+// newKubelet creates the kubelet of the i-th node, with its own connection. Its recorder stops with ctx.
 func newKubelet(ctx context.Context, admin *rest.Config, namespace string, i int) (*kubelet, error) {
 	config := impersonate(admin, flood.Node(i))
-	// Clients share a connection where nothing in their configurations differs.
+	// Clients with equal configurations share a connection, so each needs its own dialer.
 	config.Dial = new(net.Dialer).DialContext
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -68,7 +69,7 @@ func newKubelet(ctx context.Context, admin *rest.Config, namespace string, i int
 	}, nil
 }
 
-// run starts all pods of the node, kills them, and waits until all Events about that have been answered.
+// run starts all pods of the node, kills them, and waits until all these Events have been answered.
 func (k *kubelet) run(ctx context.Context) error {
 	containers := []string{"web", "proxy"}
 	for pod := range podsPerNode {
@@ -100,7 +101,7 @@ func (k *kubelet) record(pod int, container, reason, message string) {
 	}, corev1.EventTypeNormal, reason, message, container)
 }
 
-// runWide is the storm about many objects.
+// runWide runs the storm about many objects.
 func runWide(ctx context.Context, admin *rest.Config, namespace string) error {
 	kubelets := make([]*kubelet, wideNodes)
 	for i := range kubelets {

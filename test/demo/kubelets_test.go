@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestKubeletWaitsForAnswers lets a kubelet write to a server, and counts what has been answered when it has ended.
+// TestKubeletWaitsForAnswers lets a kubelet write to a server, and counts the answered Events once run has returned.
 func TestKubeletWaitsForAnswers(t *testing.T) {
 	var mu sync.Mutex
 	reasons, users := map[string]int{}, map[string]bool{}
@@ -47,6 +47,6 @@ func TestKubeletWaitsForAnswers(t *testing.T) {
 		t.Errorf("Events by reason: %v, want %d each of Pulled, Created, Started and Killing", reasons, each)
 	}
 	if user := "system:node:node-7 in system:nodes, system:authenticated"; len(users) != 1 || !users[user] {
-		t.Errorf("they are written as %v, want %s", users, user)
+		t.Errorf("the Events were written by %v, want %s", users, user)
 	}
 }

@@ -1,9 +1,8 @@
-// Command demo shows what eventquota does: two storms of Events hit a real API
-// server, each first with the webhook and then without it. It starts and stops
-// everything that it needs, on loopback.
+// Command demo shows the effect of eventquota: two storms of Events hit an API server, each first with the webhook
+// and then without it. It starts and stops all programs on loopback.
 //
-// With -keep it starts the same control plane and webhook, prints how to reach
-// them, and keeps them up until it is interrupted.
+// With -keep, it starts the same control plane and webhook, prints how to reach them, and runs them until it is
+// interrupted.
 package main
 
 import (
@@ -22,7 +21,7 @@ import (
 )
 
 func main() {
-	// The recorders of the storms log every Event that is refused.
+	// The storms' recorders log every refused Event.
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -34,12 +33,12 @@ func main() {
 	}
 }
 
-// run does what the arguments ask for.
+// run executes the command with arguments.
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	keep := flags.Bool("keep", false, "start the cluster and the webhook and keep them up until interrupted")
 	build := flags.Bool("build", false, "build the webhook and start nothing")
-	// A storm is another process of this program.
+	// A storm runs in another process of this program.
 	storm := flags.String("storm", "", "used by the demo itself")
 	namespace := flags.String("namespace", "", "used by the demo itself")
 	kubeconfig := flags.String("kubeconfig", "", "used by the demo itself")

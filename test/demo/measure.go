@@ -16,21 +16,21 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// quietTimeout bounds how long clients write after the storm has done all that it does.
+// quietTimeout bounds the time in which clients still write after the end of a storm.
 const quietTimeout = time.Minute
 
-// stormGauge reads what there is to see of a storm.
+// stormGauge measures the progress of a storm.
 type stormGauge struct {
 	cluster   *cluster.Cluster
 	client    kubernetes.Interface
 	replica   *replica.Replica // nil without webhook
 	audit     *cluster.Audit
 	namespace string
-	before    reading // the storm
+	before    reading // counts before the storm
 	writes    int64   // etcd writes of Events before the storm
 }
 
-// reading is what a gauge shows at one moment.
+// reading contains the measured counts at one time.
 type reading struct {
 	sent, stored, writes int64
 	decided              map[string]int64 // by outcome
@@ -46,8 +46,8 @@ func newGauge(ctx context.Context, c *cluster.Cluster, client kubernetes.Interfa
 	return g, err
 }
 
-// readFast takes a reading from the audit log and from the webhook, and asks the API server nothing: it is busy with the storm, and
-// its metrics alone would keep others waiting.
+// readFast reads the audit log and the webhook's metrics. It sends nothing to the API server, which is busy with the
+// storm: reading its metrics would delay other clients.
 func (g *stormGauge) readFast(ctx context.Context) (now reading, err error) {
 	if err := g.audit.ReadNew(); err != nil {
 		return now, err
@@ -62,7 +62,8 @@ func (g *stormGauge) readFast(ctx context.Context) (now reading, err error) {
 	return now, err
 }
 
-// writtenTo is what the API server has answered with success: the Events that it has created, and all writes.
+// writtenTo counts the requests that the API server has answered with success: created Events as stored, and all
+// requests as writes.
 func writtenTo(audit *cluster.Audit) (r reading) {
 	for request, n := range audit.Requests {
 		if request.Code/100 != 2 {
@@ -76,7 +77,7 @@ func writtenTo(audit *cluster.Audit) (r reading) {
 	return r
 }
 
-// read takes a reading by the API server's own account, when the storm is over.
+// read takes a reading from the API server itself once the storm is over.
 func (g *stormGauge) read(ctx context.Context) (reading, error) {
 	now, err := g.readFast(ctx)
 	if err != nil {
@@ -97,7 +98,7 @@ func (g *stormGauge) read(ctx context.Context) (reading, error) {
 	return now, nil
 }
 
-// watch prints a reading a second until done is closed.
+// watch prints a reading every second until done is closed.
 func (g *stormGauge) watch(ctx context.Context, w io.Writer, done <-chan struct{}) error {
 	table := tabwriter.NewWriter(w, 15, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "seconds\tsent\tadmitted\tmerged\tdropped\tEvents stored\tetcd writes\t")
@@ -156,8 +157,8 @@ func (g *stormGauge) waitForQuiet(ctx context.Context) error {
 	return nil
 }
 
-// sumReported sums what the stored Events of a namespace report: their occurrences, and
-// those that were dropped, of which notices are Events too.
+// sumReported sums the occurrences that the stored Events of a namespace report. Notices, which report dropped
+// Events, are included.
 func sumReported(ctx context.Context, client kubernetes.Interface, namespace string) (n int64, err error) {
 	events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -169,7 +170,7 @@ func sumReported(ctx context.Context, client kubernetes.Interface, namespace str
 	return n, nil
 }
 
-// occurrences is how often an Event happened, by its own account.
+// occurrences returns the count that an Event reports.
 func occurrences(e *corev1.Event) int64 {
 	if e.Series != nil {
 		return int64(e.Series.Count)

@@ -6,7 +6,7 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// TestWrittenCountsSuccessesOnly leaves out what a webhook refused, and what found no Event.
+// TestWrittenCountsSuccessesOnly checks that refused requests and patches of missing Events do not count.
 func TestWrittenCountsSuccessesOnly(t *testing.T) {
 	got := writtenTo(&cluster.Audit{Requests: map[cluster.Request]int64{
 		{Verb: "create", Code: 201, User: "a"}: 5,

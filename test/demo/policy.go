@@ -22,11 +22,10 @@ spec:
   limits: [{name: namespace, per: [Namespace], burst: 200, tokens: 10}]
 `
 
-// readyTimeout limits the wait for the webhook to report that a policy is in force.
+// readyTimeout bounds the wait until the webhook reports that a policy is in force.
 const readyTimeout = time.Minute
 
-// applyPolicy applies a policy and waits until its status says that it is in force. A
-// webhook must run.
+// applyPolicy applies a policy and waits until its status reports that it is in force. The webhook must be running.
 func applyPolicy(ctx context.Context, config *rest.Config, manifest string) error {
 	policy := &unstructured.Unstructured{}
 	if err := yaml.UnmarshalStrict([]byte(manifest), &policy.Object); err != nil {
@@ -51,7 +50,7 @@ func applyPolicy(ctx context.Context, config *rest.Config, manifest string) erro
 	return nil
 }
 
-// isReady reports whether the status of a policy says that it is in force.
+// isReady reports whether the status of a policy reports that it is in force.
 func isReady(policy *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(policy.Object, "status", "conditions")
 	for _, condition := range conditions {

@@ -23,8 +23,8 @@ func grantWriters(ctx context.Context, c *cluster.Cluster) error {
 		c.Grant(ctx, "demo-kubelets", "system:nodes", writesEvents))
 }
 
-// start runs the storm in a separate process with a low priority, because in a real cluster the clients of an API server are on
-// other machines. The process ends when the storm is over, or with ctx.
+// start runs the storm in a separate process with low priority, because the clients of a real cluster run on other
+// machines. The process ends when the storm is over, or when ctx ends.
 func (s scenario) start(ctx context.Context, c *cluster.Cluster, namespace string) error {
 	admin, err := c.Kubeconfig()
 	if err != nil {
@@ -36,7 +36,7 @@ func (s scenario) start(ctx context.Context, c *cluster.Cluster, namespace strin
 	}
 	process := exec.CommandContext(ctx, "nice", "-n", "19", self, "-storm", s.name, "-namespace", namespace, "-kubeconfig", admin)
 	process.Stderr = os.Stderr
-	in, err := process.StdinPipe() // closes when this process ends, which ends the storm
+	in, err := process.StdinPipe() // closed when this process ends, which ends the storm
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s scenario) start(ctx context.Context, c *cluster.Cluster, namespace strin
 	return nil
 }
 
-// runStorm is the main function of that process.
+// runStorm is the main function of the storm's process.
 func runStorm(ctx context.Context, name, namespace, kubeconfig string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -58,7 +58,7 @@ func runStorm(ctx context.Context, name, namespace, kubeconfig string) error {
 	all := scenarios()
 	at := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
 	if at < 0 {
-		return fmt.Errorf("-storm %q: there is no such storm", name)
+		return fmt.Errorf("-storm %q: no such storm", name)
 	}
 	admin, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 
 // scenario is a storm that is measured with and without eventquota.
 type scenario struct {
-	// name begins the names of its two namespaces, and prefix those of its figures.
+	// name begins the names of the storm's two namespaces, and prefix begins the names of its figures.
 	name, prefix string
-	// description says what the storm does.
+	// description describes the storm in the output.
 	description string
-	// policy governs the storm. If it is empty, the built-in default does.
+	// policy governs the storm. If it is empty, the built-in default governs it.
 	policy string
-	// selectors are field selectors of the Events that are printed after the storm with eventquota, and showsWithout after the one
-	// without it.
+	// selectors and showsWithout are field selectors. They select the Events to print after the storm with
+	// eventquota, and after the one without it.
 	selectors, showsWithout []string
-	// run makes the storm in a namespace and returns when it is over. The API server does not queue an administrator's requests,
-	// so the administrator impersonates the users that write the Events.
+	// run runs the storm in a namespace and returns when it is over. The API server does not queue an administrator's
+	// requests, so the administrator impersonates the users that write the Events.
 	run func(ctx context.Context, admin *rest.Config, namespace string) error
 }
 
-// scenarios are the storms.
+// scenarios returns the storms.
 func scenarios() []scenario {
 	return []scenario{
 		{
@@ -49,14 +49,14 @@ each namespace a quota:`, wideNodes, wideNodes*podsPerNode),
 	}
 }
 
-// impersonate returns the administrator's configuration with the user impersonated.
+// impersonate returns the administrator's configuration with user impersonated.
 func impersonate(admin *rest.Config, user flood.User) *rest.Config {
 	config := rest.CopyConfig(admin)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user.Name, Groups: user.Groups}
 	return config
 }
 
-// runNarrow makes the storm about few objects.
+// runNarrow runs the storm about few objects.
 func runNarrow(ctx context.Context, admin *rest.Config, namespace string) error {
 	_, err := storm.Storm{
 		Namespace: namespace,

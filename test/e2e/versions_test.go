@@ -29,8 +29,8 @@ const (
 	messageBytes = 200
 )
 
-// versionedRules returns one version of a policy and a quota. Two objects may be at different versions for an Event.
-// Each version spares Events of one reason. It marks all others with its number: the policy by the message
+// versionedRules returns one version of a policy and a quota. An Event may be decided by different versions
+// of the two. Each version spares Events of one reason. It marks all others with its number: the policy by the message
 // length, the quota by the limit's name and the interval of a token. The policy rest keeps the messages of spared
 // Events.
 func versionedRules(version int) string {

@@ -8,28 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Generator fills in e, which already has a unique name, as the Event of a
-// serial number. Each call sets the same fields.
+// Generator fills in e, which already has a unique name, for the given serial number. Each call sets the same fields.
 type Generator func(e *corev1.Event, serial int64)
 
 // repeatedObjects is the number of involved objects of Repeats.
 const repeatedObjects = 5
 
-// Distinct makes Events that have neither source and object nor name in
-// common, so that none repeats another and no bucket of an object runs empty.
+// Distinct generates Events whose sources, objects and names all differ, so that none repeats another and no bucket
+// of an object becomes empty.
 func Distinct(e *corev1.Event, serial int64) {
 	SetPod(e, "web-"+strconv.FormatInt(serial, 10))
 	byKubelet(e, "node-1", corev1.EventTypeWarning, "BackOff")
 	e.Message = "Back-off restarting failed container web in pod " + e.InvolvedObject.Name
 }
 
-// Repeats makes Events of one source that repeat each other and have few involved objects.
+// Repeats generates Events of one source that repeat each other and have few involved objects.
 func Repeats(e *corev1.Event, serial int64) {
 	Distinct(e, serial%repeatedObjects)
 }
 
-// Wide makes the Events of a wide storm: three about each pod, of which a third are Killing, 9 % are
-// the scheduler's, and the rest say that the pod started.
+// Wide generates the Events of a wide storm, three about each pod. A third are Killing, 9 % are from the scheduler,
+// and the rest report that the pod started.
 func Wide(e *corev1.Event, serial int64) {
 	pod, nth := serial/3, serial%3
 	SetPod(e, "web-"+strconv.FormatInt(pod, 10))
@@ -55,13 +54,13 @@ func Wide(e *corev1.Event, serial int64) {
 	}
 }
 
-// byKubelet sets who reports what.
+// byKubelet makes e an Event of a node's kubelet.
 func byKubelet(e *corev1.Event, node, kind, reason string) {
 	e.Source = corev1.EventSource{Component: "kubelet", Host: node}
 	e.Type, e.Reason = kind, reason
 }
 
-// SetPod makes a pod of e's namespace its involved object.
+// SetPod makes a pod in e's namespace its involved object.
 func SetPod(e *corev1.Event, pod string) {
 	e.InvolvedObject = corev1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod", Namespace: e.Namespace, Name: pod,

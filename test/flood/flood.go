@@ -20,12 +20,13 @@ import (
 type Plan struct {
 	// Namespace gets the Events. It must exist.
 	Namespace string
-	// Users are impersonated by the writers in turn. There must be at least one, and each needs the right to create Events.
+	// Users are impersonated by the writers in turn. At least one is required, and each needs the right to create
+	// Events.
 	Users []User
 	// Writers is the number of writers. Each waits for its answer before it writes again, and honors Retry-After.
 	Writers int
-	// Events is the number of Events of each writer; 0 means as many as possible until Stop. An Event that the API server's queues
-	// reject is tried again up to ten times, as by client-go.
+	// Events is the number of Events of each writer. 0 means as many as possible until Stop. An Event that the API
+	// server's queues reject is retried up to ten times, like by client-go.
 	Events int
 	// EventsPerSecond limits all writers together; 0 means no limit.
 	EventsPerSecond float64
@@ -36,15 +37,15 @@ type Plan struct {
 // Result summarizes the answers to a flood.
 type Result struct {
 	Answers  map[int]int // by status code
-	Rejected int         // tries that the API server's queues rejected with Retry-After
-	Lost     int         // Events that were rejected at each try, or never answered
-	Err      string      // of one of the Events that were not answered
+	Rejected int         // attempts that the API server's queues rejected with Retry-After
+	Lost     int         // Events that were rejected at each attempt, or never answered
+	Err      string      // of one unanswered Event
 	Elapsed  time.Duration
-	// From the first try to the answer.
+	// Latencies from the first attempt to the answer.
 	P50, P99, Max time.Duration
 }
 
-// Answered returns the number of Events that were answered.
+// Answered returns the number of answered Events.
 func (r Result) Answered() (n int) {
 	for _, of := range r.Answers {
 		n += of
@@ -52,7 +53,7 @@ func (r Result) Answered() (n int) {
 	return n
 }
 
-// PerSecond returns the number of Events answered per second.
+// PerSecond returns the number of answered Events per second.
 func (r Result) PerSecond() float64 { return float64(r.Answered()) / r.Elapsed.Seconds() }
 
 // Flood is a running process of writers.
@@ -62,8 +63,8 @@ type Flood struct {
 	out     *bufio.Reader
 }
 
-// Start starts the writers, which use an administrator's credentials to impersonate the users, and returns once they are connected.
-// They end with ctx. The program's main, or TestMain, must call Main first.
+// Start starts the writers and returns once they are connected. They use an administrator's credentials to
+// impersonate the users, and end with ctx. The program's main, or TestMain, must call Main first.
 func (p Plan) Start(ctx context.Context, admin *rest.Config) (_ *Flood, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -93,15 +94,15 @@ func (p Plan) Start(ctx context.Context, admin *rest.Config) (_ *Flood, err erro
 	if err := json.NewEncoder(in).Encode(processConfig{p, admin.Host, admin.TLSClientConfig}); err != nil {
 		return nil, fmt.Errorf("start the writers: %w", err)
 	}
-	if said, err := f.out.ReadString('\n'); strings.TrimSpace(said) != connectedMessage {
-		return nil, fmt.Errorf("start the writers: their process printed %q: %w", said, err)
+	if line, err := f.out.ReadString('\n'); strings.TrimSpace(line) != connectedMessage {
+		return nil, fmt.Errorf("start the writers: their process printed %q: %w", line, err)
 	}
 	if p.HighPriority {
 		return f, nil
 	}
 	chrt := exec.CommandContext(ctx, "chrt", "--all-tasks", "--idle", "--pid", "0", strconv.Itoa(f.process.Process.Pid))
-	if said, err := chrt.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("lower the priority of the writers: %w: %s", err, said)
+	if output, err := chrt.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("lower the priority of the writers: %w: %s", err, output)
 	}
 	return f, nil
 }
@@ -120,7 +121,7 @@ func (f *Flood) Wait() (Result, error) {
 func (f *Flood) finish(stop func() error) (r Result, err error) {
 	err = errors.Join(stop(), json.NewDecoder(f.out).Decode(&r), f.process.Wait())
 	if err != nil {
-		return r, fmt.Errorf("end the writers: %w", err)
+		return r, fmt.Errorf("stop the writers: %w", err)
 	}
 	return r, nil
 }

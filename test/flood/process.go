@@ -36,8 +36,8 @@ type processConfig struct {
 	TLS  rest.TLSClientConfig
 }
 
-// Main runs the writers if this is their process, and reports whether it is. main, or TestMain, must call it first, and return if it
-// returns true. Errors go to standard error; the parent process then gets no result.
+// Main runs the writers if this is their process, and reports whether it is. main, or TestMain, must call it first,
+// and return if it returns true. Errors go to standard error, and the parent process gets no result.
 func Main() bool {
 	if os.Getenv(processVariable) == "" {
 		return false
@@ -73,7 +73,7 @@ func run(in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(o.Plan.write(stopped, writers))
 }
 
-// connect makes the writers and their connections, which are established.
+// connect creates the writers and establishes their connections.
 func (o processConfig) connect(ctx context.Context) (writers []*Writer, err error) {
 	var client *http.Client
 	config := &rest.Config{Host: o.Host, TLSClientConfig: o.TLS}
@@ -88,7 +88,7 @@ func (o processConfig) connect(ctx context.Context) (writers []*Writer, err erro
 	return writers, nil
 }
 
-// connectAndCheck makes a client with an established connection.
+// connectAndCheck creates a client with an established connection.
 func connectAndCheck(ctx context.Context, config *rest.Config) (*http.Client, error) {
 	client, err := Connect(config)
 	if err != nil {
@@ -155,7 +155,7 @@ func (p Plan) write(stopped context.Context, writers []*Writer) Result {
 	return result
 }
 
-// writeWithRetries writes an Event, repeats rejected tries up to maxAttempts, and returns the number rejected.
+// writeWithRetries writes an Event and retries it up to maxAttempts. It returns the number of rejected attempts.
 func (w *Writer) writeWithRetries(stopped context.Context, run string, serial int64) (answer Answer, rejected int, err error) {
 	for {
 		// Requests in flight must be answered.

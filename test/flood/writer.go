@@ -1,5 +1,5 @@
-// Package flood writes Events to the API server of a test cluster as fast as it answers, with many writers and as any users. The
-// writers run in a separate process, which the kernel schedules only while a CPU is idle.
+// Package flood writes Events to the API server of a test cluster as fast as it answers, with many writers and as any
+// users. The writers run in a separate process, which the kernel schedules only on an idle CPU.
 package flood
 
 import (
@@ -25,9 +25,8 @@ const (
 	answerTimeout = 70 * time.Second
 )
 
-// Writer creates Events, one after the other. It speaks HTTP/2 and protobuf, as
-// the components of Kubernetes do, but leaves out what client-go does around
-// that: it shares the machine with what is measured.
+// Writer creates Events one after the other. It uses HTTP/2 and protobuf, like Kubernetes components, without the
+// overhead of client-go, because it shares the machine with the measured programs.
 type Writer struct {
 	client *http.Client
 	url    string
@@ -38,8 +37,8 @@ type Writer struct {
 	body   bytes.Buffer
 }
 
-// User is impersonated by a writer. The zero value impersonates nobody: the writer is then an administrator, whose requests the
-// API server does not queue.
+// User is impersonated by a writer. The zero value means no impersonation: the writer is then an administrator, whose
+// requests the API server does not queue.
 type User struct {
 	Name   string
 	Groups []string
@@ -55,7 +54,7 @@ func Node(i int) User {
 	return User{"system:node:node-" + strconv.Itoa(i), []string{"system:nodes", "system:authenticated"}}
 }
 
-// NewWriter makes a writer on a connection, which it may share.
+// NewWriter creates a writer on a connection, which other writers may share.
 func NewWriter(client *http.Client, host, namespace string, as User, fill Generator) *Writer {
 	return &Writer{
 		client: client,
@@ -74,11 +73,12 @@ func NewWriter(client *http.Client, host, namespace string, as User, fill Genera
 // Answer is the API server's answer to a write.
 type Answer struct {
 	Status int
-	// RetryAfter is the wait that the API server asks for, or 0. A write with a RetryAfter has reached no webhook.
+	// RetryAfter is the wait that the API server requests, or 0. A write with a RetryAfter has not reached any
+	// webhook.
 	RetryAfter time.Duration
 }
 
-// Write creates the Event of a serial number within a run.
+// Write creates the Event with a serial number. run is unique for each run.
 func (w *Writer) Write(ctx context.Context, run string, serial int64) (Answer, error) {
 	w.event.Name = "flood." + run + "." + strconv.FormatInt(serial, 10)
 	w.event.FirstTimestamp = metav1.Now()
@@ -106,11 +106,11 @@ func (w *Writer) Write(ctx context.Context, run string, serial int64) (Answer, e
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		return Answer{}, fmt.Errorf("create an Event: %w", err)
 	}
-	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // without one, 0
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 without the header
 	return Answer{response.StatusCode, time.Duration(seconds) * time.Second}, nil
 }
 
-// Connect makes a client with one HTTP/2 connection of its own.
+// Connect creates a client with its own HTTP/2 connection.
 func Connect(config *rest.Config) (*http.Client, error) {
 	tls, err := rest.TLSConfigFor(config)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package live holds what people see of a storm, as they see it: users of one namespace, and a screen in a terminal.
+// Package live tests what users see of a storm: the users of one namespace, and the screen of top in a terminal.
 package live
 
 import (
@@ -21,7 +21,8 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// programVariable names the path of the webhook's program, to the processes in network namespaces too.
+// programVariable is the environment variable with the path of the webhook's program. Processes in network namespaces
+// inherit it.
 const programVariable = "EVENTQUOTA_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is the path of the webhook's program.
+// program returns the path of the webhook's program.
 func program() string { return os.Getenv(programVariable) }
 
 func must(t *testing.T, err error) {
@@ -49,20 +50,20 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eventually waits for what must happen. The check says what there is instead.
-func eventually(t *testing.T, what string, check func() (is bool, instead string)) {
+// eventually waits until check returns true. got describes the current state.
+func eventually(t *testing.T, what string, check func() (done bool, got string)) {
 	t.Helper()
-	var instead string
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(context.Context) (is bool, _ error) {
-		is, instead = check()
-		return is, nil
+	var got string
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(context.Context) (done bool, _ error) {
+		done, got = check()
+		return done, nil
 	})
 	if err != nil {
-		t.Fatalf("%s: %v; instead:\n%s", what, err, instead)
+		t.Fatalf("%s: %v; got:\n%s", what, err, got)
 	}
 }
 
-// quota lets each namespace have five Events, and one more an hour.
+// quota gives each namespace five Events, and one more an hour.
 const quota = `apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventQuota
 metadata: {name: few}
@@ -70,7 +71,7 @@ spec:
   limits: [{name: namespace, per: [Namespace], burst: 5, tokens: 1, interval: 1h}]
 `
 
-// apply applies the quota, and makes namespaces.
+// apply applies the quota and creates namespaces.
 func apply(t *testing.T, c *cluster.Cluster, client kubernetes.Interface, namespaces ...string) {
 	t.Helper()
 	_, _, err := c.Kubectl(t.Context(), quota, "apply", "-f", "-")
@@ -83,7 +84,7 @@ func apply(t *testing.T, c *cluster.Cluster, client kubernetes.Interface, namesp
 	}
 }
 
-// write has a source write an Event about the n-th pod of a namespace, and reports whether it is stored.
+// write writes an Event of a source about a pod, and reports whether it was stored. n changes its message.
 func write(ctx context.Context, client kubernetes.Interface, namespace, source, pod string, n int) (stored bool, err error) {
 	now := metav1.Now()
 	_, err = client.CoreV1().Events(namespace).Create(ctx, &corev1.Event{

@@ -10,39 +10,40 @@ import (
 	"testing"
 )
 
-// startPage runs the command that serves a page, as a user, and returns the address that it prints, or what it says instead.
-func startPage(t *testing.T, kubeconfig string, args ...string) (address, said string, end func() error) {
+// startPage runs eventquota ui with a kubeconfig. It returns the printed address, or "" and the output on stderr if
+// the command failed. end stops it.
+func startPage(t *testing.T, kubeconfig string, args ...string) (address, stderr string, end func() error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(), append([]string{"ui", "--kubeconfig", kubeconfig}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
-	var problem strings.Builder
-	cmd.Stderr = &problem
+	var errs strings.Builder
+	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	address, _ = bufio.NewReader(out).ReadString('\n') // there is none where it fails
+	address, _ = bufio.NewReader(out).ReadString('\n') // empty if the command fails
 	end = func() error {
-		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+		_ = cmd.Process.Signal(os.Interrupt) // fails if the process has ended
 		return cmd.Wait()
 	}
 	if address == "" {
 		_ = end()
 	}
-	return strings.TrimSpace(address), problem.String(), end
+	return strings.TrimSpace(address), errs.String(), end
 }
 
-// checkTenantPage holds what the page of a tenant of shop is sent, whatever it asks for.
+// checkTenantPage checks that no request makes the page of a tenant of shop show other namespaces.
 func checkTenantPage(t *testing.T, kubeconfig string) {
 	t.Helper()
 	for _, args := range [][]string{{}, {"-n", "secret-ops"}} {
-		if address, said, end := startPage(t, kubeconfig, args...); address != "" || !strings.Contains(said, "forbidden") {
-			t.Errorf("ui %v is at %q, and says %q", args, address, said)
+		if address, stderr, end := startPage(t, kubeconfig, args...); address != "" || !strings.Contains(stderr, "forbidden") {
+			t.Errorf("ui %v: address %q, stderr %q; want no address and the error forbidden", args, address, stderr)
 			_ = end()
 		}
 	}
-	address, said, end := startPage(t, kubeconfig, "-n", "shop")
+	address, stderr, end := startPage(t, kubeconfig, "-n", "shop")
 	if address == "" {
-		t.Fatalf("there is no page: %s", said)
+		t.Fatalf("ui did not start: %s", stderr)
 	}
 	for query, want := range map[string]string{
 		"live": `"name":"shop"`, "live?by=source": `"name":"shop-controller"`, "live?by=object": "Pod shop/shop-web-", "live?by=reason": "Normal Started",
@@ -50,21 +51,21 @@ func checkTenantPage(t *testing.T, kubeconfig string) {
 	} {
 		got := firstMessage(t, address+query)
 		if !strings.Contains(got, want) || !strings.Contains(got, `"scope":"shop"`) || strings.Contains(got, "ops-") || strings.Contains(got, "secret") {
-			t.Errorf("%s is sent %.2000s, want %s and nothing of others", query, got, want)
+			t.Errorf("%s: got %.2000s, want %s and nothing about other namespaces", query, got, want)
 		}
 	}
-	for _, namespace := range []string{"shop", "secret-ops"} { // as to explain takes the rights of an administrator
+	for _, namespace := range []string{"shop", "secret-ops"} { // explain needs the rights of an administrator
 		if got := firstMessage(t, address+"explain?kind=Pod&in="+namespace+"&name="+namespace+"-web-0"); !strings.Contains(got, `"problem":`) || !strings.Contains(got, "forbidden") {
-			t.Errorf("an object of %s is explained: %s", namespace, got)
+			t.Errorf("explain of an object in %s: got %s, want the error forbidden", namespace, got)
 		}
 	}
 	if err := end(); err != nil {
-		t.Errorf("it ends with %v", err)
+		t.Errorf("ui ended with %v", err)
 	}
 }
 
-// firstMessage is the first message of a stream, or all of an answer that is none.
-func firstMessage(t *testing.T, url string) (said string) {
+// firstMessage returns the first message of a stream, or the whole answer if it is not a stream.
+func firstMessage(t *testing.T, url string) (message string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -76,8 +77,8 @@ func firstMessage(t *testing.T, url string) (said string) {
 	lines := bufio.NewReader(response.Body)
 	for {
 		line, err := lines.ReadString('\n')
-		if said += line; strings.HasPrefix(line, "data: ") || err != nil {
-			return said
+		if message += line; strings.HasPrefix(line, "data: ") || err != nil {
+			return message
 		}
 	}
 }

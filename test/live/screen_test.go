@@ -20,16 +20,16 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-var pictures = flag.String("pictures", "", "directory to write what the terminal shows to, with its colors; empty for none")
+var pictures = flag.String("pictures", "", "directory for pictures of the terminal with its colors; empty for none")
 
-// terminal is a real one: a tmux of its own.
+// terminal is a terminal in its own tmux server.
 type terminal struct {
 	t      *testing.T
 	socket string
 	height int
 }
 
-// newTerminal runs a command in a terminal of a size until the test ends.
+// newTerminal runs a command in a terminal of the given size until the test ends.
 func newTerminal(t *testing.T, width, height int, command string) *terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -41,7 +41,7 @@ func newTerminal(t *testing.T, width, height int, command string) *terminal {
 	return term
 }
 
-// tmux gives tmux a command. Its answer is what that prints.
+// tmux runs a tmux command and returns its output.
 func (term *terminal) tmux(args ...string) string {
 	term.t.Helper()
 	cmd := exec.CommandContext(term.t.Context(), "tmux", append([]string{"-u", "-f", "/dev/null", "-S", term.socket}, args...)...)
@@ -53,7 +53,7 @@ func (term *terminal) tmux(args ...string) string {
 	return string(out)
 }
 
-// press types keys, by the names that tmux has for them.
+// press types keys, given by their tmux names.
 func (term *terminal) press(keys ...string) { term.tmux(append([]string{"send-keys"}, keys...)...) }
 
 // resize changes the size of the terminal.
@@ -63,7 +63,7 @@ func (term *terminal) resize(width, height int) {
 	term.tmux("resize-window", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height))
 }
 
-// waitForText waits until the screen is drawn from its first line to its last, with all of some texts, and returns it.
+// waitForText waits until the screen is drawn completely and contains all texts. It returns the screen.
 func (term *terminal) waitForText(texts ...string) (screen string) {
 	term.t.Helper()
 	eventually(term.t, fmt.Sprintf("the screen has %q", texts), func() (bool, string) {
@@ -83,7 +83,7 @@ func (term *terminal) waitForText(texts ...string) (screen string) {
 	return screen
 }
 
-// picture writes the screen as it is, with its colors, to NAME.ansi, if -pictures has a directory.
+// picture writes the screen with its colors to NAME.ansi in the directory of -pictures, if set.
 func (term *terminal) picture(name string) {
 	term.t.Helper()
 	if *pictures == "" {
@@ -92,7 +92,7 @@ func (term *terminal) picture(name string) {
 	must(term.t, os.WriteFile(filepath.Join(*pictures, name+".ansi"), []byte(term.tmux("capture-pane", "-e", "-p")), 0o600))
 }
 
-// hostileNames are as bad as clients can write them; each begins with a letter that tells it.
+// hostileNames returns the worst names that clients can write. The first letter of each identifies it.
 func hostileNames() []string {
 	return []string{
 		"A\x1b[2J\x1b[31m\x1b]0;owned\a", "B\u202edne", "C" + strings.Repeat("世界", 40), "D" + strings.Repeat("d", 252),
@@ -100,9 +100,8 @@ func hostileNames() []string {
 	}
 }
 
-// flood writes Events of all names until the test ends.
+// flood writes Events of all sources until the test ends.
 func flood(t *testing.T, client kubernetes.Interface) {
-	t.Helper()
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -110,7 +109,7 @@ func flood(t *testing.T, client kubernetes.Interface) {
 		for n := 0; ctx.Err() == nil; n++ {
 			for i, name := range hostileNames() {
 				if _, err := write(ctx, client, "storm", name, fmt.Sprintf("web-%d-%d", i, n%20), n); err != nil && ctx.Err() == nil {
-					t.Errorf("%q cannot write: %v", name, err)
+					t.Errorf("write an Event of source %q: %v", name, err)
 					return
 				}
 				if i == 0 {
@@ -126,7 +125,7 @@ func flood(t *testing.T, client kubernetes.Interface) {
 	t.Cleanup(func() { end(); writers.Wait() })
 }
 
-// TestScreenInTerminal goes through the screen of a real storm, in a real terminal of two sizes.
+// TestScreenInTerminal goes through all screens of top during a storm, in a terminal of two sizes.
 func TestScreenInTerminal(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	admin, err := kubernetes.NewForConfig(c.Config)
@@ -147,7 +146,7 @@ func TestScreenInTerminal(t *testing.T) {
 	screen := term.waitForText("in storm", "noisy-operator", `"A\x1b[2J`, `"B\u202edne"`, "D"+strings.Repeat("d", 15), "C世界")
 	for line := range strings.SplitSeq(screen, "\n") {
 		if utf8.RuneCountInString(line) > 80+2*2*60 || strings.Contains(line, "owned") && !strings.Contains(line, `\a`) && !strings.HasSuffix(line, "…") {
-			t.Errorf("a name breaks the layout: %q", line)
+			t.Errorf("a name breaks the layout of the line %q", line)
 		}
 	}
 	t.Logf("sources at 80x24:\n%s", screen)
@@ -169,7 +168,7 @@ func TestScreenInTerminal(t *testing.T) {
 	term.press("Enter")
 	term.waitForText("in quiet > quiet-operator", "Pod quiet/one")
 	term.press("Enter")
-	t.Logf("an object is explained at 200x50:\n%s", term.waitForText("Pod quiet/one, by store memory at", "quiet-operator", "Started"))
+	t.Logf("explanation of an object at 200x50:\n%s", term.waitForText("Pod quiet/one, by store memory at", "quiet-operator", "Started"))
 	term.press("BSpace", "BSpace", "BSpace")
 	term.waitForText("all namespaces", "NAMESPACE")
 	term.press("6")
@@ -182,11 +181,11 @@ func TestScreenInTerminal(t *testing.T) {
 		return err
 	}
 	term.press("b")
-	t.Logf("the brake's question at 80x24:\n%s", term.waitForText("kind: ClusterEventPolicy", "action: Drop", "tier: Admin", "kubectl delete clustereventpolicies emergency-brake", "Type brake and press enter"))
+	t.Logf("confirmation of the brake at 80x24:\n%s", term.waitForText("kind: ClusterEventPolicy", "action: Drop", "tier: Admin", "kubectl delete clustereventpolicies emergency-brake", "Type brake and press enter"))
 	term.press("y", "Enter")
 	term.waitForText("6 quotas")
 	if brake() == nil {
-		t.Error("the brake is pulled without a yes")
+		t.Error("the brake was pulled without the confirmation")
 	}
 	term.press("b")
 	term.waitForText("Type brake and press enter")
@@ -196,9 +195,9 @@ func TestScreenInTerminal(t *testing.T) {
 	policies, err := admin.RESTClient().Get().AbsPath("/apis/eventquota.io/v1alpha1/clustereventpolicies/emergency-brake").DoRaw(t.Context())
 	must(t, err)
 	if !strings.Contains(string(policies), `"manager":"eventquota-brake","operation":"Apply"`) {
-		t.Errorf("it was not applied by server-side apply: %s", policies)
+		t.Errorf("the brake was not applied by server-side apply: %s", policies)
 	}
-	eventually(t, "the brake refuses what had tokens", func() (bool, string) {
+	eventually(t, "the brake refuses Events of a namespace with tokens", func() (bool, string) {
 		stored, err := write(t.Context(), admin, metav1.NamespaceDefault, "normal", fmt.Sprint("p", time.Now().UnixNano()), 0)
 		return !stored, fmt.Sprint(err)
 	})
@@ -209,20 +208,20 @@ func TestScreenInTerminal(t *testing.T) {
 	term.press("r", "e", "l", "e", "a", "s", "e", "Enter")
 	term.waitForText("The emergency brake is released")
 	if brake() == nil {
-		t.Error("the brake is not released")
+		t.Error("the brake was not released")
 	}
 	term.press("Escape")
 	term.waitForText("6 quotas")
 	webhook.Kill()
-	t.Logf("after its replica has ended at 80x24:\n%s", term.waitForText("No answer, retrying"))
+	t.Logf("after the end of the replica at 80x24:\n%s", term.waitForText("No answer, retrying"))
 	term.press("q")
-	eventually(t, "the screen ends", func() (bool, string) {
+	eventually(t, "top ends", func() (bool, string) {
 		out, err := exec.CommandContext(t.Context(), "tmux", "-S", term.socket, "list-sessions").CombinedOutput()
 		return err != nil, string(out)
 	})
 }
 
-// chosenLine is the line that is chosen.
+// chosenLine returns the selected line.
 func chosenLine(screen string) string {
 	for line := range strings.SplitSeq(screen, "\n") {
 		if strings.HasPrefix(line, "> ") {

@@ -27,8 +27,8 @@ import (
 
 const tenant = "tenant-of-shop"
 
-// TestTenantSeesOwnNamespaceOnly holds it on a real API server, with the roles that are shipped, for a user with the
-// rights that docs/operations.md gives: what top shows, and what the way there opens to one who goes further.
+// TestTenantSeesOwnNamespaceOnly checks the shipped roles on an API server, for a user with the rights of a tenant in
+// docs/operations.md. It checks the output of top, and that these rights allow no further access.
 func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 	if !cluster.RunIsolated(t) {
 		return
@@ -62,11 +62,11 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 		return string(out), err
 	}
 	if out, err := top("-n", "shop"); err == nil || !strings.Contains(out, "forbidden") {
-		t.Errorf("without any right it is answered %q", out)
+		t.Errorf("top without rights: got %q, want the error forbidden", out)
 	}
 	grantTenantRights(t, admin)
 	var out string
-	eventually(t, "a tenant with all rights sees its namespace", func() (bool, string) {
+	eventually(t, "a tenant with these rights sees its namespace", func() (bool, string) {
 		out, err = top("-n", "shop", "--by", "object")
 		return err == nil && strings.Contains(out, "shop-web-7"), out
 	})
@@ -75,7 +75,7 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 		out, err := top("-n", "shop", "--by", by, "-o", "json")
 		must(t, err)
 		if strings.Contains(out, "ops") {
-			t.Errorf("by %s, the tenant sees others:\n%s", by, out)
+			t.Errorf("top by %s shows other namespaces:\n%s", by, out)
 		}
 		var table struct {
 			Total struct{ Admitted, Merged, Dropped int }
@@ -83,19 +83,19 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 		}
 		must(t, json.Unmarshal([]byte(out), &table))
 		if len(table.Rows) == 0 || table.Total.Admitted != 4 || table.Total.Dropped != 4 {
-			t.Errorf("by %s, it is told %s, want 4 admitted, as one token is for Warnings, and 4 dropped", by, out)
+			t.Errorf("top by %s shows %s, want 4 admitted, as one token is reserved for Warnings, and 4 dropped", by, out)
 		}
 	}
 	for _, args := range [][]string{{}, {"-n", "secret-ops"}} {
 		if out, err := top(args...); err == nil || !strings.Contains(out, "forbidden") || strings.Contains(out, "ops-controller") {
-			t.Errorf("top %v is answered %q", args, out)
+			t.Errorf("top %v: got %q, want the error forbidden", args, out)
 		}
 	}
 	checkTenantPage(t, kubeconfig)
 	checkNoFurtherAccess(t, config)
 }
 
-// exposeAsPod makes the endpoint of the Service a pod's: the API server's proxy leads to no other.
+// exposeAsPod makes the endpoint of the Service refer to a pod, because the API server's proxy routes only to pods.
 func exposeAsPod(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
 	pods, slices := admin.CoreV1().Pods(cluster.ServiceNamespace), admin.DiscoveryV1().EndpointSlices(cluster.ServiceNamespace)
@@ -117,8 +117,8 @@ func exposeAsPod(t *testing.T, admin kubernetes.Interface) {
 	must(t, err)
 }
 
-// grantTenantRights gives what docs/operations.md says: a service account that may see the namespace, and to the tenant tokens of it and
-// the way to eventquota.
+// grantTenantRights grants the rights in docs/operations.md. A service account may see the namespace. The tenant may
+// request tokens of it and may reach eventquota through the API server's proxy.
 func grantTenantRights(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
 	account := metav1.ObjectMeta{Name: "eventquota-viewer"}
@@ -134,62 +134,61 @@ func grantTenantRights(t *testing.T, admin kubernetes.Interface) {
 	}
 	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: tenant}
 	bind("shop", "eventquota-viewer", "ClusterRole", "eventquota-viewer", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: account.Name})
-	// What the ClusterRole edit is made of, as no controller runs that would do it.
+	// The ClusterRole edit aggregates this one. No controller runs that would do that.
 	bind("shop", "tenant", "ClusterRole", "system:aggregate-to-edit", user)
 	bind(cluster.ServiceNamespace, "tenants", "Role", "eventquota-viewer", user)
 }
 
-// checkNoFurtherAccess tries what the tenant's way and token are not for.
+// checkNoFurtherAccess checks that the tenant's rights and token allow nothing else.
 func checkNoFurtherAccess(t *testing.T, config *rest.Config) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)
 	tokenFor := func(audiences ...string) string {
-		given, err := client.CoreV1().ServiceAccounts("shop").CreateToken(t.Context(), "eventquota-viewer",
+		request, err := client.CoreV1().ServiceAccounts("shop").CreateToken(t.Context(), "eventquota-viewer",
 			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
 		must(t, err)
-		return given.Status.Token
+		return request.Status.Token
 	}
 	own, general := tokenFor("eventquota.io"), tokenFor()
 	web, err := rest.HTTPClientFor(config)
 	must(t, err)
 	defer web.CloseIdleConnections()
 	const metrics, webhook = "https:eventquota:metrics", "https:eventquota:webhook"
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		port, path, token string
 		want              []int
 	}{
-		"its own namespace":                      {metrics, "/namespaces/shop/live", own, []int{http.StatusOK}},
-		"another namespace":                      {metrics, "/namespaces/secret-ops/live", own, []int{http.StatusForbidden}},
-		"another namespace, behind its own":      {metrics, "/namespaces/shop/../secret-ops/live", own, []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}},
-		"another namespace, escaped":             {metrics, "/namespaces/shop%2F..%2Fsecret-ops/live", own, []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}},
-		"all namespaces":                         {metrics, "/live", own, []int{http.StatusUnauthorized}},
-		"the table of all":                       {metrics, "/busiest", own, []int{http.StatusUnauthorized}},
-		"the state of a store":                   {metrics, "/explain?key=00000000000000000000000000000000", own, []int{http.StatusUnauthorized}},
-		"metrics":                                {metrics, "/metrics", own, []int{http.StatusUnauthorized}},
-		"a heap profile":                         {metrics, "/debug/pprof/heap", own, []int{http.StatusUnauthorized}},
-		"its namespace, with no token":           {metrics, "/namespaces/shop/live", "", []int{http.StatusUnauthorized}},
-		"its namespace, with a token for others": {metrics, "/namespaces/shop/live", general, []int{http.StatusUnauthorized}},
-		"the webhook":                            {webhook, "/mutate", own, []int{http.StatusForbidden}},
-		"the port for metrics without TLS":       {"eventquota:metrics", "/namespaces/shop/live", own, []int{http.StatusForbidden}},
+		"its own namespace":                     {metrics, "/namespaces/shop/live", own, []int{http.StatusOK}},
+		"another namespace":                     {metrics, "/namespaces/secret-ops/live", own, []int{http.StatusForbidden}},
+		"another namespace, by a relative path": {metrics, "/namespaces/shop/../secret-ops/live", own, []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}},
+		"another namespace, escaped":            {metrics, "/namespaces/shop%2F..%2Fsecret-ops/live", own, []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}},
+		"all namespaces":                        {metrics, "/live", own, []int{http.StatusUnauthorized}},
+		"the busiest of all":                    {metrics, "/busiest", own, []int{http.StatusUnauthorized}},
+		"an explanation":                        {metrics, "/explain?key=00000000000000000000000000000000", own, []int{http.StatusUnauthorized}},
+		"metrics":                               {metrics, "/metrics", own, []int{http.StatusUnauthorized}},
+		"a heap profile":                        {metrics, "/debug/pprof/heap", own, []int{http.StatusUnauthorized}},
+		"its namespace, with no token":          {metrics, "/namespaces/shop/live", "", []int{http.StatusUnauthorized}},
+		"its namespace, with a general token":   {metrics, "/namespaces/shop/live", general, []int{http.StatusUnauthorized}},
+		"the webhook":                           {webhook, "/mutate", own, []int{http.StatusForbidden}},
+		"the metrics port without TLS":          {"eventquota:metrics", "/namespaces/shop/live", own, []int{http.StatusForbidden}},
 	} {
-		status, said := fetch(t.Context(), t, web, strings.TrimSuffix(config.Host, "/")+"/api/v1/namespaces/"+cluster.ServiceNamespace+"/services/"+test.port+"/proxy"+test.path, test.token)
-		if !slices.Contains(test.want, status) || strings.Contains(said, "ops-") {
-			t.Errorf("%s is answered %d, want %v:\n%.300s", says, status, test.want, said)
+		status, answer := fetch(t.Context(), t, web, strings.TrimSuffix(config.Host, "/")+"/api/v1/namespaces/"+cluster.ServiceNamespace+"/services/"+test.port+"/proxy"+test.path, test.token)
+		if !slices.Contains(test.want, status) || strings.Contains(answer, "ops-") {
+			t.Errorf("%s: got status %d, want one of %v:\n%.300s", name, status, test.want, answer)
 		}
 	}
-	// Whoever gets the token on its way can do nothing else with it.
+	// A stolen token must be useless for other purposes.
 	stolen := rest.AnonymousClientConfig(config)
 	stolen.BearerToken = own
 	if other, err := kubernetes.NewForConfig(stolen); err != nil {
 		t.Error(err)
 	} else if _, err := other.CoreV1().Events("shop").List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
-		t.Errorf("the API server takes the token that is for eventquota: %v", err)
+		t.Errorf("the API server accepted the token for eventquota: %v", err)
 	}
 }
 
-func fetch(ctx context.Context, t *testing.T, client *http.Client, url, token string) (status int, said string) {
-	t.Helper()
+func fetch(ctx context.Context, t *testing.T, client *http.Client, url, token string) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	must(t, err)

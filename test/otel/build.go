@@ -1,4 +1,4 @@
-// Package otel runs a real OpenTelemetry Collector for tests, and stores the logs that it exports.
+// Package otel runs an OpenTelemetry Collector for tests and stores the logs that it exports.
 package otel
 
 import (
@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Build builds packages of the module test/sink and returns the directory of the programs, which is in the user's cache
-// directory. It needs no C compiler.
+// Build builds packages of the module test/sink in the user's cache directory, and returns the directory of the
+// programs. It needs no C compiler.
 func Build(ctx context.Context, packages ...string) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/eventquota/eventquota").Output()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// Collector is a real collector, which answers once its Store has the records.
+// Collector is a collector that answers once its Store has the records.
 type Collector struct {
 	// GRPC and HTTP are its endpoints.
 	GRPC, HTTP string
@@ -28,7 +28,7 @@ type Collector struct {
 	process         *exec.Cmd
 }
 
-// ForTest starts a collector, which stops with the test.
+// ForTest starts a collector, which stops when the test ends.
 func ForTest(t *testing.T) *Collector {
 	t.Helper()
 	bin, err := Build(t.Context(), "./collector")
@@ -55,8 +55,8 @@ func ForTest(t *testing.T) *Collector {
 	t.Cleanup(func() {
 		c.Kill()
 		_ = c.log.Close()
-		if said, _ := os.ReadFile(c.log.Name()); t.Failed() {
-			t.Logf("collector:\n%s", said[max(0, len(said)-4096):])
+		if logged, _ := os.ReadFile(c.log.Name()); t.Failed() {
+			t.Logf("log of the collector:\n%s", logged[max(0, len(logged)-4096):])
 		}
 	})
 	if err := c.Start(t.Context()); err != nil {

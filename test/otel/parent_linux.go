@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// dieWithParent makes the kernel kill a process when the thread that has started it ends.
+// dieWithParent makes the kernel kill a process when the thread that started it ends.
 func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -4,5 +4,5 @@ package otel
 
 import "os/exec"
 
-// dieWithParent does nothing: a test that ends in order kills the processes that it started.
+// dieWithParent does nothing. A test that ends normally kills the processes that it started.
 func dieWithParent(*exec.Cmd) {}

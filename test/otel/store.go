@@ -11,15 +11,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Record is a log record that has arrived.
+// Record is a received log record.
 type Record struct {
 	Body string
-	// Texts and Numbers are attributes by their names.
+	// Texts and Numbers contain the attributes, by name.
 	Texts   map[string]string
 	Numbers map[string]int64
 }
 
-// Store receives a collector's logs. It keeps each record once, by its log.record.uid.
+// Store receives a collector's logs. It stores each record once, by its log.record.uid.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]Record
@@ -27,7 +27,7 @@ type Store struct {
 	hook    func(r *http.Request) (status int)
 }
 
-// SetHook sets a function that is called before a request is stored. A status other than 0 is sent as the answer.
+// SetHook sets a function that is called before a request is stored. A status other than 0 is the answer.
 func (s *Store) SetHook(ask func(r *http.Request) (status int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

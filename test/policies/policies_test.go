@@ -1,4 +1,4 @@
-// Package policies has tests of the policies and quotas that are shipped, for eventquota test.
+// Package policies contains tests of the shipped policies and quotas, for eventquota test.
 package policies
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// shippedFiles are the files with policies and quotas that users get.
+// shippedFiles returns the shipped files with policies and quotas.
 func shippedFiles(t *testing.T) (files []string) {
 	t.Helper()
 	for _, pattern := range []string{"examples/*.yaml", "base/*ceiling*.yaml", "components/*/pod-lives.yaml"} {
@@ -30,8 +30,8 @@ func shippedFiles(t *testing.T) (files []string) {
 	return files
 }
 
-// TestShippedPolicies runs all, and holds of each rule that is shipped that it acts on the Events of a step,
-// and on those of another step it does not.
+// TestShippedPolicies runs all tests. Each shipped rule must act on the Events of one step, and must not act on those
+// of another step.
 func TestShippedPolicies(t *testing.T) {
 	t.Parallel()
 	out, errs, err := cli.Run(t, cli.WithRoot(policytest.Command()), strings.NewReader(""), "test", ".", "-o", "json")
@@ -49,22 +49,22 @@ func TestShippedPolicies(t *testing.T) {
 			if !slices.Contains(policiesOf(t, f.Name), file) {
 				continue
 			}
-			for _, one := range f.Tests {
-				steps = append(steps, one.Events...)
+			for _, test := range f.Tests {
+				steps = append(steps, test.Events...)
 			}
 		}
 		for _, rule := range rulesOf(t, file) {
-			does := func(o *policytest.Outcome) bool { return isActive(rule, o) }
-			doesNot := func(o *policytest.Outcome) bool { return !isActive(rule, o) }
-			if !slices.ContainsFunc(steps, does) || !slices.ContainsFunc(steps, doesNot) {
-				t.Errorf("%s: %s acts in a step of a test: %t, and does not in another: %t; want both", file, rule,
-					slices.ContainsFunc(steps, does), slices.ContainsFunc(steps, doesNot))
+			acts := func(o *policytest.Outcome) bool { return isActive(rule, o) }
+			doesNotAct := func(o *policytest.Outcome) bool { return !isActive(rule, o) }
+			if !slices.ContainsFunc(steps, acts) || !slices.ContainsFunc(steps, doesNotAct) {
+				t.Errorf("%s: %s acts in one step: %t, and does not act in another: %t; want both", file, rule,
+					slices.ContainsFunc(steps, acts), slices.ContainsFunc(steps, doesNotAct))
 			}
 		}
 	}
 }
 
-// policiesOf are the files that a file of tests names.
+// policiesOf returns the files of policies that a test file names.
 func policiesOf(t *testing.T, name string) []string {
 	t.Helper()
 	content, err := os.ReadFile(name)
@@ -78,7 +78,7 @@ func policiesOf(t *testing.T, name string) []string {
 	return d.Policies
 }
 
-// rulesOf are the names of the rules in a file.
+// rulesOf returns the names of the rules in a file.
 func rulesOf(t *testing.T, file string) (names []string) {
 	t.Helper()
 	rules, err := policyfile.Read(policyfile.Input{Paths: []string{file}})
@@ -99,7 +99,7 @@ func rulesOf(t *testing.T, file string) (names []string) {
 	return names
 }
 
-// isActive reports whether a rule governs or refuses, or would if it were not in mode Audit.
+// isActive reports whether a rule governs or refuses an Event, or would do so if it were not in mode Audit.
 func isActive(rule string, o *policytest.Outcome) bool {
 	if o == nil {
 		return false

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Ports are below the range of outgoing connections, any of which could take the port of a server that is down or not yet
-// up. The bus of a Redis Cluster's server is 10,000 ports above, and is below that range too.
+// Ports are below the range of outgoing connections, any of which could take the port of a server that is stopped or
+// not yet started. The bus of a Redis Cluster's server is 10,000 ports above, and also below that range.
 const (
 	firstPort   = 11000
 	portCount   = 10000

@@ -12,14 +12,13 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Lines returns the metrics of a name, each as one line. A histogram is given by its
-// number of observations.
+// Lines returns the metrics of a name, one per line. A histogram is represented by its number of observations.
 func Lines(t *testing.T, g prometheus.Gatherer, name string) string {
 	t.Helper()
 	return strings.Join(slices.Sorted(maps.Keys(Values(t, g, name))), "\n")
 }
 
-// Values are the lines of the metrics of a name, with their values.
+// Values returns the metrics of a name: their lines without values, and their values.
 func Values(t *testing.T, g prometheus.Gatherer, name string) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()

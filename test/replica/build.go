@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Build builds the webhook of this checkout and returns the path of the program, which is in the user's cache directory. The next
-// call links nothing unless something has changed. It needs no C compiler.
+// Build builds the webhook of this checkout in the user's cache directory, and returns the path of the program. A
+// later call links again only after a change. It needs no C compiler.
 func Build(ctx context.Context) (string, error) {
 	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/eventquota/eventquota").Output()
 	if err != nil {

@@ -14,11 +14,12 @@ import (
 // memoryLimitVariable is the environment variable of Go's memory limit.
 const memoryLimitVariable = "GOMEMLIMIT"
 
-// Memory has the memory limits of a container.
+// Memory contains the memory limits of a container.
 type Memory struct {
-	// SoftLimit is its GOMEMLIMIT, as the runtime reads it.
+	// SoftLimit is the value of GOMEMLIMIT.
 	SoftLimit string
-	// Requested is the memory that the scheduler reserves for it. HardLimit is the limit at which the kernel kills it. Both are in bytes.
+	// Requested is the memory that the scheduler reserves. At HardLimit, the kernel kills the process. Both are in
+	// bytes.
 	Requested, HardLimit int64
 }
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// detach shields a process from Ctrl-C at the terminal, because its parent stops it.
+// detach shields a process from Ctrl-C in the terminal, because its parent stops it.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }

@@ -1,6 +1,5 @@
-// Package replica runs the real webhook process, built from this checkout, against a test
-// cluster. The process has the user and rights of its service account, and the API server
-// calls it. A Set is several replicas behind a Service.
+// Package replica runs the webhook process, built from this checkout, on a test cluster. The process has the user and
+// rights of its service account, and the API server calls it. A Set is several replicas behind a Service.
 package replica
 
 import (
@@ -17,15 +16,15 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// User is the user that the webhook writes counts and notices as.
+// User is the webhook's user, which writes counts and notices.
 const User = "system:serviceaccount:eventquota-system:eventquota"
 
 const (
 	readyTimeout = 30 * time.Second
-	// stopTimeout is longer than the process gives itself by its defaults.
+	// stopTimeout is longer than the process takes to stop with default flags.
 	stopTimeout = 40 * time.Second
-	// callTimeoutSeconds is the API server's timeout for a call, and the webhook's for a decision. It is so long that no
-	// test depends on how busy the machine is.
+	// callTimeoutSeconds is the API server's timeout for a call, and the webhook's for a decision. It is so long that
+	// tests do not depend on the load of the machine.
 	callTimeoutSeconds = 10
 )
 
@@ -33,10 +32,10 @@ const (
 type Replica struct {
 	// URL is the address that the API server calls.
 	URL string
-	// MetricsURL serves metrics by http to everyone. If the test sets the flags for metrics itself, it serves them by https,
-	// and only to clients that have the right to read them.
+	// MetricsURL serves metrics over HTTP to all clients. If the test sets the metrics flags itself, it serves them
+	// over HTTPS, and only to clients with the right to read them.
 	MetricsURL string
-	// ReadyURL is its readiness probe.
+	// ReadyURL is the address of its readiness probe.
 	ReadyURL string
 
 	ca      []byte
@@ -53,22 +52,23 @@ func (r *Replica) CA() []byte { return r.ca }
 // Install makes the API server call the replica in both phases.
 func (r *Replica) Install(ctx context.Context) error { return r.InstallFor(ctx, "") }
 
-// InstallFor does so for the Events of one namespace; empty means all.
+// InstallFor is Install for the Events of one namespace. An empty namespace means all.
 func (r *Replica) InstallFor(ctx context.Context, namespace string) error {
 	return r.cluster.InstallWebhooks(ctx, cluster.Webhooks{
 		URL: r.URL, CABundle: r.ca, ExemptUser: User, Mutating: true, Validating: true, Namespace: namespace, TimeoutSeconds: callTimeoutSeconds,
 	})
 }
 
-// InstallShipped is Install with the timeout that is shipped: a call that takes longer fails, and its Event is stored undecided.
+// InstallShipped is Install with the shipped timeout: a call that takes longer fails open, and its Event is stored
+// without a decision.
 func (r *Replica) InstallShipped(ctx context.Context) error {
 	return r.cluster.InstallWebhooks(ctx, cluster.Webhooks{
 		URL: r.URL, CABundle: r.ca, ExemptUser: User, Mutating: true, Validating: true,
 	})
 }
 
-// Stop ends the process as Kubernetes does, by SIGTERM. The webhook writes pending counts
-// before it exits. An error includes its log.
+// Stop ends the process by SIGTERM, like Kubernetes. The webhook writes pending counts before it exits. An error
+// includes the process's log.
 func (r *Replica) Stop() error {
 	if err := r.process.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop the webhook: %w", err)
@@ -77,7 +77,7 @@ func (r *Replica) Stop() error {
 	case <-r.exited:
 	case <-time.After(stopTimeout):
 		r.Kill()
-		return fmt.Errorf("webhook still runs %s after SIGTERM\n%s", stopTimeout, r.Log())
+		return fmt.Errorf("the webhook still runs %s after SIGTERM\n%s", stopTimeout, r.Log())
 	}
 	if r.exitErr != nil {
 		return fmt.Errorf("webhook: %w\n%s", r.exitErr, r.Log())
@@ -104,8 +104,7 @@ func (r *Replica) ProcessorTime() (time.Duration, error) {
 	return time.Duration(stat.CPUTime() * float64(time.Second)), nil
 }
 
-// Kill kills the process, which then loses its pending writes. It does nothing if the
-// process has ended already.
+// Kill kills the process, which then loses its pending writes. It does nothing if the process has ended.
 func (r *Replica) Kill() {
 	_ = r.process.Process.Kill() // fails only when it has ended
 	<-r.exited

@@ -27,15 +27,14 @@ const (
 	tokenLifetime = 30 * 24 * time.Hour
 )
 
-// Kubeconfig applies the base of manifests/ except the webhook configurations, and
-// returns a kubeconfig file with a token of the webhook's service account, which has only
-// the shipped rights.
+// Kubeconfig applies the base of manifests/ without the webhook configurations. It returns a kubeconfig file with a
+// token of the webhook's service account, which has only the shipped rights.
 func Kubeconfig(ctx context.Context, c *cluster.Cluster) (string, error) {
 	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
 		return "", err
 	}
-	// The webhook configurations would call a Service without endpoints. No controller runs that would act on the other objects.
+	// The webhook configurations would call a Service without endpoints. No controller acts on the other objects.
 	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return o.GroupVersionKind().Group == "admissionregistration.k8s.io"
 	})

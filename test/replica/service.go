@@ -16,17 +16,17 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// serviceName is the name of the Service, of its one EndpointSlice and of the Deployment.
+// serviceName is the name of the Service, of its EndpointSlice and of the Deployment.
 const serviceName = "eventquota"
 
-// service manages the endpoints of the shipped Service, as no controller runs.
+// service manages the endpoints of the shipped Service, because no controller runs.
 type service struct {
 	client kubernetes.Interface
 	// ports are the Service's ports, resolved to container ports of the Deployment.
 	ports []discoveryv1.EndpointPort
 }
 
-// newService returns the Service that Kubeconfig has made, without endpoints.
+// newService returns the Service that Kubeconfig has created, without endpoints.
 func newService(ctx context.Context, c *cluster.Cluster) (*service, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -42,8 +42,7 @@ func newService(ctx context.Context, c *cluster.Cluster) (*service, error) {
 	return s, nil
 }
 
-// endpointPorts resolves the ports of the shipped Service in its Deployment, as the
-// EndpointSlice controller does.
+// endpointPorts resolves the ports of the shipped Service in its Deployment, like the EndpointSlice controller.
 func endpointPorts() (ports []discoveryv1.EndpointPort, err error) {
 	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
@@ -68,7 +67,7 @@ func endpointPorts() (ports []discoveryv1.EndpointPort, err error) {
 	return ports, nil
 }
 
-// webhookPort is the webhook's port, the same for each replica: each has its own address.
+// webhookPort returns the webhook's port. It is the same for all replicas, because each has its own address.
 func (s *service) webhookPort() int {
 	for _, p := range s.ports {
 		if *p.Name == "webhook" {
@@ -78,8 +77,7 @@ func (s *service) webhookPort() int {
 	return 0
 }
 
-// route makes the given addresses the ready endpoints. The API server
-// takes some milliseconds to notice.
+// route makes the given addresses the ready endpoints. The API server takes some milliseconds to notice.
 func (s *service) route(ctx context.Context, addresses []string) error {
 	if _, err := s.slices().Update(ctx, s.endpointSlice(addresses), metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("update EndpointSlice %s: %w", serviceName, err)

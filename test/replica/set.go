@@ -13,12 +13,12 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// Set is several replicas behind one Service, which the API server calls. Its
-// test must run within cluster.RunIsolated, on a cluster with Options.Services. Its
-// methods are not safe for concurrent use, but other goroutines may write Events meanwhile.
+// Set is several replicas behind one Service, which the API server calls. Its test must run within
+// cluster.RunIsolated, on a cluster with Options.Services. Its methods are not safe for concurrent use. Other
+// goroutines may write Events meanwhile.
 type Set struct {
-	// Replicas are the replicas, by number. A killed or stopped replica stays here,
-	// for its log, until Restart replaces it.
+	// Replicas are the replicas, by index. A killed or stopped replica remains here, with its log, until Restart
+	// replaces it.
 	Replicas []*Replica
 
 	cluster    *cluster.Cluster
@@ -28,14 +28,14 @@ type Set struct {
 	kubeconfig string
 	certDir    string
 	ca         []byte
-	ready      []bool // is an endpoint of the Service
+	ready      []bool // whether each replica is an endpoint of the Service
 }
 
-// StartSet starts n replicas, 1 to 200, of the webhook program at path with the
-// given flags of serve, and makes all of them ready endpoints of the Service. The
-// API server calls them only after Install. A cluster can have one Set.
+// StartSet starts n replicas, 1 to 200, of the webhook program at path with the given flags of serve, and makes all
+// of them ready endpoints of the Service. The API server calls them only after Install. A cluster can have only one
+// Set.
 func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags ...string) (*Set, error) {
-	// Kubeconfig makes the Service too.
+	// Kubeconfig also creates the Service.
 	kubeconfig, err := Kubeconfig(ctx, c)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags
 	if err != nil {
 		return nil, fmt.Errorf("make the replicas' directory: %w", err)
 	}
-	// All replicas have one certificate, as from one Secret.
+	// All replicas share a certificate, as from a Secret.
 	ca, err := cluster.ServingCertificate(dir, serviceName+"."+cluster.ServiceNamespace+".svc")
 	if err != nil {
 		return nil, err
@@ -85,24 +85,25 @@ func (s *Set) Install(ctx context.Context) error {
 	})
 }
 
-// InstallShipped is Install with the timeout that is shipped: a call that takes longer fails, and its Event is stored undecided.
+// InstallShipped is Install with the shipped timeout: a call that takes longer fails open, and its Event is stored
+// without a decision.
 func (s *Set) InstallShipped(ctx context.Context) error {
 	return s.cluster.InstallWebhooks(ctx, cluster.Webhooks{CABundle: s.ca, ExemptUser: User, Mutating: true, Validating: true})
 }
 
-// Hang suspends replica i and leaves it a ready endpoint of the Service: calls that reach it are never answered.
+// Hang suspends replica i and leaves it a ready endpoint of the Service. Calls that reach it are never answered.
 func (s *Set) Hang(i int) error { return s.Replicas[i].process.Process.Signal(syscall.SIGSTOP) }
 
-// Kill ends replica i by SIGKILL and then removes it from the Service, as
-// Kubernetes does. Calls to it fail until the API server notices.
+// Kill ends replica i by SIGKILL and then removes it from the Service, like Kubernetes. Calls to it fail until the
+// API server notices.
 func (s *Set) Kill(ctx context.Context, i int) error {
 	s.Replicas[i].Kill()
 	s.ready[i] = false
 	return s.route(ctx)
 }
 
-// Pause suspends replica i and removes it from the Service, as Kubernetes does when its
-// probes fail. Calls that have reached it hang.
+// Pause suspends replica i and removes it from the Service, as Kubernetes does when its probes fail. Calls that have
+// reached it hang.
 func (s *Set) Pause(ctx context.Context, i int) error {
 	s.ready[i] = false
 	return errors.Join(s.Replicas[i].process.Process.Signal(syscall.SIGSTOP), s.route(ctx))
@@ -121,8 +122,8 @@ func (s *Set) Stop(ctx context.Context, i int) error {
 	return errors.Join(s.route(ctx), s.Replicas[i].Stop())
 }
 
-// Restart starts replica i again after Kill or Stop, at the same address and with the
-// flags of the set and the given ones, and makes it a ready endpoint.
+// Restart starts replica i again after Kill or Stop and makes it a ready endpoint. It has the same address, the flags
+// of the set and the given flags.
 func (s *Set) Restart(ctx context.Context, i int, flags ...string) error {
 	started, err := s.start(ctx, i, flags...)
 	if err != nil {
@@ -132,14 +133,13 @@ func (s *Set) Restart(ctx context.Context, i int, flags ...string) error {
 	return s.route(ctx)
 }
 
-// SetReady adds replica i to the ready endpoints of the Service or removes it. It does not
-// touch the process.
+// SetReady adds replica i to the ready endpoints of the Service or removes it. It does not affect the process.
 func (s *Set) SetReady(ctx context.Context, i int, ready bool) error {
 	s.ready[i] = ready
 	return s.route(ctx)
 }
 
-// Leader returns the number of the replica that writes pending counts for all, or -1 if there is none.
+// Leader returns the index of the replica that writes pending counts for all, or -1 if there is none.
 func (s *Set) Leader(ctx context.Context) (int, error) {
 	for i, r := range s.Replicas {
 		select {

@@ -21,9 +21,8 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// Start starts the webhook program at path with the given flags of serve, and
-// waits until it is ready. The API server calls it only after Install.
-// The process ends on Stop or Kill, or when this process dies.
+// Start starts the webhook program at path with the given flags of serve, and waits until it is ready. The API server
+// calls it only after Install. The process ends on Stop or Kill, or when this process dies.
 func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string) (*Replica, error) {
 	dir, err := os.MkdirTemp(c.Dir, "replica-")
 	if err != nil {
@@ -49,7 +48,7 @@ func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string
 	}, path, flags)
 }
 
-// endpoint has the addresses and certificate of a replica.
+// endpoint contains the addresses and the certificate of a replica.
 type endpoint struct {
 	host                  string // IP address
 	port, health, metrics int
@@ -81,7 +80,8 @@ func startOn(ctx context.Context, c *cluster.Cluster, p endpoint, path string, f
 		exited:     make(chan struct{}),
 		logPath:    log.Name(),
 	}
-	// The webhook collects garbage as in a deployment, regardless of the settings of the tests and the API server.
+	// The webhook collects garbage as in the shipped Deployment, independent of the settings of the tests and the API
+	// server.
 	memory, err := ShippedMemory()
 	if err != nil {
 		return nil, err
@@ -100,8 +100,8 @@ func startOn(ctx context.Context, c *cluster.Cluster, p endpoint, path string, f
 	return r, nil
 }
 
-// start starts the process and waits for its end in the background. It does both on one
-// thread, because the kernel takes the end of that thread for the end of the parent.
+// start starts the process and waits for its end in the background. It does both on one thread, because the kernel
+// takes the end of that thread for the end of the parent.
 func (r *Replica) start() error {
 	detach(r.process)
 	started := make(chan error)
@@ -122,7 +122,7 @@ func (r *Replica) waitUntilReady(ctx context.Context, url string) error {
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		select {
 		case <-r.exited:
-			return false, errors.New("it has ended")
+			return false, errors.New("the process has ended")
 		default:
 		}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

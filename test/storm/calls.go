@@ -11,12 +11,12 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// maxInFlight bounds the concurrent calls of one storm. The recorder of
-// events.k8s.io has no bound of its own and makes all calls at once.
+// maxInFlight bounds the concurrent calls of one storm. The recorder of events.k8s.io has no bound and would make all
+// calls at once.
 const maxInFlight = 32
 
-// callTracker counts the calls of all recorders of a storm, to detect its end: the
-// recorders do not report when they have sent everything.
+// callTracker counts the calls of all recorders of a storm to detect its end, because recorders do not report when
+// they have sent everything.
 type callTracker struct {
 	begun, ended atomic.Int64
 	slots        chan struct{}
@@ -34,7 +34,7 @@ func (c *callTracker) acquire() (end func()) {
 	}
 }
 
-// coreSink is client-go's sink of core/v1, with calls counted.
+// coreSink is client-go's sink of core/v1 that counts its calls.
 type coreSink struct {
 	client typedcorev1.EventsGetter
 	calls  *callTracker
@@ -62,7 +62,7 @@ func (s *coreSink) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
 	return s.sink(e).Patch(e, data)
 }
 
-// eventsSink is client-go's sink of events.k8s.io, with calls counted.
+// eventsSink is client-go's sink of events.k8s.io that counts its calls.
 type eventsSink struct {
 	sink  events.EventSink
 	calls *callTracker

@@ -12,18 +12,17 @@ import (
 // RunPaced runs storms, with at most rate requests a second in total, until
 // end is called. end returns when the API server has answered all requests.
 //
-// Several lanes run at once, and in each lane the storms follow one another: next makes
-// the n-th storm of a lane, from 0. A storm is over only after a quiet second, so a single
-// lane would have pauses.
-func RunPaced(ctx context.Context, config *rest.Config, rate, lanes int, next func(lane, n int) (Storm, error)) (end func() error) {
+// Several workers run at once, and each runs its storms one after the other. next returns the n-th storm of a worker,
+// counting from 0. A storm is over only after a quiet second, so a single worker would pause between storms.
+func RunPaced(ctx context.Context, config *rest.Config, rate, workers int, next func(worker, n int) (Storm, error)) (end func() error) {
 	config = rest.CopyConfig(config)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(rate), rate/10)
 	var over atomic.Bool
 	var running errgroup.Group
-	for lane := range lanes {
+	for worker := range workers {
 		running.Go(func() error {
 			for n := 0; !over.Load(); n++ {
-				s, err := next(lane, n)
+				s, err := next(worker, n)
 				if err != nil {
 					return err
 				}

@@ -12,8 +12,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// newCoreRecorder starts a recorder of core/v1, of a controller that does not restrain
-// itself. It stops with ctx.
+// newCoreRecorder starts a recorder of core/v1 without client-side limits. It stops with ctx.
 func newCoreRecorder(ctx context.Context, client kubernetes.Interface, calls *callTracker, source corev1.EventSource) record.EventRecorder {
 	options := record.CorrelatorOptions{BurstSize: math.MaxInt32, MaxEvents: math.MaxInt32}
 	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(options))
@@ -21,8 +20,7 @@ func newCoreRecorder(ctx context.Context, client kubernetes.Interface, calls *ca
 	return b.NewRecorder(scheme.Scheme, source)
 }
 
-// recordRepeats records the same Event repeatedly, about each pod in turn, like a
-// kubelet whose pods cannot start.
+// recordRepeats records the same Event repeatedly, about each pod in turn, like a kubelet whose pods cannot start.
 func (s Storm) recordRepeats(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
 	r := newCoreRecorder(ctx, client, calls, corev1.EventSource{Component: "kubelet", Host: "node-1"})
 	for i := range s.Events {
@@ -30,8 +28,7 @@ func (s Storm) recordRepeats(ctx context.Context, client kubernetes.Interface, c
 	}
 }
 
-// recordSimilar records Events whose messages differ, like a controller that names its
-// current item in the message.
+// recordSimilar records Events with different messages, like a controller that names its current item in the message.
 func (s Storm) recordSimilar(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
 	r := newCoreRecorder(ctx, client, calls, corev1.EventSource{Component: "endpoint-controller"})
 	for i := range s.Events {
@@ -39,7 +36,7 @@ func (s Storm) recordSimilar(ctx context.Context, client kubernetes.Interface, c
 	}
 }
 
-// recordReasons records Events that have only their object in common.
+// recordReasons records Events that share only their object.
 func (s Storm) recordReasons(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
 	r := newCoreRecorder(ctx, client, calls, corev1.EventSource{Component: "noisy-operator"})
 	for i := range s.Events {
@@ -47,11 +44,10 @@ func (s Storm) recordReasons(ctx context.Context, client kubernetes.Interface, c
 	}
 }
 
-// recordSeries records the same Event about an object that has changed each time, like
-// a controller on the newer API.
+// recordSeries records the same Event about an object that changes each time, like a controller with the newer API.
 func (s Storm) recordSeries(ctx context.Context, client kubernetes.Interface, calls *callTracker) {
 	b := events.NewBroadcaster(&eventsSink{&events.EventSinkImpl{Interface: client.EventsV1()}, calls})
-	// It fails only if it is called twice.
+	// StartRecordingToSinkWithContext fails only if it is called twice.
 	_ = b.StartRecordingToSinkWithContext(ctx)
 	context.AfterFunc(ctx, b.Shutdown)
 	r := b.NewRecorder(scheme.Scheme, "queue-controller")

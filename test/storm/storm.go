@@ -1,5 +1,4 @@
-// Package storm makes Event storms with client-go's recorders. It is only for the API
-// server of a test cluster.
+// Package storm makes Event storms with client-go's recorders, for the API server of a test cluster.
 package storm
 
 import (
@@ -21,25 +20,22 @@ const MaxEvents = 900
 // quietTimeout limits the wait for the last call of a storm.
 const quietTimeout = 15 * time.Minute
 
-// Storm is a storm about a few objects. Each recorder has a broadcaster of its own, so
-// that it does not merge its Events with those of other recorders.
+// Storm is a storm about a few objects. Each recorder has its own broadcaster, so that it does not merge its Events
+// with those of other recorders.
 type Storm struct {
 	// Namespace gets the Events. It must exist.
 	Namespace string
-	// Pods is the number of involved objects. Storms in one Namespace share
-	// these objects.
+	// Pods is the number of involved objects. Storms in the same Namespace share these objects.
 	Pods int
 	// Events is the number of Events of each recorder, at most MaxEvents.
 	Events int
-	// Repeating recorders of core/v1 record the same Event repeatedly.
+	// Repeating is the number of core/v1 recorders that record the same Event repeatedly.
 	Repeating int
-	// Similar recorders of core/v1 record Events that differ in their message.
+	// Similar is the number of core/v1 recorders whose Events differ in their message.
 	Similar int
-	// Series recorders of events.k8s.io record the same Event about an object
-	// that changes.
+	// Series is the number of events.k8s.io recorders that record the same Event about a changing object.
 	Series int
-	// Reasons recorders of core/v1 record Events with distinct reasons, which
-	// cannot be merged.
+	// Reasons is the number of core/v1 recorders whose Events have distinct reasons, so that they cannot be merged.
 	Reasons int
 }
 
@@ -47,7 +43,7 @@ type Storm struct {
 // recorders, and returns the number of calls.
 func (s Storm) Run(ctx context.Context, config *rest.Config) (calls int64, err error) {
 	if s.Events > MaxEvents {
-		return 0, fmt.Errorf("storm of %d Events a recorder: must have at most %d", s.Events, MaxEvents)
+		return 0, fmt.Errorf("a recorder of the storm has %d Events, allowed are at most %d", s.Events, MaxEvents)
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -56,9 +52,8 @@ func (s Storm) Run(ctx context.Context, config *rest.Config) (calls int64, err e
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	made := newCallTracker()
-	// Events wait in queues, so the recorders send concurrently. But they record one
-	// after the other: an Event's name is made of the object and the nanosecond, and two
-	// Events of one name would count as one.
+	// Events wait in queues, so the recorders send concurrently. But they record one after the other: the name of an
+	// Event consists of its object and the time in nanoseconds, and two Events of the same name would count as one.
 	record := func(recorders int, record func(context.Context, kubernetes.Interface, *callTracker)) {
 		for range recorders {
 			record(ctx, client, made)

@@ -21,9 +21,9 @@ import (
 	"github.com/eventquota/eventquota/test/walk/record"
 )
 
-// TestCreatePath rewrites every function of this module to record when it is entered, lets a webhook
-// decide a CREATE on each store, and compares the files passed with docs/architecture.md. It also bounds
-// their number, and requires that no file is entered from a package that comes after its own.
+// TestCreatePath rewrites every function of this module to record its calls, and lets a webhook decide a CREATE with
+// each store. It compares the recorded files with docs/architecture.md and bounds their number. No file may be called
+// from a package that comes after its own.
 func TestCreatePath(t *testing.T) {
 	steps := recordSteps(t)
 	page, err := os.ReadFile("../../docs/architecture.md")
@@ -57,15 +57,15 @@ func TestCreatePath(t *testing.T) {
 		slices.Sort(files)
 		slices.Sort(listed)
 		if diff := cmp.Diff(files, listed); diff != "" {
-			t.Errorf("%s: docs/architecture.md lists other files than a CREATE passes (-passed +listed):\n%s", store, diff)
+			t.Errorf("%s: docs/architecture.md lists other files than a CREATE passes (-recorded +listed):\n%s", store, diff)
 		}
 	}
 }
 
-// fileRow is a row of the page: a file and the store that passes it, or "" for both stores.
+// fileRow is a row of the page: a file and the store whose calls pass it, or "" for both stores.
 type fileRow struct{ file, store string }
 
-// parseRows returns the rows of the table, in the order of the page.
+// parseRows returns the rows of the table, in page order.
 func parseRows(t *testing.T, page string) (rows []fileRow) {
 	t.Helper()
 	_, walk, ok := strings.Cut(page, "\n## One Event, by file\n")
@@ -80,7 +80,7 @@ func parseRows(t *testing.T, page string) (rows []fileRow) {
 	return rows
 }
 
-// recordSteps runs a test of serve in which every function of this module records when it is entered.
+// recordSteps runs a test of serve in which every function of this module records its calls.
 func recordSteps(t *testing.T) map[string][]record.Step {
 	t.Helper()
 	dir := t.TempDir()
@@ -108,17 +108,18 @@ func recordSteps(t *testing.T) map[string][]record.Step {
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlayFile, said := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "steps.json")
+	overlayFile, stepsFile := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "steps.json")
 	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Dependencies are compiled as the Makefile has it. No function of this module is inlined, because its file would be unknown.
+	// Dependencies are compiled with the flags of the Makefile. Functions of this module are not inlined, because
+	// their files would be unknown.
 	run := exec.CommandContext(t.Context(), "go", "test", "-overlay="+overlayFile, "-count=1", "-gcflags=all=-dwarf=false", "-gcflags=github.com/eventquota/eventquota/...=-dwarf=false -l", "-run=^TestCreateOnEachStore$", "./cmd/webhook/serve")
-	run.Dir, run.Env = "../..", append(os.Environ(), "EVENTQUOTA_WALK="+said, "CGO_ENABLED=0")
+	run.Dir, run.Env = "../..", append(os.Environ(), "EVENTQUOTA_WALK="+stepsFile, "CGO_ENABLED=0")
 	if output, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	content, err := os.ReadFile(said)
+	content, err := os.ReadFile(stepsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func recordSteps(t *testing.T) map[string][]record.Step {
 	return steps
 }
 
-// instrument returns source with a call at the beginning of each function, without changing line numbers.
+// instrument returns source with a call at the beginning of each function. Line numbers do not change.
 func instrument(t *testing.T, name string, source []byte) []byte {
 	t.Helper()
 	fset := token.NewFileSet()

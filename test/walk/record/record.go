@@ -1,5 +1,5 @@
-// Package record notes which functions of this module a call passes. Only programs that test/walk has
-// rewritten call Enter.
+// Package record records which functions of this module a call passes. Only programs that test/walk has rewritten
+// call Enter.
 package record
 
 import (
@@ -9,25 +9,26 @@ import (
 	"sync"
 )
 
-// Step is a function that was entered from another one: each by its file, below the module's folder.
+// Step is a call from one function to another. From and To are their files, relative to the module's directory.
 type Step struct{ From, To string }
 
 const module = "github.com/eventquota/eventquota/"
 
-var recorder struct { //nolint:gochecknoglobals // rewritten functions know nobody to ask
+var recorder struct { //nolint:gochecknoglobals // rewritten functions have no other access to it
 	mu    sync.Mutex
 	root  string // empty while nothing is recorded
 	steps []Step
 }
 
-// Start begins with nothing. What is entered below a function whose name has root in it is noted.
+// Start discards earlier steps. It then records the functions that are called below a function whose name contains
+// root.
 func Start(root string) {
 	recorder.mu.Lock()
 	defer recorder.mu.Unlock()
 	recorder.root, recorder.steps = root, nil
 }
 
-// Stop ends it and returns the steps, in the order of the first of each kind.
+// Stop ends the recording and returns the distinct steps in the order of their first occurrence.
 func Stop() []Step {
 	recorder.mu.Lock()
 	defer recorder.mu.Unlock()
@@ -35,7 +36,7 @@ func Stop() []Step {
 	return recorder.steps
 }
 
-// Enter notes that its caller was entered.
+// Enter records that its caller was called.
 func Enter() {
 	recorder.mu.Lock()
 	defer recorder.mu.Unlock()
@@ -44,7 +45,7 @@ func Enter() {
 	}
 	var pcs [128]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	var files []string // of this module, the innermost first
+	var files []string // of this module, innermost first
 	for {
 		frame, more := frames.Next()
 		if path, ours := strings.CutPrefix(frame.Function, module); ours {
@@ -59,7 +60,7 @@ func Enter() {
 			break
 		}
 		if !more {
-			return // of something else
+			return // not below root
 		}
 	}
 	step := Step{To: files[0]}
