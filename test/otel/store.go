@@ -28,19 +28,19 @@ type Store struct {
 }
 
 // SetHook sets a function that is called before a request is stored. A status other than 0 is the answer.
-func (s *Store) SetHook(ask func(r *http.Request) (status int)) {
+func (s *Store) SetHook(hook func(r *http.Request) (status int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hook = ask
+	s.hook = hook
 }
 
 // ServeHTTP receives OTLP over HTTP.
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	before := s.hook
+	hook := s.hook
 	s.mu.Unlock()
-	if before != nil {
-		if status := before(r); status != 0 {
+	if hook != nil {
+		if status := hook(r); status != 0 {
 			w.WriteHeader(status)
 			return
 		}

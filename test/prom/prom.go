@@ -30,13 +30,13 @@ func Values(t *testing.T, g prometheus.Gatherer, name string) map[string]float64
 		if f.GetName() != name {
 			continue
 		}
-		for _, each := range f.GetMetric() {
+		for _, m := range f.GetMetric() {
 			var labels []string
-			for _, l := range each.GetLabel() {
+			for _, l := range m.GetLabel() {
 				labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
 			}
-			line := fmt.Sprintf("%s{%s} %v", name, strings.Join(labels, ","), value(each))
-			lines[line] = value(each)
+			line := fmt.Sprintf("%s{%s} %v", name, strings.Join(labels, ","), value(m))
+			lines[line] = value(m)
 		}
 	}
 	return lines
@@ -55,11 +55,11 @@ func value(m *dto.Metric) float64 {
 // Sum returns the sum over all labels.
 func Sum(t *testing.T, g prometheus.Gatherer, name string) float64 {
 	t.Helper()
-	all := 0.0
+	sum := 0.0
 	for _, v := range Values(t, g, name) {
-		all += v
+		sum += v
 	}
-	return all
+	return sum
 }
 
 // Want fails the test unless the metrics of a name are exactly want.

@@ -29,9 +29,14 @@ func combiningAll(f *facts) {
 // combined has stories about combined notices, which have the reason and type of the dropped Events.
 func combined() []story {
 	const none, wide = "drop by none for ever", "drop by wide for ever"
-	sixteen := make([]string, 16)
-	for i := range sixteen {
-		sixteen[i] = fmt.Sprintf("r%02d of none notice: 1 (r%02d 1)", i, i)
+	// content begins the content of a notice of the quota none.
+	const content = `default/none notice last %s, first 0s, policy "quota none", warnings false, sources (kubelet %d), `
+	eachReason := func(bucket string, n int) string {
+		notices := make([]string, n)
+		for i := range notices {
+			notices[i] = fmt.Sprintf("r%02d of %s notice: 1 (r%02d 1)", i, bucket, i)
+		}
+		return strings.Join(notices, "; ")
 	}
 	reasons := func(from, to int) func(int) action {
 		return func(i int) action {
@@ -71,17 +76,17 @@ func combined() []story {
 			{0, many(3, reasons(16, 19)), none},
 			{0, create("again", reason("r03"), message("again"), combining), none},
 			{0, pending, "1"},
-			{us, drain, strings.Replace(strings.Join(append([]string{"none notice: 3 (r16 1, r17 1, r18 1)"}, sixteen...), "; "), "r03 of none notice: 1 (r03 1)", "r03 of none notice: 2 (r03 2)", 1)},
+			{us, drain, strings.Replace("none notice: 3 (r16 1, r17 1, r18 1); "+eachReason("none", 16), "r03 of none notice: 1 (r03 1)", "r03 of none notice: 2 (r03 2)", 1)},
 		}},
 		{name: "if namespaces share a bucket, one namespace has at most half of the combined notices", steps: []step{
 			{0, many(20, func(i int) action {
 				return create(number(i), in("greedy"), reason(fmt.Sprintf("r%02d", i)), combiningAll)
 			}), wide},
 			{0, create("a", in("quiet"), reason("Killing"), combiningAll), wide},
-			{us, drain, "Killing of wide notice: 1 (Killing 1); r00 of wide notice: 1 (r00 1); r01 of wide notice: 1 (r01 1); " +
-				"r02 of wide notice: 1 (r02 1); r03 of wide notice: 1 (r03 1); r04 of wide notice: 1 (r04 1); r05 of wide notice: 1 (r05 1); " +
-				"r06 of wide notice: 1 (r06 1); r07 of wide notice: 1 (r07 1); wide notice: 12 (r08 1, r09 1, r10 1, r11 1, r12 1, r13 1, r14 1, " +
-				"r15 1, r16 1, r17 1, r18 1, r19 1)"},
+			{us, drain, strings.Join([]string{
+				"Killing of wide notice: 1 (Killing 1)", eachReason("wide", 8),
+				"wide notice: 12 (r08 1, r09 1, r10 1, r11 1, r12 1, r13 1, r14 1, r15 1, r16 1, r17 1, r18 1, r19 1)",
+			}, "; ")},
 		}},
 		{name: "drops with the reason of a notice are not combined under that reason", steps: []step{
 			{0, create("a", reason(store.ReasonDropped), combining), none},
@@ -91,10 +96,10 @@ func combined() []story {
 			{0, create("a", pod("1"), of("web"), withQuota("none")), none},
 			{0, create("b", pod("2"), of("web"), withQuota("none")), none},
 			{0, create("c", pod("2"), of("web"), message("2"), withQuota("none")), none},
-			{10 * time.Second, wantContent, `default/none notice last 0s, first 0s, policy "quota none", warnings false, sources (kubelet 3), ` +
+			{10 * time.Second, wantContent, fmt.Sprintf(content, "0s", 3) +
 				`objects [default/Pod/2 default/Pod/1], about default/EventQuota/none, 2 objects, pods true, of 1 workloads (Deployment default/web 3), only Deployment default/web`},
 			{10 * time.Second, each(create("d", pod("3"), of("api"), withQuota("none")), create("e", pod("4"), withQuota("none"))), none},
-			{20 * time.Second, wantContent, `default/none notice last 10s, first 0s, policy "quota none", warnings false, sources (kubelet 5), ` +
+			{20 * time.Second, wantContent, fmt.Sprintf(content, "10s", 5) +
 				`objects [default/Pod/4 default/Pod/3 default/Pod/2 default/Pod/1], about default/EventQuota/none, 4 objects, pods true, ` +
 				`of 2 workloads (Deployment default/web 3, Deployment default/api 1), only  `},
 		}},

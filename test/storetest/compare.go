@@ -144,13 +144,13 @@ type answer struct {
 
 // String returns a text in which nil and an empty list are the same.
 func (a answer) String() string {
-	said := []string{fmt.Sprint(a.pending, " pending, ", a.errs)}
+	parts := []string{fmt.Sprint(a.pending, " pending, ", a.errs)}
 	for _, p := range a.writes {
 		notice := p.Notice
 		p.Notice = nil // its content, not its address
-		said = append(said, fmt.Sprintf("%+v\n\t\t%+v", p, notice))
+		parts = append(parts, fmt.Sprintf("%+v\n\t\t%+v", p, notice))
 	}
-	return strings.Join(said, "\n\t")
+	return strings.Join(parts, "\n\t")
 }
 
 func (c *comparison) claim(ahead time.Duration) {

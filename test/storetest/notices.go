@@ -90,11 +90,11 @@ func notices() []story {
 
 // latest returns objects as a notice lists them.
 func latest(first, last int) string {
-	var said []string
+	var objects []string
 	for i := first; i >= last; i-- {
-		said = append(said, "default/Pod/"+number(i))
+		objects = append(objects, "default/Pod/"+number(i))
 	}
-	return strings.Join(said, " ")
+	return strings.Join(objects, " ")
 }
 
 // bounds has stories about the bounds of one group.
@@ -107,16 +107,16 @@ func bounds() []story {
 	// tally does n actions and returns how many Events were admitted and how many were merged.
 	tally := func(n int, do func(i int) action) action {
 		return func(sc *script) string {
-			let, merged := 0, 0
+			admitted, merged := 0, 0
 			for i := range n {
-				switch said := do(i)(sc); {
-				case strings.HasPrefix(said, "merge"):
+				switch outcome := do(i)(sc); {
+				case strings.HasPrefix(outcome, "merge"):
 					merged++
-				case strings.HasPrefix(said, "a"):
-					let++
+				case strings.HasPrefix(outcome, "a"):
+					admitted++
 				}
 			}
-			return fmt.Sprintf("%d, %d merged", let, merged)
+			return fmt.Sprintf("%d, %d merged", admitted, merged)
 		}
 	}
 	events := func(prefix string, messages int) func(i int) action {
@@ -134,8 +134,8 @@ func bounds() []story {
 		{name: "if all of them have pending writes and more come, no merged occurrence is lost", limits: plenty, steps: []step{
 			{0, tally(128, events("e", 128)), "128, 0 merged"},
 			{us, func(sc *script) string {
-				var let, merged, unreported int64
-				_, _ = fmt.Sscanf(tally(500, events("f", 200))(sc), "%d, %d merged", &let, &merged) // 0 if it fails
+				var admitted, merged, unreported int64
+				_, _ = fmt.Sscanf(tally(500, events("f", 200))(sc), "%d, %d merged", &admitted, &merged) // 0 if it fails
 				drain(sc)
 				for _, p := range sc.claimed {
 					unreported += p.Unreported()

@@ -117,21 +117,21 @@ func (s *settlement) outcome(e *event) store.Outcome {
 	case !s.isAdmitted(e):
 		return store.Outcome{Result: store.NameTaken}
 	}
-	var said store.Stored
+	var stored store.Stored
 	if p.Notice == nil && p.Partial {
 		return store.Outcome{Result: store.Read, Stored: e.storedCount(s.settler)}
 	}
 	if !s.hasVersion(e) {
-		said = s.read(e)
+		stored = s.read(e)
 	}
 	switch {
 	case p.Notice != nil && e.count >= p.Total: // already written
-		return store.Outcome{Stored: said}
+		return store.Outcome{Stored: stored}
 	case e.rejectsWrites && p.Total >= e.count:
-		return store.Outcome{Result: store.Rejected, Stored: said}
+		return store.Outcome{Result: store.Rejected, Stored: stored}
 	}
 	s.patch(e)
-	return store.Outcome{Stored: said}
+	return store.Outcome{Stored: stored}
 }
 
 // hasVersion reports whether the write is based on the stored version of e, so that e need not be read.
@@ -156,17 +156,17 @@ func (s *settlement) isAdmitted(e *event) bool {
 
 // read adopts the stored count of e, and returns it in the form that the store expects.
 func (s *settlement) read(e *event) store.Stored {
-	p, said := &s.write, e.storedCount(s.settler)
+	p, stored := &s.write, e.storedCount(s.settler)
 	if p.Notice != nil {
-		return said
+		return stored
 	}
 	before := p.Occurrences
-	p.Adopt(said)
-	if said.ByOtherStore { // the store adds this to what it has merged
-		said.ByOtherStore, said.Merged = true, before.Annotated+p.Merged()-before.Merged()
-		said.Count, said.Overwritten = p.Own+said.Merged, false
+	p.Adopt(stored)
+	if stored.ByOtherStore { // the store adds this to what it has merged
+		stored.ByOtherStore, stored.Merged = true, before.Annotated+p.Merged()-before.Merged()
+		stored.Count, stored.Overwritten = p.Own+stored.Merged, false
 	}
-	return said
+	return stored
 }
 
 func (s *settlement) patch(e *event) {

@@ -53,7 +53,7 @@ func (s Storm) Run(ctx context.Context, config *rest.Config) (calls int64, err e
 	defer stop()
 	made := newCallTracker()
 	// Events wait in queues, so the recorders send concurrently. But they record one after the other: the name of an
-	// Event consists of its object and the time in nanoseconds, and two Events of the same name would count as one.
+	// Event consists of its object and the time in nanoseconds. Two Events of the same name would count as one.
 	record := func(recorders int, record func(context.Context, kubernetes.Interface, *callTracker)) {
 		for range recorders {
 			record(ctx, client, made)
