@@ -45,9 +45,9 @@ func WantError(t *testing.T, root *cobra.Command, want string, args ...string) {
 		t.Errorf("no error, want one that begins with %q", want)
 		return
 	}
-	says := strings.TrimSuffix(err.Error(), "\n")
-	if !strings.HasPrefix(says, want) || strings.Contains(says, "\n") || out != "" || errs != "" {
-		t.Errorf("error %q, output %q and %q, want only an error that begins with %q", says, out, errs, want)
+	message := strings.TrimSuffix(err.Error(), "\n")
+	if !strings.HasPrefix(message, want) || strings.Contains(message, "\n") || out != "" || errs != "" {
+		t.Errorf("error %q, output %q and %q, want only an error that begins with %q", message, out, errs, want)
 	}
 }
 

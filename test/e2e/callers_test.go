@@ -48,13 +48,13 @@ func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
 	}
 	dir := t.TempDir()
 	certs := func(name string) *redistest.Certs {
-		made, err := redistest.NewCerts(filepath.Join(dir, name))
+		c, err := redistest.NewCerts(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return made
+		return c
 	}
-	ours, theirs := certs("ours"), certs("theirs")
+	trusted, untrusted := certs("trusted"), certs("untrusted")
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -62,7 +62,7 @@ func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
 		}
 		return path
 	}
-	kubeconfig := file("kubeconfig", fmt.Sprintf(webhookKubeconfig, ours.ClientCertFile, ours.ClientKeyFile))
+	kubeconfig := file("kubeconfig", fmt.Sprintf(webhookKubeconfig, trusted.ClientCertFile, trusted.ClientKeyFile))
 	o := clusterLogOptions()
 	o.Services = true
 	o.APIServerFlags = map[string]string{"admission-control-config-file": file("admission.yaml", fmt.Sprintf(admissionConfiguration, kubeconfig))}
@@ -70,7 +70,7 @@ func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
 	var err error
 	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)
-	e.set, err = replica.StartSet(t.Context(), e.cluster, program(), 1, "--client-ca-file="+ours.CAFile, "--client-names=eventquota")
+	e.set, err = replica.StartSet(t.Context(), e.cluster, program(), 1, "--client-ca-file="+trusted.CAFile, "--client-names=eventquota")
 	e.must(err)
 	t.Cleanup(e.set.Close)
 	e.must(e.set.Install(t.Context()))
@@ -88,10 +88,10 @@ func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
 
 	before, err := e.set.Replicas[0].Decisions(t.Context(), "phase")
 	e.must(err)
-	for says, files := range map[string][]string{
+	for name, files := range map[string][]string{
 		"no certificate":                   nil,
-		"a certificate of another CA":      {theirs.ClientCertFile, theirs.ClientKeyFile},
-		"a certificate under another name": {ours.ServerCertFile, ours.ServerKeyFile},
+		"a certificate of another CA":      {untrusted.ClientCertFile, untrusted.ClientKeyFile},
+		"a certificate under another name": {trusted.ServerCertFile, trusted.ServerKeyFile},
 	} {
 		config := &tls.Config{InsecureSkipVerify: true}
 		if len(files) > 0 {
@@ -105,7 +105,7 @@ func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
 		}
 		_, _ = io.WriteString(connection, "POST /mutate?timeout=1s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
 		if answer, err := io.ReadAll(connection); err == nil || len(answer) > 0 {
-			t.Errorf("with %s: got the answer %q and error %v, want a TLS error", says, answer, err)
+			t.Errorf("with %s: got the answer %q and error %v, want a TLS error", name, answer, err)
 		}
 		connection.Close()
 	}

@@ -150,7 +150,7 @@ func (e *env) eventually(what string, check func() bool) {
 	err := wait.PollUntilContextTimeout(e.Context(), 200*time.Millisecond, 5*time.Minute, true,
 		func(context.Context) (bool, error) { return check(), nil })
 	if err != nil {
-		e.Fatalf("%s: not within five minutes", what)
+		e.Fatalf("timed out after five minutes: %s", what)
 	}
 }
 

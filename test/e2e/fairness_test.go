@@ -106,17 +106,17 @@ func (e *env) occupySeats() (ended func() int64) {
 	}, metav1.CreateOptions{})
 	e.must(err)
 	release := make(chan struct{})
-	var held, n atomic.Int64
-	holds := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	var held, completed atomic.Int64
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		held.Add(1)
 		select {
 		case <-release:
 		case <-r.Context().Done():
 		}
 	}))
-	e.Cleanup(holds.Close)
+	e.Cleanup(server.Close)
 	e.Cleanup(func() { close(release) })
-	e.must(e.delayConfigMaps(holds))
+	e.must(e.delayConfigMaps(server))
 
 	ctx, cancel := context.WithCancel(e.Context())
 	var requests sync.WaitGroup
@@ -127,13 +127,13 @@ func (e *env) occupySeats() (ended func() int64) {
 			_, err := storm.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx,
 				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "held-"}}, metav1.CreateOptions{})
 			if ctx.Err() == nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsForbidden(err) {
-				n.Add(1)
+				completed.Add(1)
 			}
 		}
 	}
 	requests.Go(create)
 	e.eventually("requests are held", func() bool { return held.Load() > 0 })
-	n.Store(0)
+	completed.Store(0)
 	for range 60 {
 		requests.Go(create)
 	}
@@ -143,7 +143,7 @@ func (e *env) occupySeats() (ended func() int64) {
 		e.must(err)
 		return waiting.Match(metrics)
 	})
-	return n.Load
+	return completed.Load
 }
 
 // delayConfigMaps installs several webhooks that the API server calls in turn before it creates a ConfigMap. Each

@@ -218,9 +218,9 @@ func (r *replay) difference(e *entry, before, after map[string]any) []byte {
 // patched returns an Event with a patch applied.
 func (r *replay) patched(event map[string]any, patch []byte) (after map[string]any) {
 	r.Helper()
-	made, err := strategicpatch.StrategicMergePatch(r.encode(event), patch, corev1.Event{})
+	merged, err := strategicpatch.StrategicMergePatch(r.encode(event), patch, corev1.Event{})
 	r.must(err)
-	r.must(json.Unmarshal(made, &after))
+	r.must(json.Unmarshal(merged, &after))
 	return after
 }
 

@@ -53,11 +53,11 @@ func newBareEnv(t *testing.T) *env {
 func (e *env) compareWithSimulate(r *recording, rules []string) {
 	e.Helper()
 	entries := r.entries(e.T)
-	made := map[string]bool{}
+	created := map[string]bool{}
 	for _, flavor := range flavors() {
 		for _, one := range entries[flavor] {
-			if !made[one.namespace] {
-				made[one.namespace] = true
+			if !created[one.namespace] {
+				created[one.namespace] = true
 				e.ensureNamespace(one.namespace, flavor)
 			}
 		}
@@ -137,7 +137,7 @@ func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entr
 }
 
 // expectedAnswer returns the answer that simulate expects for a write. The answer to an UPDATE does not show that it
-// made an aggregate.
+// created an aggregate.
 func expectedAnswer(d *simulate.Decision, answer string) string {
 	switch d.Outcome {
 	case admission.Aggregated:

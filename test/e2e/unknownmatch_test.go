@@ -123,9 +123,9 @@ func (e *env) unknownNamespace(name string) *corev1.Namespace {
 	for _, key := range []string{"zz", "zselected"} {
 		n.Labels[key], n.Annotations[key] = "there", "there"
 	}
-	made, err := e.client.CoreV1().Namespaces().Create(e.Context(), n, metav1.CreateOptions{})
+	created, err := e.client.CoreV1().Namespaces().Create(e.Context(), n, metav1.CreateOptions{})
 	e.must(err)
-	n.Labels = made.Labels
+	n.Labels = created.Labels
 	return n
 }
 

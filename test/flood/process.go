@@ -50,8 +50,8 @@ func Main() bool {
 
 // run writes until in ends or all Events are written, and then prints the result.
 func run(in io.Reader, out io.Writer) error {
-	told := bufio.NewReader(in)
-	line, err := told.ReadBytes('\n')
+	commands := bufio.NewReader(in)
+	line, err := commands.ReadBytes('\n')
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func run(in io.Reader, out io.Writer) error {
 		return err
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, told)
+		_, _ = io.Copy(io.Discard, commands)
 		stop()
 	}()
 	fmt.Fprintln(out, connectedMessage)

@@ -51,20 +51,20 @@ func (s Storm) Run(ctx context.Context, config *rest.Config) (calls int64, err e
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	made := newCallTracker()
+	tracker := newCallTracker()
 	// Events wait in queues, so the recorders send concurrently. But they record one after the other: the name of an
 	// Event consists of its object and the time in nanoseconds. Two Events of the same name would count as one.
 	record := func(recorders int, record func(context.Context, kubernetes.Interface, *callTracker)) {
 		for range recorders {
-			record(ctx, client, made)
+			record(ctx, client, tracker)
 		}
 	}
 	record(s.Repeating, s.recordRepeats)
 	record(s.Similar, s.recordSimilar)
 	record(s.Series, s.recordSeries)
 	record(s.Reasons, s.recordReasons)
-	err = made.wait(ctx)
-	return made.ended.Load(), err
+	err = tracker.wait(ctx)
+	return tracker.ended.Load(), err
 }
 
 // pod returns the i-th object of the storm.
