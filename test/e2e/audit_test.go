@@ -112,7 +112,7 @@ func newOccurrences(calls []auditCall, from, to time.Time, matches func(auditCal
 }
 
 // failedOpenCount counts the occurrences stored by calls that failed open. If the webhook had counted them too, they
-// may be reported twice. Under a new name, all occurrences of the name may be reported twice.
+// may be reported twice. An Event stored under a new name repeats the whole count of that name.
 func failedOpenCount(calls []auditCall) (n int64) {
 	most := map[string]int64{}
 	for _, c := range calls {
@@ -140,8 +140,8 @@ func nameCollisions(calls []auditCall) (n int64) {
 	return n
 }
 
-// countDifferences lists the objects and sources whose stored Events report another number of occurrences than the
-// calls did. Each entry has both numbers, the calls and the stored Events.
+// countDifferences lists the objects and sources whose stored Events report a different number of occurrences
+// than the calls. Each entry has both numbers, the calls and the stored Events.
 func (e *faultEnv) countDifferences(namespace string, calls []auditCall) (list []string) {
 	e.Helper()
 	type numbers struct {

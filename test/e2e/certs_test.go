@@ -36,7 +36,7 @@ func TestSelfManagedCertificates(t *testing.T) {
 	e.must(shipped.Apply(t.Context(), e.cluster.Config, objects))
 	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)
-	// StartSet returns when all replicas are ready, so when the API server trusts them.
+	// StartSet returns when all replicas are ready, and they are ready once the API server trusts them.
 	e.set, err = replica.StartSet(t.Context(), e.cluster, program(), 3, "--self-managed-certificates")
 	e.must(err)
 	t.Cleanup(func() {

@@ -14,8 +14,8 @@ import (
 // entry is an entry of a recording as a client sees it. It is decoded by encoding/json alone, without any code of the
 // simulation.
 type entry struct {
-	// verb is create, update, patch, delete or "stored". The last is an Event from a list. It is empty for entries
-	// that are ignored.
+	// verb is create, update, patch, delete or "stored". "stored" stands for an Event from a list. Ignored entries
+	// have no verb.
 	verb string
 	user string
 	// eventsV1 reports whether the entry came through events.k8s.io.

@@ -19,7 +19,7 @@ import (
 
 // TestFaults checks I1 for three replicas that share a Redis, while their parts fail one after the other during
 // storms. In the end, stored Events must report the occurrences that reached the API server, except for the
-// differences that the fault explains. The first storm has no fault.
+// differences that each fault explains. The first storm has no fault.
 func TestFaults(t *testing.T) {
 	if isolated(t) {
 		newFaultEnv(t, newStandaloneRedis(t)).runFaults(
@@ -86,7 +86,7 @@ func killLeader(e *faultEnv) *faultyStorm {
 	return s.allow(0, failedOpenCount(s.end()))
 }
 
-// hangLeader stops the leader's process and later continues it. Meanwhile another replica writes pending counts. The
+// hangLeader suspends the leader's process and later resumes it. Meanwhile another replica writes pending counts. The
 // API server admits the leader's calls of that time, and they are reported twice if the leader had carried them out.
 // No count decreases.
 func hangLeader(e *faultEnv) *faultyStorm {

@@ -28,8 +28,8 @@ const (
 	floodRepeats = 4
 )
 
-// flood writes Events to many token buckets until they are empty, in four waves. The number
-// of Events of a wave that are stored does not depend on their order:
+// flood writes Events to many token buckets until they are empty, in four waves. How many
+// Events of a wave are stored does not depend on their order:
 //
 //   - The first wave has one Event of each known reason. Each takes a token and
 //     the reserve of its reason.

@@ -59,7 +59,7 @@ func TestStorm(t *testing.T) {
 func (e *env) checkWriteInterval(begun time.Time) {
 	e.Helper()
 	lasted := time.Since(begun)
-	// One write more is allowed, because a stopping replica writes its pending counts early.
+	// One more write is allowed, because a stopping replica writes its pending counts early.
 	if most, bound := e.audit().MostWrites(), 2+int64(lasted/flushInterval); most > bound {
 		e.Errorf("an Event was written %d times in %s, want at most %d", most, lasted, bound)
 	}

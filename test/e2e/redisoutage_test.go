@@ -47,7 +47,7 @@ func TestRedisOutage(t *testing.T) {
 	)
 }
 
-// redisOutage makes Redis unavailable by goes and available again by back.
+// redisOutage makes Redis unavailable by interrupt and available again by restore.
 func (e *faultEnv) redisOutage(interrupt, restore func() error) *faultyStorm {
 	s := e.newStorm()
 	namespace := s.namespace

@@ -29,7 +29,7 @@ const (
 	minShare = 0.1
 )
 
-// sharedFlags makes calls spread over the replicas, and lets replicas wait for Redis even on a busy machine.
+// sharedFlags spreads calls over the replicas, and gives replicas enough time for Redis even on a busy machine.
 func sharedFlags(redis ...string) []string {
 	return append([]string{"--calls-per-connection=5", "--store-deadline=1s"}, redis...)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // testUnreadableReviews writes protobuf that the API server accepts, but sends as JSON that the webhook cannot read:
-// it is too long, too deep or malformed. No such Event may pass a quota. The applied rules stay.
+// it is too long, too deep or malformed. No such Event may pass a quota. The applied rules remain after the test.
 func (e *env) testUnreadableReviews() {
 	config := rest.CopyConfig(e.config)
 	config.ContentType = runtime.ContentTypeProtobuf
