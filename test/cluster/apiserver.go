@@ -32,9 +32,9 @@ plugins:
   path: %q
 `
 
-// balancesByRequest reports whether an API server of the given version balances each request over the endpoints of a Service,
-// and not only each connection. It matters only if the API server routes to endpoints itself: kube-proxy, as in most
-// clusters, balances connections.
+// balancesByRequest reports whether an API server of the given version balances each request over the endpoints of a
+// Service, and not only each connection. It matters only if the API server routes to endpoints itself: kube-proxy, as
+// in most clusters, balances connections.
 func balancesByRequest(apiServer string) bool {
 	return version.MustParseSemantic(apiServer).AtLeast(version.MajorMinor(1, 37))
 }

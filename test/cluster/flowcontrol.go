@@ -54,8 +54,8 @@ func (c *Cluster) PriorityLevels(ctx context.Context) (map[string]PriorityLevel,
 	return levels, nil
 }
 
-// InstallPriorityLevels applies the shipped priority levels for Event writes, with their FlowSchemas and those of the webhook,
-// and returns once the API server uses them.
+// InstallPriorityLevels applies the shipped priority levels for Event writes, with their FlowSchemas and those of the
+// webhook, and returns once the API server uses them.
 func (c *Cluster) InstallPriorityLevels(ctx context.Context) error {
 	objects, err := shippedPriorityLevels()
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *Cluster) InstallPriorityLevels(ctx context.Context) error {
 	return c.waitForFlowSchema(ctx, "events")
 }
 
-// RemovePriorityLevels deletes the objects of InstallPriorityLevels, if they exist, and returns once the API server no longer
-// uses them.
+// RemovePriorityLevels deletes the objects of InstallPriorityLevels, if they exist, and returns once the API server
+// no longer uses them.
 func (c *Cluster) RemovePriorityLevels(ctx context.Context) error {
 	objects, err := shippedPriorityLevels()
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *Cluster) waitForFlowSchema(ctx context.Context, name string) error {
 	return nil
 }
 
-// FlowSchemaOf returns the name of the FlowSchema that an Event write of a user matches, or "" while the API server still uses a
-// deleted one. The write is a dry run. The user needs no rights, because authorization comes later.
+// FlowSchemaOf returns the name of the FlowSchema that an Event write of a user matches, or "" while the API server
+// still uses a deleted one. The write is a dry run. The user needs no rights, because authorization comes later.
 func (c *Cluster) FlowSchemaOf(ctx context.Context, user string, groups ...string) (string, error) {
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}

@@ -115,8 +115,8 @@ func (e *env) audit() *cluster.Audit {
 	return a
 }
 
-// reportedOccurrences returns how many occurrences the stored Events of a namespace report, including notices. An empty namespace
-// means all.
+// reportedOccurrences returns how many occurrences the stored Events of a namespace report, including notices. An
+// empty namespace means all.
 func (e *env) reportedOccurrences(namespace string) (n int64) {
 	e.Helper()
 	for _, event := range e.stored(namespace) {

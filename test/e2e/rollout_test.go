@@ -83,9 +83,9 @@ func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 }
 
 // TestSingleReplicaRolloutLosesNoCount restarts the only replica, which holds all state in memory, as the shipped
-// Deployment does. The old and the new replica decide side by side for some time, and each merges into Events that the other
-// also knows. Each Event is created under its own name or repeats a stored one, because a replica's record of refused
-// names ends with it.
+// Deployment does. The old and the new replica decide side by side for some time, and each merges into Events that
+// the other also knows. Each Event is created under its own name or repeats a stored one, because a replica's record
+// of refused names ends with it.
 func TestSingleReplicaRolloutLosesNoCount(t *testing.T) {
 	if !isolated(t) {
 		return

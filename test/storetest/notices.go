@@ -194,8 +194,8 @@ func expiry() []story {
 			l.SpamFilter.Limit = store.Limit{Burst: 4, Every: refill / 4}
 		}
 	}
-	// returning writes the pending count of a group, and creates its Event again after a time. If the group is still known,
-	// the Event continues its total.
+	// returning writes the pending count of a group, and creates its Event again after a time. If the group is still
+	// known, the Event continues its total.
 	returning := func(settledAt, after time.Duration, want string) []step {
 		return append(merged(), []step{
 			{settledAt, soon(time.Hour), "a 2 (1 merged)"},
