@@ -1,4 +1,4 @@
-// Package orphan ends a program whose parent is gone.
+// Package orphan ends a program once its parent process has died.
 package orphan
 
 import (
@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// Exit ends this program within about a second of its parent's end. A test that is
-// killed, or that runs into its time limit, cannot stop what it has started; without
-// this an API server and an etcd would stay behind. It looks for a new parent instead
-// of asking the kernel for a signal, because that signal also comes when only the
-// thread that started the program ends, and exists on Linux alone.
+// Exit ends this program within about a second of the death of its parent. A test that is killed, or that exceeds its
+// time limit, cannot stop the programs that it started, such as an API server and etcd. Exit polls the parent's process
+// id instead of asking the kernel for a signal. Only Linux has that signal, and it also comes when just the thread
+// that started the program ends.
 //
-// It returns at once and watches until the program ends.
+// Exit returns at once and watches in the background until the program ends.
 func Exit() {
 	parent := os.Getppid()
 	go func() {
