@@ -95,8 +95,8 @@ func (p *Proxy) serve(conn net.Conn) {
 	})
 }
 
-// carry copies data, each piece after the delay, until may returns false.
-func (p *Proxy) carry(to, from net.Conn, may func([]byte) bool) {
+// carry copies data, each piece after the delay, until forward returns false.
+func (p *Proxy) carry(to, from net.Conn, forward func([]byte) bool) {
 	type piece struct {
 		data []byte
 		due  time.Time
@@ -126,7 +126,7 @@ func (p *Proxy) carry(to, from net.Conn, may func([]byte) bool) {
 		if l := p.loss.Load(); l.every > 0 && l.pieces.Add(1)%l.every == 0 {
 			l.again()
 		}
-		if !may(next.data) {
+		if !forward(next.data) {
 			_ = from.Close()
 			_ = to.Close()
 			ended = true

@@ -93,7 +93,7 @@ func recordSteps(t *testing.T) map[string][]record.Step {
 	replaced := map[string]string{}
 	for i, file := range strings.Fields(string(files)) {
 		if strings.HasPrefix(filepath.Base(file), "zz_generated") {
-			continue // which nobody reads
+			continue // its calls are not recorded
 		}
 		source, err := os.ReadFile(file)
 		if err != nil {
