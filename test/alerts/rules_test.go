@@ -1,30 +1,21 @@
-// Package alerts holds that the alert rules in manifests/ fire when they are to, and not
-// otherwise, by Prometheus' own rules and engine.
+// Package alerts tests the alert rules in manifests/alerts.
 package alerts
 
 import (
-	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
-	"slices"
-	"strings"
+	"os/exec"
+	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
-	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/promql/promqltest"
-	"github.com/prometheus/prometheus/rules"
 	"sigs.k8s.io/yaml"
 )
 
-// shippedGroups are the groups of the PrometheusRule, as a rule file has them. Prometheus
-// itself says what is wrong with them.
-func shippedGroups(t *testing.T) *rulefmt.RuleGroups {
+// ruleFile returns the content of a rule file with the groups of the PrometheusRule.
+func ruleFile(t *testing.T) []byte {
 	t.Helper()
 	content, err := os.ReadFile("../../manifests/alerts/prometheusrule.yaml")
 	if err != nil {
@@ -36,62 +27,47 @@ func shippedGroups(t *testing.T) *rulefmt.RuleGroups {
 	if err := yaml.Unmarshal(content, &manifest); err != nil {
 		t.Fatal(err)
 	}
-	spec, err := yaml.Marshal(manifest.Spec)
+	rules, err := yaml.Marshal(manifest.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, errs := rulefmt.Parse(spec, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	return rules
+}
+
+// alertRules parses the rules as Prometheus does.
+func alertRules(t *testing.T) []rulefmt.Rule {
+	t.Helper()
+	groups, errs := rulefmt.Parse(ruleFile(t), false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
 	for _, err := range errs {
 		t.Error(err)
 	}
-	if groups == nil {
+	if t.Failed() {
 		t.FailNow()
 	}
-	return groups
+	var rules []rulefmt.Rule
+	for _, g := range groups.Groups {
+		rules = append(rules, g.Rules...)
+	}
+	return rules
 }
 
-// shippedRules are the shipped rules, ready to be evaluated.
-func shippedRules(t *testing.T) []*rules.AlertingRule {
-	t.Helper()
-	var all []*rules.AlertingRule
-	for _, g := range shippedGroups(t).Groups {
-		for _, r := range g.Rules {
-			expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, rules.NewAlertingRule(r.Alert, expr, time.Duration(r.For), time.Duration(r.KeepFiringFor),
-				labels.FromMap(r.Labels), labels.FromMap(r.Annotations), labels.EmptyLabels(), "", true, slog.New(slog.DiscardHandler)))
+// TestAlerts runs the unit tests of alerts.yaml by promtool.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	tests, err := os.ReadFile("alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() // promtool looks for the rule file beside the tests
+	for name, content := range map[string][]byte{"rules.yaml": ruleFile(t), "alerts.yaml": tests} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	return all
-}
-
-// firing evaluates the rules every minute of the series, and returns what fires at a time:
-// the summaries that people would read.
-func firing(t *testing.T, series string, at time.Duration) []string {
-	t.Helper()
-	storage := promqltest.LoadedStorage(t, "load 1m"+strings.ReplaceAll("\n"+series, "\n\n", "\n"))
-	engine := promqltest.NewTestEngineWithOpts(t, promql.EngineOpts{
-		MaxSamples: 100_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{}),
-	})
-	query := rules.EngineQueryFunc(engine, storage)
-	var fire []string
-	for _, r := range shippedRules(t) {
-		for now := time.Duration(0); now <= at; now += time.Minute {
-			if _, err := r.Eval(t.Context(), 0, time.Unix(0, 0).Add(now), query, &url.URL{}, 0); err != nil {
-				t.Fatalf("%s: %v", r.Name(), err)
-			}
-		}
-		for _, a := range r.ActiveAlerts() {
-			if a.State == rules.StateFiring {
-				fire = append(fire, fmt.Sprintf("%s: %s", a.Labels.Get("severity"), a.Annotations.Get("summary")))
-			}
-			if said := a.Annotations.Get("summary") + a.Annotations.Get("description"); strings.Contains(said, "error expanding") {
-				t.Errorf("%s: %s", r.Name(), said)
-			}
-		}
+	// Service discovery takes most of promtool's code, and the tests need none of it.
+	promtool := exec.CommandContext(t.Context(), "go", "run", "-tags=remove_all_sd,grpcnotrace", "github.com/prometheus/prometheus/cmd/promtool",
+		"test", "rules", filepath.Join(dir, "alerts.yaml"))
+	if out, err := promtool.CombinedOutput(); err != nil {
+		t.Errorf("promtool test rules: %v\n%s", err, out)
 	}
-	slices.Sort(fire)
-	return fire
 }
