@@ -22,6 +22,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/top"
 	"github.com/eventquota/eventquota/cmd/webhook/ui"
+	versioncommand "github.com/eventquota/eventquota/cmd/webhook/version"
 )
 
 // completionName is the name by which kubectl asks a plugin to complete a command.
@@ -73,6 +74,7 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(explain.Command())
 	cmd.AddCommand(top.Command())
 	cmd.AddCommand(ui.Command())
+	cmd.AddCommand(versioncommand.Command(version))
 	rejectUnknownArgs(cmd)
 	return cmd
 }
