@@ -18,12 +18,13 @@ CONTROLLER_GEN := go tool -modfile=.ci/tools/go.mod controller-gen
 MSGP := go tool -modfile=.ci/tools/go.mod msgp -io=false -tests=false
 DEADCODE := go tool -modfile=.ci/tools/go.mod deadcode
 FREEZE := go tool -modfile=.ci/pictures/go.mod freeze --config .ci/pictures/freeze.json
+ACTIONLINT := go tool -modfile=.ci/workflows/go.mod actionlint -shellcheck=
 CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 
 # Modules whose dependencies stay out of ours and that have tests, those that take longest first, and every
 # module of the repository, of which only the first is what users build.
 TESTED := test/kwok test/sink test/alerts test/certmanager test/chart test/readme test/page .ci/image .ci/plugin .ci/prose .ci/site
-MODULES := . $(TESTED) .ci/tools .ci/pictures test/controlplane
+MODULES := . $(TESTED) .ci/tools .ci/pictures .ci/workflows test/controlplane
 
 # A cold machine first builds the Kubernetes control plane within a test. The linters vet.
 GO_TEST := go test -timeout 60m -vet=off
@@ -67,11 +68,23 @@ figures: ## Record bin/bench.json, and of DEMO=FILE what make demo printed, in d
 
 .PHONY: release
 release: STRICT := -strict
-release: verify-figures verify manifests image plugin ## Make all that is released; fails where figures are older than what they measure
+release: verify-figures verify manifests chart image plugin ## Make all that is released, in bin/release; fails where figures are older than what they measure
+	rm -rf bin/release && mkdir -p bin/release
+	cp bin/manifests/*.yaml bin/eventquota-$(VERSION).oci.tar bin/eventquota-$(VERSION)-*.cdx.json bin/plugin/* \
+		bin/eventquota-$(CHART_VERSION).tgz bin/release/
+	cd bin/release && sha256sum * >SHA256SUMS
 
 .PHONY: manifests
 manifests: ## Render each way to install into one file in bin/manifests
+	rm -rf bin/manifests
 	go run ./test/manifests -version '$(VERSION)' -dir bin/manifests
+
+# Of what is not a release, versions are 0.0.0.
+CHART_VERSION = $(if $(filter v%,$(VERSION)),$(VERSION:v%=%),0.0.0)
+
+.PHONY: chart
+chart: ## Package the chart into bin/
+	go -C test/chart tool helm package $(CURDIR)/manifests/chart --destination $(CURDIR)/bin --version '$(CHART_VERSION)' --app-version 'v$(CHART_VERSION)'
 
 .PHONY: image
 image: ## Build the container image and a list of what is in it, as files in bin/
@@ -79,6 +92,7 @@ image: ## Build the container image and a list of what is in it, as files in bin
 
 .PHONY: plugin
 plugin: ## Pack the kubectl plugin for every platform, and a manifest for krew, in bin/plugin
+	rm -rf bin/plugin
 	go -C .ci/plugin run . $(if $(filter v%,$(VERSION)),-version '$(VERSION)')
 
 .PHONY: site
@@ -243,8 +257,12 @@ CALLED_ELSEWHERE := ^test/otel/|^test/walk/record/|func: Audit.Admitted$$
 verify-dead:
 	@out=$$(mktemp) && trap 'rm -f "$$out"' EXIT && set -x && $(DEADCODE) -test ./... >"$$out" && { set +x; ! grep -vE '$(CALLED_ELSEWHERE)' "$$out"; }
 
+.PHONY: verify-workflows
+verify-workflows:
+	$(ACTIONLINT)
+
 .PHONY: verify
-verify: verify-figures lint verify-dead verify-tidy verify-generate verify-shipped ## Check format, lint, go.mod, generated files and manifests; changes nothing
+verify: verify-workflows verify-figures lint verify-dead verify-tidy verify-generate verify-shipped ## Check format, lint, go.mod, generated files and manifests; changes nothing
 
 .PHONY: clean
 clean: ## Remove what was built in the checkout

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -135,28 +137,43 @@ func TestWebhookConfigurations(t *testing.T) {
 }
 
 func TestReleaseHasOneVersion(t *testing.T) {
-	paths, err := shipped.Overlays()
+	dir := t.TempDir()
+	if err := write(dir, "v1.2.3-rc.1"); err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range append(paths, shipped.Base) {
-		content, err := shipped.Release(path, "v1.2.3-rc.1")
+	var files []string
+	for _, path := range paths {
+		files = append(files, filepath.Base(path))
+		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, wanted := range []string{
+		if strings.Contains(string(content), "v0.0.0") {
+			t.Errorf("%s has the version of the checkout", path)
+		}
+		if filepath.Base(path) == "crds.yaml" {
+			if strings.Contains(string(content), "kind: Deployment") {
+				t.Errorf("%s has more than definitions", path)
+			}
+			continue
+		}
+		for _, want := range []string{
 			"image: ghcr.io/eventquota/eventquota:v1.2.3-rc.1\n", "app.kubernetes.io/version: v1.2.3-rc.1\n",
 		} {
-			if !strings.Contains(string(content), wanted) {
-				t.Errorf("%s: a release has no %q", path, wanted)
+			if !strings.Contains(string(content), want) {
+				t.Errorf("%s has no %q", path, want)
 			}
 		}
-		if strings.Contains(string(content), "v0.0.0") {
-			t.Errorf("%s: a release has the version that stands in the checkout", path)
-		}
+	}
+	if want := []string{"cert-manager.yaml", "crds.yaml", "install.yaml", "redis.yaml", "self-signed.yaml", "validating-only.yaml"}; !slices.Equal(files, want) {
+		t.Errorf("the release has %q, want %q", files, want)
 	}
 	for _, bad := range []string{"", "v1 2", "-v1", strings.Repeat("v", 64)} {
-		if _, err := shipped.Release(shipped.Base, bad); err == nil {
+		if err := write(t.TempDir(), bad); err == nil {
 			t.Errorf("version %q was taken", bad)
 		}
 	}

@@ -1,4 +1,5 @@
-// Manifests writes each overlay of manifests/ into one file, for a release:
+// Manifests writes the files of a release that kubectl applies: crds.yaml, each overlay of manifests/ and, as install.yaml,
+// the one that needs nothing else:
 //
 //	go run ./test/manifests -version v1.2.3 -dir bin/manifests
 package main
@@ -23,21 +24,32 @@ func main() {
 	}
 }
 
-// write makes a file of each overlay in dir.
+const (
+	crds        = "crds"
+	installable = "overlays/single-replica"
+)
+
+// write writes the files into dir.
 func write(dir, version string) error {
 	overlays, err := shipped.Overlays()
 	if err != nil {
 		return err
 	}
+	files := map[string]string{"crds": crds, "install": installable}
+	for _, overlay := range overlays {
+		if overlay != installable {
+			files[path.Base(overlay)] = overlay
+		}
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make -dir: %w", err)
 	}
-	for _, overlay := range overlays {
-		content, err := shipped.Release(overlay, version)
+	for name, kustomization := range files {
+		content, err := shipped.Release(kustomization, version)
 		if err != nil {
 			return err
 		}
-		file := filepath.Join(dir, path.Base(overlay)+".yaml")
+		file := filepath.Join(dir, name+".yaml")
 		if err := os.WriteFile(file, content, 0o644); err != nil {
 			return fmt.Errorf("write %s: %w", file, err)
 		}

@@ -83,6 +83,9 @@ func commandCoverage() map[string]coverage {
 		"kubectl get events -A -o json | eventquota simulate - -o html > report.html":                                               byRunning(),
 		"curl -sk -H \"Authorization: Bearer $(kubectl -n monitoring create token prometheus-k8s)\" https://localhost:8443/metrics": byOtherTest("cmd/webhook/serve", "TestMetricsAreSecureByDefault"),
 		"curl -sk -H \"Authorization: Bearer $TOKEN\" -o heap https://localhost:8443/debug/pprof/heap":                              byOtherTest("cmd/webhook/serve", "TestMetricsAreSecureByDefault"),
+		"cosign verify ghcr.io/eventquota/eventquota:v0.1.0 --certificate-oidc-issuer https://token.actions.githubusercontent.com" +
+			" --certificate-identity-regexp '^https://github.com/eventquota/eventquota/'": untried("nothing has been released yet"),
+		"gh attestation verify oci://ghcr.io/eventquota/eventquota:v0.1.0 --repo eventquota/eventquota": untried("nothing has been released yet"),
 		"go tool pprof heap": byOtherTest("cmd/webhook/serve", "TestMetricsAreSecureByDefault"),
 
 		"kubectl delete clustereventpolicy emergency-brake":                           byRunning("deleted"),
