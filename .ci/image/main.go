@@ -1,7 +1,7 @@
 // Command image builds the container image of the webhook for every platform it
 // is offered for, as an OCI archive, and lists what is in it in a CycloneDX file
 // for each platform. It needs Go alone: no container engine, and without -base
-// no network but Go's module proxy.
+// and -push no network but Go's module proxy.
 //
 // The same sources, built by the same version of Go, give the same bytes.
 package main
@@ -50,5 +50,8 @@ func (o options) make(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return r.write(o, out)
+	if err := r.write(o, out); err != nil || !o.Push {
+		return err
+	}
+	return r.push(ctx, o, out)
 }

@@ -21,14 +21,16 @@ type options struct {
 	Base       string    // registry reference or OCI layout directory; empty for none
 	Epoch      time.Time // SOURCE_DATE_EPOCH; zero for the time of the commit
 	Platforms  []v1.Platform
+	Push       bool // to the repository, under the version
 }
 
-// AddFlags makes a flag of every option but Epoch and Platforms.
+// AddFlags makes a flag of every option except Epoch and Platforms.
 func (o *options) AddFlags(f *flag.FlagSet) {
 	f.StringVar(&o.Root, "root", "../..", "directory of the checkout")
 	f.StringVar(&o.Out, "out", "../../bin", "directory to write to")
 	f.StringVar(&o.Version, "version", "", "version of the webhook, and the tag of the image")
-	f.StringVar(&o.Repository, "repository", "ghcr.io/eventquota/eventquota", "name of the image, without a tag; nothing is sent there")
+	f.StringVar(&o.Repository, "repository", "ghcr.io/eventquota/eventquota", "name of the image, without a tag; nothing is sent there without -push")
+	f.BoolVar(&o.Push, "push", false, "whether to push the image to -repository, with the credentials of Docker's configuration")
 	f.StringVar(&o.Base, "base", "", "image to put the webhook on, such as gcr.io/distroless/static-debian13:nonroot: a reference to a registry or a directory with an OCI layout; empty for a layer with CA certificates and a user only")
 }
 
