@@ -1,4 +1,4 @@
-// Package manifests holds what is applied to a cluster.
+// Package manifests embeds the objects that an installation applies to a cluster.
 package manifests
 
 import (
@@ -19,13 +19,13 @@ var files embed.FS
 //go:embed examples/emergency-brake.yaml
 var brake []byte
 
-// EmergencyBrake is the policy that refuses all Events but Warnings, as YAML with comments.
+// EmergencyBrake returns the policy that drops all Events except Warnings, as YAML with comments.
 func EmergencyBrake() []byte { return brake }
 
-// Files are the kustomizations: base, components, crds and overlays.
+// Files returns the kustomizations: base, components, crds and overlays.
 func Files() fs.FS { return files }
 
-// Policies are the policies and quotas of every installation, each a document of YAML.
+// Policies returns the policies and quotas of every installation, each as a YAML document.
 func Policies() ([][]byte, error) {
 	paths, err := fs.Glob(files, "base/*.yaml")
 	if err != nil {
@@ -37,18 +37,18 @@ func Policies() ([][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
-		var one metav1.TypeMeta // of the first document, and each policy has a file to itself
-		if err := yaml.Unmarshal(content, &one); err != nil {
+		var typeMeta metav1.TypeMeta // of the first document; each policy has its own file
+		if err := yaml.Unmarshal(content, &typeMeta); err != nil {
 			return nil, fmt.Errorf("decode %s: %w", path, err)
 		}
-		if one.GroupVersionKind().GroupVersion() == v1alpha1.GroupVersion() {
+		if typeMeta.GroupVersionKind().GroupVersion() == v1alpha1.GroupVersion() {
 			all = append(all, content)
 		}
 	}
 	return all, nil
 }
 
-// CRDs are the custom resource definitions of policies.
+// CRDs returns the custom resource definitions of policies and quotas.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	paths, err := fs.Glob(files, "crds/*.yaml")
 	if err != nil {

@@ -46,7 +46,7 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		},
 		"two kinds of Redis": {
 			"redis: {" + redis + ", tryOut: {enabled: true}}",
-			"redis.tryOut.enabled brings a Redis of its own: nothing else of redis can be set with it",
+			"redis.tryOut.enabled installs a Redis: no other values of redis can be set with it",
 		},
 		"a Redis that is nowhere": {
 			"redis: {existingSecret: a}",
@@ -82,7 +82,7 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		},
 		"a client certificate without its key": {
 			"redis: {" + redis + ", existingSecret: a, tls: {enabled: true, certKey: tls.crt}}",
-			"redis.tls.certKey and redis.tls.keyKey must be set both or not at all",
+			"redis.tls.certKey and redis.tls.keyKey must both be set, or neither",
 		},
 		"a key of no Secret": {
 			"redis: {" + redis + ", tls: {enabled: true, caKey: ca.crt}}",
@@ -118,7 +118,7 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		},
 		"a test that would prove nothing": {
 			"test: {namespace: eventquota-system}",
-			"test.namespace is eventquota-system, the release's own, whose Events the webhook is not asked about",
+			"test.namespace is eventquota-system, the namespace of the release, whose Events the webhook does not see",
 		},
 	} {
 		t.Run(says, func(t *testing.T) {

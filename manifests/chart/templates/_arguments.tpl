@@ -1,4 +1,4 @@
-{{/* The arguments of the webhook, a JSON list. */}}
+{{/* The arguments of the webhook, as a JSON list. */}}
 {{- define "eventquota.arguments" -}}
 {{- $arguments := list "serve" "--cert-dir=/etc/eventquota/certs"
   (printf "--shutdown-delay=%ds" (int .Values.shutdownDelaySeconds))

@@ -6,14 +6,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* Labels of pods: those that stay when the chart is upgraded. */}}
+{{/* Labels of pods, which an upgrade does not change. */}}
 {{- define "eventquota.podLabels" -}}
 {{ include "eventquota.selector" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/part-of: eventquota
 {{- end }}
 
-{{/* What finds the webhook's pods. A Deployment's selector never changes. */}}
+{{/* The selector of the webhook's pods. That of a Deployment can never change. */}}
 {{- define "eventquota.selector" -}}
 app.kubernetes.io/name: eventquota
 app.kubernetes.io/component: webhook
@@ -36,7 +36,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* An image by its values and the tag that it has if they name none. */}}
+{{/* An image from its values, with a default tag. */}}
 {{- define "eventquota.image" -}}
 {{- $tag := .image.tag | default .tag -}}
 {{- if .image.digest -}}
@@ -60,14 +60,14 @@ eventquota-serving-cert
 {{- end -}}
 {{- end }}
 
-{{/* Nine tenths of a memory limit of the schema's form, as Go reads it. */}}
+{{/* Nine tenths of a memory limit (in the format of the schema), in the format of GOMEMLIMIT. */}}
 {{- define "eventquota.memoryLimit" -}}
 {{- $mebibytes := regexFind "^[0-9]+" . | int -}}
 {{- if hasSuffix "Gi" . }}{{ $mebibytes = mul $mebibytes 1024 }}{{ end -}}
 {{ div (mul $mebibytes 9) 10 }}MiB
 {{- end }}
 
-{{/* The peers of a rule, if it has any: no list of peers is all of them. */}}
+{{/* The peers of a rule, if it has any: a rule without the list allows all peers. */}}
 {{- define "eventquota.blocks" -}}
 {{- with .cidrs }}
 {{ $.side }}:
@@ -78,7 +78,7 @@ eventquota-serving-cert
 {{- end }}
 {{- end }}
 
-{{/* Labels and annotations of what `helm test` makes. No selector finds its pod. */}}
+{{/* Labels and annotations of the objects of `helm test`. No selector matches its pod. */}}
 {{- define "eventquota.test.metadata" -}}
 labels:
   {{- include "eventquota.labels" .root | fromYaml | merge (dict "app.kubernetes.io/component" "test") | toYaml | nindent 2 }}
@@ -95,8 +95,8 @@ annotations:
 {{ $seats }}
 {{- end }}
 
-{{/* The most shares with which a priority level has no more than its seats: an API server divides its seats by the shares
-of all levels, and rounds up. */}}
+{{/* The largest number of shares for which a priority level gets at most its seats. An API server divides its seats
+in proportion to the shares of all levels, and rounds up. */}}
 {{- define "eventquota.shares" -}}
 {{- $levels := .root.Values.priorityLevels -}}
 {{- $rest := sub (int $levels.serverSeats) (include "eventquota.seats" .root | int) -}}

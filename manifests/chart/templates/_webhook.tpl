@@ -24,7 +24,7 @@ webhooks:
     {{- if eq $certificates.mode "provided" }}
     caBundle: {{ b64enc $certificates.provided.caBundle }}
     {{- end }}
-  # One rule for both Event APIs: Equivalent converts events.k8s.io to core, in one call.
+  # One rule for both Event APIs: with Equivalent, the API server converts events.k8s.io to core, in one call.
   rules:
   - apiGroups: [""]
     apiVersions: [v1]
@@ -32,7 +32,7 @@ webhooks:
     operations: {{ toJson .operations }}
     scope: Namespaced
   matchPolicy: Equivalent
-  # What happens to the webhook itself is always reported.
+  # Events about the webhook itself are always stored.
   namespaceSelector:
     matchExpressions:
     - key: kubernetes.io/metadata.name
@@ -41,7 +41,7 @@ webhooks:
   matchConditions:
   - name: not-the-settler
     expression: request.userInfo.username != "system:serviceaccount:{{ $namespace }}:eventquota"
-  failurePolicy: Ignore  # an Event waits for a webhook that hangs until the timeout, and is then stored
-  timeoutSeconds: 1  # the API server holds a seat of its priority level while it waits
+  failurePolicy: Ignore  # if the webhook hangs, an Event is stored after the timeout
+  timeoutSeconds: 1  # a waiting call holds a seat of its priority level
   sideEffects: NoneOnDryRun
 {{- end }}
