@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// result is what is written: one index, and what is in each of its images.
+// result has the index to write, and a list of the contents of each of its images.
 type result struct {
 	index v1.ImageIndex
 	made  time.Time

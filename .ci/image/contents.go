@@ -20,9 +20,9 @@ import (
 const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 
 // contents lists what is in an image: the webhook, the modules linked into it,
-// Go's standard library and the CA certificates. What a base image brings is not
-// in it. Which module needs which is not known of a program, so all hang on the
-// webhook.
+// Go's standard library and the CA certificates. It leaves out the files of a base
+// image. A program does not say which module needs which, so the webhook depends on
+// all of them.
 func contents(o options, p program, made time.Time, img v1.Image) (*cdx.BOM, error) {
 	digest, err := img.Digest()
 	if err != nil {

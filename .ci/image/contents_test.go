@@ -58,8 +58,8 @@ func holdsLists(t *testing.T, w written) {
 	}
 }
 
-// holdsReferences holds that every component is needed by another, and that what
-// is needed is listed.
+// holdsReferences requires that another component needs each component, and that all
+// needed components are listed.
 func holdsReferences(t *testing.T, bom *cdx.BOM) {
 	t.Helper()
 	needed := map[string]bool{}

@@ -17,9 +17,9 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
 )
 
-// TestTheDockerfileMakesTheSameImage holds that BuildKit's parser and its rules
-// have nothing to say of the Dockerfile, and that user, entrypoint, labels and
-// the compiler's flags in it are those of this program. No image is built.
+// TestTheDockerfileMakesTheSameImage requires that BuildKit's parser and linter accept
+// the Dockerfile. Its user, entrypoint, labels and compiler flags must be those of this
+// program. No image is built.
 func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	t.Parallel()
 	stages, args := dockerfile(t)

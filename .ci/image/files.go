@@ -16,7 +16,7 @@ import (
 )
 
 // nonroot is the user and group that the webhook runs as, the same as in
-// distroless images. It is a number, so that Kubernetes can tell it from root.
+// distroless images. It is a number, so that Kubernetes sees that it is not root.
 const nonroot = 65532
 
 // file is a file of a layer; one without content is a directory.
@@ -27,7 +27,7 @@ type file struct {
 	content []byte
 }
 
-// rootFiles are what the webhook finds around it when there is no base image.
+// rootFiles are the files beside the webhook when there is no base image.
 // The certificates are for Redis by TLS without a CA file of its own.
 func rootFiles() []file {
 	const accounts = "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"
@@ -44,8 +44,8 @@ func rootFiles() []file {
 	}
 }
 
-// certificates are the roots that Mozilla trusts, in PEM. Those that it trusts
-// under conditions only are left out: a PEM file cannot say the conditions.
+// certificates are the roots that Mozilla trusts, in PEM. They leave out roots
+// that it trusts only under conditions, which a PEM file cannot express.
 func certificates() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {

@@ -1,7 +1,7 @@
-// Command image builds the container image of the webhook for every platform it
-// is offered for, as an OCI archive, and lists what is in it in a CycloneDX file
-// for each platform. It needs Go alone: no container engine, and without -base
-// and -push no network but Go's module proxy.
+// Command image builds the container image of the webhook for all its platforms, as an
+// OCI archive, and lists its contents in a CycloneDX file for each platform. It needs
+// only Go: no container engine and, without -base and -push, no network except Go's
+// module proxy.
 //
 // The same sources, built by the same version of Go, give the same bytes.
 package main

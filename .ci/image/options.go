@@ -31,7 +31,7 @@ func (o *options) AddFlags(f *flag.FlagSet) {
 	f.StringVar(&o.Version, "version", "", "version of the webhook, and the tag of the image")
 	f.StringVar(&o.Repository, "repository", "ghcr.io/eventquota/eventquota", "name of the image, without a tag; nothing is sent there without -push")
 	f.BoolVar(&o.Push, "push", false, "whether to push the image to -repository, with the credentials of Docker's configuration")
-	f.StringVar(&o.Base, "base", "", "image to put the webhook on, such as gcr.io/distroless/static-debian13:nonroot: a reference to a registry or a directory with an OCI layout; empty for a layer with CA certificates and a user only")
+	f.StringVar(&o.Base, "base", "", "base image: a reference to a registry, such as gcr.io/distroless/static-debian13:nonroot, or a directory with an OCI layout; empty for a layer with only CA certificates and a user")
 }
 
 // parse gives the options that the arguments set, and SOURCE_DATE_EPOCH, in
@@ -59,9 +59,9 @@ func parse(args []string, epoch string) (options, error) {
 // validate reports every option that cannot be used, by its flag.
 func (o *options) validate() error {
 	var errs []error
-	// What a registry takes as a tag is safe as a part of a file's name too.
+	// A valid tag is also safe as a part of a file name.
 	if !regexp.MustCompile(`^\w[\w.-]{0,127}$`).MatchString(o.Version) {
-		errs = append(errs, fmt.Errorf("-version: %q is no tag of an image", o.Version))
+		errs = append(errs, fmt.Errorf("-version: %q is not a valid image tag", o.Version))
 	}
 	if _, err := name.NewRepository(o.Repository); err != nil {
 		errs = append(errs, fmt.Errorf("-repository: %w", err))

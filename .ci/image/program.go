@@ -63,7 +63,7 @@ func (p *program) read() error {
 	return err
 }
 
-// setting is what the program says of how it was built; empty if it does not.
+// setting returns a build setting of the program, or an empty string.
 func (p *program) setting(key string) string {
 	for _, s := range p.info.Settings {
 		if s.Key == key {

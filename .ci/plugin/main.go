@@ -64,9 +64,9 @@ func (o options) make(ctx context.Context, out io.Writer) error {
 			Version:          o.version,
 			Homepage:         repository,
 			ShortDescription: "Show who floods Events, and why one was refused",
-			Description: `Shows what eventquota, an admission webhook for Event quotas, does in a cluster:
-who and what makes the most Event writes, and of one object what was merged and
-dropped, by which policy, and what one more Event would be. It also says what
+			Description: `Eventquota is an admission webhook that merges Events and enforces Event quotas. This
+plugin shows which sources and objects make the most Event writes. For one object, it
+shows what was merged and dropped, and by which policy or quota. It also says what
 policies would have done with recorded Events.`,
 		},
 	}

@@ -34,7 +34,7 @@ func rendered(t *testing.T) string {
 	return dir
 }
 
-// document is what a page has of links and of what they may lead to.
+// document has the links of a page, and the ids that links can point to.
 type document struct {
 	links, loads []string
 	ids          map[string]bool
@@ -201,7 +201,7 @@ func evaluate[T any](t *testing.T, b *browser, script string) T {
 	return value
 }
 
-// shown is what the page looks like to a script.
+// shown describes the page as a script sees it.
 type shown struct {
 	Paper    string
 	Overflow []string

@@ -20,14 +20,14 @@ const (
 	// callsPerConnection is how many calls a connection carries, on average: a new connection is
 	// what shows a certificate.
 	callsPerConnection = 10
-	// newConnections is how many calls of a replica need new connections, though the API
-	// server keeps some: of each phase, one for a call that it makes at the same time.
+	// newConnections is the number of calls of a replica after which the API server must have
+	// made new connections. It keeps one for each concurrent call of each phase.
 	newConnections = 30 * callsPerConnection
 )
 
-// TestCertManagerRenewalDuringStorm holds that what manifests/ ships
-// for cert-manager is enough: its controllers issue the certificate, its cainjector tells
-// the API server, and no call fails when it is renewed, nor when its CA is too.
+// TestCertManagerRenewalDuringStorm uses the manifests for cert-manager as they are shipped. Its
+// controllers issue the certificate, and its cainjector writes the CA into the webhook
+// configurations. No call fails when the certificate is renewed, or its CA.
 func TestCertManagerRenewalDuringStorm(t *testing.T) {
 	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return

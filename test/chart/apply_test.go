@@ -18,9 +18,9 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// checkAPIServerAccepts stores nothing, but everything is admitted: unknown fields are refused, and so are
-// pods in a namespace that enforces the restricted standard; of a Deployment's pods the
-// API server warns.
+// checkAPIServerAccepts creates all objects in a dry run. The API server refuses unknown fields, and
+// pods in a namespace that enforces the restricted standard. It only warns about the pods
+// of a Deployment.
 func checkAPIServerAccepts(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	installForeignCRDs(t, c)
@@ -70,9 +70,9 @@ func apply(t *testing.T, api client.Client, o *unstructured.Unstructured, labels
 	}
 }
 
-// installForeignCRDs makes the API server know eventquota's kinds, and those of cert-manager and
-// of the Prometheus operator that the chart uses, though not their fields: those are held
-// against the overlays, by TestOverlaysMatchValues.
+// installForeignCRDs installs eventquota's kinds, and those of cert-manager and the Prometheus
+// operator that the chart uses. The latter have no fields here: TestOverlaysMatchValues
+// compares these with the overlays.
 func installForeignCRDs(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	crds, err := manifests.CRDs() // of the hook, which Helm applies after the definitions

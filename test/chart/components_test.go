@@ -12,8 +12,8 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// No overlay has them: the API server refuses what is of the Prometheus operator where that is not, nobody reads the
-// dashboard where Grafana is not, and client certificates need one's own API server.
+// No overlay has these components. The API server refuses kinds of the Prometheus operator where that is not installed, only
+// Grafana reads the dashboard, and client certificates need flags of the API server.
 func TestComponentsMatchValues(t *testing.T) {
 	with := func(kustomization, component string) []*unstructured.Unstructured {
 		objects, err := shipped.Objects(kustomization, "components/"+component)

@@ -95,7 +95,7 @@ func runTestPod(t *testing.T, api client.Client, webhook, kubeconfig string) str
 }
 
 // serve runs one replica of the Deployment until the test ends, as an endpoint of the
-// Service, and returns when the API server has been told its CA.
+// Service, and returns when the webhook configurations have its CA.
 func serve(t *testing.T, c *cluster.Cluster, api client.Client, webhook string) {
 	t.Helper()
 	_, kubeconfig, err := c.User(account)
@@ -166,7 +166,7 @@ func checkNotesExample(t *testing.T, c *cluster.Cluster) {
 		t.Fatal(err)
 	}
 	createObject(t, api, objects[0].DeepCopy())
-	// The API server may not have heard of the CA yet; then it admits the first ones.
+	// Until the API server has received the CA, it admits Events undecided.
 	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := api.Create(ctx, objects[0].DeepCopy())
 		if err != nil && strings.Contains(err.Error(), "merged into a stored Event") {

@@ -143,7 +143,7 @@ func TestReleaseLifecycle(t *testing.T) {
 	})
 
 	t.Run("it can be installed again, with the policies that stayed", func(t *testing.T) {
-		// The program starts anew: a configuration keeps the kinds that it found first.
+		// A new client, because a client caches the kinds that it found first.
 		newHelm(t, c, namespace).install(newerChart(t), "")
 		for _, p := range policies {
 			get(t, api, p.GroupVersionKind(), p.GetNamespace(), p.GetName())

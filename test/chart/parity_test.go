@@ -20,8 +20,8 @@ const (
 	hookDeletePolicy = "helm.sh/hook-delete-policy"
 )
 
-// Where both say the same, they say it in the same words; what each has to say in its
-// own way is listed in normal.
+// TestOverlaysMatchValues renders each overlay and the chart with the corresponding values.
+// The objects must be equal, except for the differences that normalize removes.
 func TestOverlaysMatchValues(t *testing.T) {
 	overlays, err := filepath.Glob("../../manifests/overlays/*")
 	if err != nil || len(overlays) == 0 {
@@ -79,10 +79,10 @@ func renderOverlay(t *testing.T, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-// normalize are the objects by identity, without what the two ways say in words of their
-// own: Helm has labels of its own, leaves the namespace to the user and keeps
-// definitions by an annotation; kustomize hands flags to the webhook by a ConfigMap,
-// and its components do not know the version.
+// normalize returns the objects by identity, without the differences that Helm and kustomize
+// need. Helm has its own labels, leaves the namespace to the user and keeps definitions by an
+// annotation. Kustomize passes flags to the webhook through a ConfigMap, and its components do
+// not know the version.
 func normalize(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
 	flags := configMaps(objects)

@@ -33,8 +33,8 @@ func shares(t *testing.T, objects []*unstructured.Unstructured, name string) int
 	return int(*level.Spec.Limited.NominalConcurrencyShares)
 }
 
-// TestPriorityLevelSeats computes seats as the API server does, from the shares that the chart has made of them:
-// never more than the value, and at most one less where shares are finer than seats.
+// TestPriorityLevelSeats computes seats as the API server does, from the shares that the chart renders. A level never gets
+// more seats than the value, and at most one seat less if shares are finer than seats.
 func TestPriorityLevelSeats(t *testing.T) {
 	for _, server := range []struct{ seats, otherShares int }{{600, 245}, {600, 400}, {1200, 245}, {3000, 245}, {200, 245}} {
 		for _, seats := range [][2]int{{12, 12}, {1, 1}, {5, 25}, {25, 25}, {50, 12}} {

@@ -109,7 +109,7 @@ certificates:
 	}
 }
 
-// rendered is what a chart renders to. Objects leaves hooks out.
+// rendered has the output of a chart. Objects has no hooks.
 type rendered struct {
 	Objects, Hooks []*unstructured.Unstructured
 	Notes          string
@@ -198,7 +198,7 @@ func identity(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }
 
-// loadChart loads the chart anew, so that a test may change it.
+// loadChart loads the chart again, so that a test may change it.
 func loadChart(t *testing.T) *helmchart.Chart {
 	t.Helper()
 	chart, err := loader.LoadDir(chartDir)

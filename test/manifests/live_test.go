@@ -20,8 +20,8 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// exerciseReplica lets a replica do all that it ever does at the API server, from its start to its end: it leads, issues its
-// certificate, knows and reports on policies and quotas, merges and drops.
+// exerciseReplica makes a replica send all requests that it ever sends to the API server, from its start to its end. It leads, issues
+// its certificate, watches policies and quotas, writes their statuses, merges and drops.
 func exerciseReplica(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	must := func(err error) {

@@ -18,9 +18,9 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// readMetrics reads the metrics of a replica as the ServiceMonitor has Prometheus do it: by
-// the CA in the Secret, for the name of the Service, with a token of a service account. They
-// are for no other, and the ClusterRole that is shipped suffices.
+// readMetrics reads the metrics of a replica as the ServiceMonitor configures Prometheus: with
+// the CA of the Secret, the name of the Service and a token. The shipped ClusterRole must be
+// enough, and clients without these must be refused.
 func readMetrics(t *testing.T, admin kubernetes.Interface, r *replica.Replica) {
 	t.Helper()
 	must := func(err error) {

@@ -30,7 +30,7 @@ func TestRightsAreMinimal(t *testing.T) { //nolint:tparallel // rights are taken
 	}
 	c := cluster.ForTest(t, cluster.Options{Services: true, APIServerFlags: map[string]string{
 		"audit-policy-file": writeAuditPolicy(t),
-		// One that is older than 1.34 does not stream lists, so that they are asked for.
+		// API servers older than 1.34 do not stream lists, so that replicas list.
 		"feature-gates": "WatchList=false",
 	}})
 	objects := overlays(t)["overlays/self-signed"]

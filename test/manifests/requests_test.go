@@ -24,7 +24,7 @@ rules:
 - level: None
 `
 
-// request is what RBAC decides about.
+// request has the attributes by which RBAC decides.
 type request struct{ verb, group, resource, namespace, name string }
 
 // writeAuditPolicy writes auditPolicy into a file.
@@ -37,8 +37,8 @@ func writeAuditPolicy(t *testing.T) string {
 	return path
 }
 
-// requests are those that the webhook has made, each once. One that was forbidden fails
-// the test.
+// requests returns the distinct requests of the webhook. A forbidden request fails the
+// test.
 func requests(t *testing.T, auditLog string) (made []request) {
 	t.Helper()
 	file, err := os.Open(auditLog)

@@ -29,7 +29,7 @@ func simulateSample(t *testing.T, nodes int, flags ...string) (under, alone samp
 	return report.Runs[0], report.Runs[1]
 }
 
-// sampledRun is what a report has of a run.
+// sampledRun has the fields of a run in the report that the tests read.
 type sampledRun struct {
 	WarningsDropped int
 	EtcdWrites      struct{ Before, After int }
@@ -61,8 +61,8 @@ func TestShippedQuotasAdmitQuietClusters(t *testing.T) {
 	}
 }
 
-// TestShippedQuotasBoundChurn has the 145,259 Events in five minutes of kubernetes/kubernetes#141022. What is stored
-// is at most the burst of the limit for the cluster, what comes back in that time, and the notices.
+// TestShippedQuotasBoundChurn replays the 145,259 Events in five minutes of kubernetes/kubernetes#141022. At most so many
+// are stored as the cluster's limit has at once and gets back in that time, and the notices.
 func TestShippedQuotasBoundChurn(t *testing.T) {
 	t.Parallel()
 	const seconds, writesOfANotice = 300, 10

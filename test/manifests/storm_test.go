@@ -17,8 +17,8 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// The storm of one namespace leaves the Events of others what the shipped quotas are for: fifty quiet ones lose none, although
-// it writes more than the whole cluster may, about new objects, for any reasons and in the name of any controllers.
+// TestStormInOneNamespaceLeavesOthersTheirQuota has a storm in one namespace that writes more than the whole cluster may. It is
+// about new objects, for any reasons and in the name of any controllers. Fifty quiet namespaces lose no Event.
 func TestStormInOneNamespaceLeavesOthersTheirQuota(t *testing.T) {
 	t.Parallel()
 	lives := []string{"Scheduled", "Pulled", "Created", "Started", "Killing"}
@@ -46,8 +46,8 @@ func TestStormInOneNamespaceLeavesOthersTheirQuota(t *testing.T) {
 	}
 }
 
-// stormMinute is a minute of Events as JSON lines: namespace storm writes half as many again as the cluster may, at once and then each
-// second, and fifty quiet namespaces together a quarter of what it may each second.
+// stormMinute returns a minute of Events as JSON lines. The namespace storm writes half as many again as the cluster may, at once and
+// then each second. Fifty quiet namespaces together write a quarter of the cluster's limit each second.
 func stormMinute(t *testing.T, reasons []string, burst, tokens int) *bytes.Buffer {
 	t.Helper()
 	const length, namespaces = 60, 50

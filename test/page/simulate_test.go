@@ -30,7 +30,7 @@ const hostile = `<script>document.title='stormed'</script></svg>"'<img src=http:
 // loadedWithin bounds what a browser takes on a busy machine.
 const loadedWithin = 2 * time.Minute
 
-// pageState is what the page looks like to its script.
+// pageState describes the page as a script sees it.
 type pageState struct {
 	Title    string
 	Overflow []string

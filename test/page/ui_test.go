@@ -56,7 +56,7 @@ spec:
   - {name: all, burst: 500, tokens: 1, interval: 1h}
 `
 
-// write has a source write an Event about a pod. What becomes of it is the webhook's decision.
+// write makes a source write an Event about a pod. It ignores the webhook's answer.
 func write(ctx context.Context, client kubernetes.Interface, namespace, source, pod string, n int) {
 	now := metav1.Now()
 	_, _ = client.CoreV1().Events(namespace).Create(ctx, &corev1.Event{
@@ -250,7 +250,7 @@ func (s *livePage) accessibilityTree() (all []string) {
 	return all
 }
 
-// overflow is what is wider than the window, but for what scrolls in a place of its own.
+// overflow lists the elements that are wider than the window, except in places that scroll by themselves.
 const overflow = `(() => {
   const width = document.documentElement.clientWidth;
   return [document.documentElement.scrollWidth > width ? 'the page is ' + document.documentElement.scrollWidth + ' wide' : '',
@@ -283,7 +283,7 @@ func TestUIPage(t *testing.T) {
 	t.Run("away and back", func(t *testing.T) { (&livePage{s.browser, t}).checkReplicaRestart(storm, address, command) })
 }
 
-// load opens an address anew.
+// load opens an address again, from an empty page.
 func (s *livePage) load(address string, width int64, scheme string) {
 	s.t.Helper()
 	s.prepare(s.t, address, width, scheme)
@@ -450,7 +450,7 @@ func (s *livePage) checkReplicaRestart(storm *storm, address string, command *ex
 		s.t.Error("what was known is gone")
 	}
 	_, _, err := storm.cluster.Kubectl(s.t.Context(), "", "delete", "mutatingwebhookconfigurations/"+cluster.MutatingWebhook, "validatingwebhookconfigurations/"+cluster.ValidatingWebhook)
-	must(s.t, err) // they call the one that is gone
+	must(s.t, err) // they call the replica that has ended
 	storm.start(s.t)
 	s.eventually("it goes on", following)
 	s.checkComplaints(s.t)

@@ -15,7 +15,7 @@ type coverage struct {
 	target string
 	// otherTest is the directory and name of a test that does the same by other means.
 	otherTest [2]string
-	// runs says that TestPageCommands runs it; what it prints contains each of says.
+	// runs says that TestPageCommands runs it, and its output contains each of wantOutput.
 	runs       bool
 	wantOutput []string
 	// reason says why nothing tries it. There is no such command in README.md.

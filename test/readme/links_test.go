@@ -54,8 +54,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors are what headings of one page are linked by, in their order. GitHub keeps letters,
-// digits, - and _ in lower case, turns spaces into - and numbers those that come again.
+// anchors returns the fragments by which links name the headings of a page, in their order. GitHub keeps letters,
+// digits, - and _ in lower case, turns spaces into - and numbers repeated headings.
 func anchors(headings []string) []string {
 	used := map[string]int{}
 	all := make([]string, 0, len(headings))

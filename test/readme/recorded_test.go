@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// recording is what make demo printed.
+// recording has the output of make demo.
 const recording = "docs/demo.txt"
 
 // TestWhatTheReadmeShowsWasRecorded holds each line of its console blocks to the recording of the demo, in the order of each

@@ -22,9 +22,9 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// startReplica does what the kubelet and the controllers would do with what was installed: a
-// replica runs, by the Redis user of docs/operations.md, and the Deployment is told so. Then
-// something floods the API server with Events.
+// startReplica stands in for the kubelet and the controllers. It runs a replica with the Redis
+// user of docs/operations.md, and sets the status of the Deployment.
+// Then a flood of Events begins.
 func (e *env) startReplica() {
 	e.Helper()
 	if e.replica != "" {
@@ -101,7 +101,7 @@ func (e *env) reportRollouts() {
 }
 
 // flood waits until the API server calls the replica, writes a storm about the pods of a
-// namespace, and waits until what was dropped is told.
+// namespace, and waits until a notice reports the drops.
 func (e *env) flood(namespace string) {
 	e.Helper()
 	_, err := e.client.CoreV1().Namespaces().Create(e.Context(),

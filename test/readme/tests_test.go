@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNamedTestsExist takes * at the end for anything. What stands behind the name of a file, in a cell of a
-// table, is in that file.
+// TestNamedTestsExist requires that all tests named in pages exist. A name may end with * for any ending. In a cell of a table, tests
+// behind the name of a file must be in that file.
 func TestNamedTestsExist(t *testing.T) {
 	there := tests(t)
 	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+\*?`)

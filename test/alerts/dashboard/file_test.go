@@ -15,7 +15,7 @@ import (
 // of another type, none missing, no value out of its range.
 func TestFileMatchesGrafanaSchema(t *testing.T) {
 	_, content := read(t)
-	// What the SDK does not know yet, see annotation.
+	// The SDK does not have this field yet, see annotation.
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(content), &fields); err != nil {
 		t.Fatal(err)

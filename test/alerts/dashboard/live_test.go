@@ -85,7 +85,7 @@ func TestQueriesReturnData(t *testing.T) {
 		prometheus.waitAnswers(firingAlerts)
 		prometheus.waitPanelValue("Without Redis", 0)
 
-		// The API server goes on to call the replicas when they are gone.
+		// The API server still calls the replicas after they have ended.
 		set.Close()
 		prometheus.waitPanelValue("Replicas", 0)
 		prometheus.eventually("the API server fails open", func(ctx context.Context) bool {

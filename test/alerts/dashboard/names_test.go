@@ -12,10 +12,10 @@ import (
 	"github.com/eventquota/eventquota/test/alerts/documented"
 )
 
-// TestQueriesUseDocumentedMetricsAndVariables holds each metric and label of a query to docs/metrics.md and to what a ServiceMonitor
-// adds; that it is about the replicas, namespaces and policies that are chosen, as far as its metrics know them, though a
-// variable does not choose among its own values; and that its legend names only labels by which is summed. That there is
-// an answer is for TestQueriesReturnData.
+// TestQueriesUseDocumentedMetricsAndVariables compares the metrics and labels of each query with docs/metrics.md and the labels of a
+// ServiceMonitor. A query must select the chosen replicas, namespaces and policies, if its metrics have such labels; the query of a
+// variable does not select by that variable. Its legend may name only labels by which it sums. TestQueriesReturnData checks that
+// it has an answer.
 func TestQueriesUseDocumentedMetricsAndVariables(t *testing.T) {
 	metrics, err := documented.Read("../../../docs/metrics.md")
 	if err != nil {

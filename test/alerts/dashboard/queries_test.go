@@ -11,7 +11,7 @@ import (
 // dashboardFile is the file that is tested.
 const dashboardFile = "../../../manifests/dashboards/eventquota.json"
 
-// board is what the tests read of the file.
+// board has the parts of the file that the tests read.
 type board struct {
 	Panels []struct {
 		ID                       int
@@ -97,10 +97,10 @@ func queries(t *testing.T) (all []dashboardQuery) {
 	return all
 }
 
-// selection is what is chosen at the top of the dashboard, by the variable.
+// selection has the values chosen at the top of the dashboard, by variable.
 type selection map[string]string
 
-// defaultSelection is what is chosen at first.
+// defaultSelection returns the selection of a dashboard that was just opened.
 func defaultSelection() selection { return selection{"pod": ".*", "namespace": ".*", "policy": ".*"} }
 
 // fill is a query as Grafana sends it to Prometheus. An interval is of a scrape every two

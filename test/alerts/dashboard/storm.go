@@ -22,7 +22,7 @@ func stormRow() row {
 		linePanel("Warnings dropped", "Event writes of type Warning that were dropped or denied, by namespace. To keep them, raise burst or reservePerReason of the spam filter, or warningReservePercent of the quota.", units.WritesPerSecond, third,
 			query{`sum by (event_namespace) (rate(eventquota_warnings_dropped_total{pod=~"$pod", event_namespace=~"$namespace"}[$__rate_interval]))`, "{{event_namespace}}"}).
 			NoValue("none"),
-		withOutcomeColours(linePanel("What policies and quotas in mode Audit would do", "Event writes that a policy or quota in mode Audit matched, by the outcome that it would have had.", units.WritesPerSecond, third,
+		withOutcomeColours(linePanel("Decisions in mode Audit", "Event writes that a policy or quota in mode Audit matched, by the outcome that it would have had.", units.WritesPerSecond, third,
 			query{`sum by (outcome) (rate(eventquota_audited_decisions_total{pod=~"$pod"}[$__rate_interval]))`, "{{outcome}}"}).
 			NoValue("none in mode Audit")),
 	}}

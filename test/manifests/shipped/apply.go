@@ -15,16 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fieldManager is who applies, as if by `kubectl apply --server-side`.
+// fieldManager is the field manager of `kubectl apply --server-side`.
 const fieldManager = "kubectl"
 
-// servedWithin bounds how long the API server takes to serve a kind that it has been told
-// of, a second as a rule.
+// servedWithin bounds how long the API server takes to serve a new kind. It is usually a
+// second.
 const servedWithin = 30 * time.Second
 
 // Apply applies objects one after the other, as server-side apply does: a field that the
-// API server does not know is an error. What follows a custom resource definition finds
-// its kind served.
+// API server does not know is an error. After a custom resource definition, it waits until
+// the API server serves the kind.
 func Apply(ctx context.Context, config *rest.Config, objects []*unstructured.Unstructured, opts ...client.ApplyOption) error {
 	c, err := client.New(config, client.Options{})
 	if err != nil {

@@ -39,9 +39,9 @@ func Overlays() ([]string, error) {
 	return paths, nil
 }
 
-// Objects are what the kustomization at a path within manifests/ makes, in the order in
-// which kubectl applies them. Components, which are paths there too, go on top, as in an
-// overlay of a user.
+// Objects renders the kustomization at a path within manifests/, in the order in which
+// kubectl applies the objects. Components are paths within manifests/ too. They are added as
+// in an overlay of a user.
 func Objects(kustomization string, components ...string) ([]*unstructured.Unstructured, error) {
 	files, err := copyFiles()
 	if err != nil {
