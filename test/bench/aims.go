@@ -2,12 +2,12 @@ package main
 
 import "github.com/eventquota/eventquota/test/bench/publish"
 
-// aim is what a figure should be at least or at most.
+// aim is a lower or upper bound that a figure should meet.
 type aim struct {
 	figure  string
 	atLeast bool
 	bound   float64
-	over    string // a figure that the bound is added to; empty for none
+	over    string // name of a measured figure that is added to bound; may be empty
 }
 
 func aims() []aim {
@@ -59,7 +59,7 @@ func (a aim) isMet(value float64) bool {
 	return value <= a.bound
 }
 
-// aimResults are the aims of the figures that were measured, in order.
+// aimResults compares the measured figures with their aims. It skips aims whose figure was not measured.
 func aimResults(measured figures) (all []publish.Aim) {
 	for _, a := range aims() {
 		value, ok := measured[a.figure]
@@ -76,7 +76,7 @@ func aimResults(measured figures) (all []publish.Aim) {
 	return all
 }
 
-// aims prints which aims were met, of those that were measured.
+// aims prints a table of the measured figures that have an aim.
 func (r report) aims() {
 	r.table(func(row func(string, ...any)) {
 		row("\nfigure\taim\tmeasured\t")

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// sliceTime is how long one scenario is measured before it is another's turn: the machine is now
-	// quicker, now slower, and what is compared is to have its share of both.
+	// sliceTime is the approximate time for which a scenario is measured before the next one takes its turn. The speed of the
+	// machine varies, and short slices spread its slow moments over all scenarios.
 	sliceTime = 500 * time.Millisecond
-	// maxStoredShare is how many of the writes may be stored, where all should be refused: the buckets of the API server's plugin give a
-	// token a second also while others are measured.
+	// maxStoredShare is the share of writes that may be stored in a scenario that should refuse all. The EventRateLimit plugin
+	// adds a token to each bucket every second, even while other scenarios are measured.
 	maxStoredShare = 0.08
 )
 
-// benchAPI measures in each round all scenarios in slices that alternate, in an order that rotates. Each round has namespaces and
-// webhooks of its own: those of one would soon have as many registers as a namespace may have.
+// benchAPI measures all scenarios in each round. Their slices alternate, in an order that rotates. Each round uses new namespaces
+// and webhooks, because the namespaces of a single round would soon reach the limit on registers.
 func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 	b, err := newTestEnv(ctx, eventRateLimit)
 	if err != nil {
@@ -53,8 +53,8 @@ func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 	return rounds, nil
 }
 
-// measureSteady measures scenarios side by side, and adds their figures.
-func (b *testEnv) measureSteady(ctx context.Context, all []scenario, window time.Duration, round int, to figures) error {
+// measureSteady measures scenarios in alternating slices and adds their figures to result.
+func (b *testEnv) measureSteady(ctx context.Context, all []scenario, window time.Duration, round int, result figures) error {
 	entrants := make([]*entrant, len(all))
 	for i, s := range all {
 		var err error
@@ -62,15 +62,15 @@ func (b *testEnv) measureSteady(ctx context.Context, all []scenario, window time
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	err := measureInTurns(ctx, entrants, window, round, to)
+	err := measureInTurns(ctx, entrants, window, round, result)
 	for _, e := range entrants {
 		err = errors.Join(err, e.stop())
 	}
 	return err
 }
 
-// measureInTurns measures each entrant for as long as window, in slices, and adds the figures.
-func measureInTurns(ctx context.Context, entrants []*entrant, window time.Duration, round int, to figures) error {
+// measureInTurns measures each entrant in slices that add up to window, and adds the figures to result.
+func measureInTurns(ctx context.Context, entrants []*entrant, window time.Duration, round int, result figures) error {
 	turns := max(1, int(window/sliceTime))
 	seen, spent := make([]sample, len(entrants)), make([]counts, len(entrants))
 	before := map[*cluster.Cluster]counts{}
@@ -107,15 +107,15 @@ func measureInTurns(ctx context.Context, entrants []*entrant, window time.Durati
 			return err
 		}
 		spent[i].webhook = used - spent[i].webhook
-		if err := e.figures(seen[i], spent[i], seen[i].elapsed, to); err != nil {
+		if err := e.figures(seen[i], spent[i], seen[i].elapsed, result); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 	}
 	return nil
 }
 
-// measureStorm measures a scenario until all of it is settled, and adds its figures.
-func (b *testEnv) measureStorm(ctx context.Context, s scenario, window time.Duration, round int, to figures) error {
+// measureStorm measures a scenario until the webhook has written its pending counts and notices, and adds the figures to result.
+func (b *testEnv) measureStorm(ctx context.Context, s scenario, window time.Duration, round int, result figures) error {
 	e, err := b.newEntrant(ctx, s, fmt.Sprint(s.name, "-", round))
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (b *testEnv) measureStorm(ctx context.Context, s scenario, window time.Dura
 		return err
 	}
 	during := time.Since(begun)
-	// As it stops, the webhook writes what is pending of this run. That counts.
+	// The webhook writes its pending counts and notices while it stops. These writes are part of the measurement.
 	if err := e.stop(); err != nil {
 		return err
 	}
@@ -138,11 +138,11 @@ func (b *testEnv) measureStorm(ctx context.Context, s scenario, window time.Dura
 	if err != nil {
 		return err
 	}
-	return e.figures(seen, after.since(before), during, to)
+	return e.figures(seen, after.since(before), during, result)
 }
 
-// check fails where the writes were not answered as the scenario wants, or not after one webhook
-// call each: then it is not what was measured.
+// check returns an error if a write got an unexpected status, or if the number of webhook calls is not one per write. The
+// measurement is then invalid.
 func (s scenario) check(seen sample, spent counts) error {
 	want := 0
 	if s.webhook != nil {
@@ -158,22 +158,23 @@ func (s scenario) check(seen sample, spent counts) error {
 		case status == http.StatusCreated:
 			stray += n
 		default:
-			return fmt.Errorf("%d of %d writes were answered with status %d", n, seen.requests, status)
+			return fmt.Errorf("%d of %d writes got status %d", n, seen.requests, status)
 		}
 	}
 	if stray > int(maxStoredShare*float64(seen.requests)) {
-		return fmt.Errorf("%d of %d writes were stored, where all but a few should be refused", stray, seen.requests)
+		return fmt.Errorf("%d of %d writes were stored, want at most %g %%", stray, seen.requests, 100*maxStoredShare)
 	}
 	return nil
 }
 
-// counts are what a control plane has counted, by a moment or within a time, and the processor time that the API server and
-// the webhook used. A webhook works only while its scenario is measured, so its time is read once at each end of a round.
+// counts has the counters of a control plane and the processor time of its API server and webhook, either in total or over an
+// interval. A webhook works only while its scenario is measured, so its time is read only at the start and end of a round.
 type counts struct {
-	proposals, calls, failures int64
+	proposals, calls, failures int64 // etcd proposals, webhook calls, failed webhook calls
 	apiServer, webhook         time.Duration
 }
 
+// count reads the counters of a control plane. It leaves the webhook's time at 0.
 func count(ctx context.Context, c *cluster.Cluster) (now counts, err error) {
 	webhooks, err := c.WebhookCalls(ctx)
 	if err != nil {
@@ -204,10 +205,10 @@ func (c *counts) add(more counts) {
 	}
 }
 
-// figures adds what one round says, if that is what was to be measured. A round in which webhook calls
-// failed says nothing but their number. Buckets have refilled during a time.
-func (s scenario) figures(seen sample, spent counts, during time.Duration, to figures) error {
-	to[s.name+"_webhook_failures"] = float64(spent.failures)
+// figures adds the figures of one round to to, and returns an error if the measurement is invalid. If webhook calls failed, it adds
+// only their number. The argument during is the time for which the bucket of the scenario's quota refilled.
+func (s scenario) figures(seen sample, spent counts, during time.Duration, result figures) error {
+	result[s.name+"_webhook_failures"] = float64(spent.failures)
 	if spent.failures > 0 || seen.requests == 0 {
 		return nil
 	}
@@ -215,17 +216,17 @@ func (s scenario) figures(seen sample, spent counts, during time.Duration, to fi
 		return err
 	}
 	per1000 := func(n float64) float64 { return 1000 * n / float64(seen.requests) }
-	to[s.name+"_per_s"] = seen.perSecond()
-	to[s.name+"_p50_ms"] = seen.quantile(0.50)
-	to[s.name+"_p99_ms"] = seen.quantile(0.99)
-	to[s.name+"_etcd_proposals_per_1000"] = per1000(float64(spent.proposals))
+	result[s.name+"_per_s"] = seen.perSecond()
+	result[s.name+"_p50_ms"] = seen.quantile(0.50)
+	result[s.name+"_p99_ms"] = seen.quantile(0.99)
+	result[s.name+"_etcd_proposals_per_1000"] = per1000(float64(spent.proposals))
 	micros := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(seen.requests) }
-	to[s.name+"_apiserver_us"] = micros(spent.apiServer)
+	result[s.name+"_apiserver_us"] = micros(spent.apiServer)
 	if s.webhook != nil && !s.includesSettling {
-		to[s.name+"_webhook_us"] = micros(spent.webhook)
+		result[s.name+"_webhook_us"] = micros(spent.webhook)
 	}
-	if q := s.limit; q != nil { // whose burst is used up
-		to[s.name+"_tokens_per_1000"] = per1000(float64(q.Tokens) * float64(during) / float64(q.Interval.Duration.Duration))
+	if q := s.limit; q != nil { // the warm-up used up its burst
+		result[s.name+"_tokens_per_1000"] = per1000(float64(q.Tokens) * float64(during) / float64(q.Interval.Duration.Duration))
 	}
 	return nil
 }

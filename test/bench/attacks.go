@@ -11,23 +11,24 @@ import (
 	"time"
 )
 
-// attackLine is what the test of attacks says of each attack: how long the slowest hundredth of others' reviews took.
+// attackLine matches what test/attacks prints about each attack: the p99 of other clients' reviews without and with it.
 var attackLine = regexp.MustCompile(`p99 of others: (\S+) without and (\S+) with (.+)`)
 
-// inForceLine is what that test says of each kind of change of the admin's: how long it took to be in force while a tenant attacks.
+// inForceLine matches what test/attacks prints about each kind of change by the administrator: how long it took to come into force
+// while a tenant attacked.
 var inForceLine = regexp.MustCompile(`in force under attack: median (\S+), worst (\S+): (.+)`)
 
-// invalidNameChars are runs of what no name of a figure has.
+// invalidNameChars matches characters that names of figures cannot have.
 var invalidNameChars = regexp.MustCompile(`[^a-z0-9.]+`)
 
-// worstAttack is the largest ratio of all attacks.
+// worstAttack names the largest ratio of all attacks.
 const worstAttack = "attack_worst_p99_ratio"
 
-// slowestInForce is the longest time that a change of the admin's took to be in force.
+// slowestInForce names the longest time that a change by the administrator took to come into force.
 const slowestInForce = "attack_in_force_worst_ms"
 
-// benchAttacks measures what others notice while somebody attacks the webhook, beside what they notice otherwise. It
-// runs the test of that, which alternates both and has the attackers in a process of their own.
+// benchAttacks runs test/attacks, and parses its output. The test compares the latency of reviews with and without an attack in
+// alternating slices. The attackers run in a separate process.
 func benchAttacks(ctx context.Context, o options) ([]figures, error) {
 	out, err := exec.CommandContext(ctx, "go", "test", "github.com/eventquota/eventquota/test/attacks", "-count", "1", "-v",
 		"-args", "-reviews", strconv.Itoa(max(100, int(600*o.seconds)))).Output()
@@ -38,7 +39,7 @@ func benchAttacks(ctx context.Context, o options) ([]figures, error) {
 	return []figures{f}, err
 }
 
-// attackFigures are those that the test has printed.
+// attackFigures parses the output of test/attacks. It returns an error if the output has no figure.
 func attackFigures(out string) (figures, error) {
 	f := figures{}
 	for _, line := range attackLine.FindAllStringSubmatch(out, -1) {
@@ -51,7 +52,7 @@ func attackFigures(out string) (figures, error) {
 		f[name+"_quiet_p99_ms"], f[name+"_p99_ms"] = without.Seconds()*1000, with.Seconds()*1000
 		f.ratio(name+"_p99_ratio", name+"_p99_ms", name+"_quiet_p99_ms")
 		f[worstAttack] = max(f[worstAttack], f[name+"_p99_ratio"])
-		progress("%s: p99 of others %s, without %s", line[3], with, without)
+		progress("%s: p99 of others %s with the attack, %s without", line[3], with, without)
 	}
 	for _, line := range inForceLine.FindAllStringSubmatch(out, -1) {
 		typical, errTypical := time.ParseDuration(line[1])
@@ -60,25 +61,25 @@ func attackFigures(out string) (figures, error) {
 			return nil, fmt.Errorf("attacks: %w", err)
 		}
 		name := attackFigurePrefix("in force " + line[3])
-		f[name+"_median_ms"] = max(f[name+"_median_ms"], typical.Seconds()*1000) // it is in memory and on Redis
+		f[name+"_median_ms"] = max(f[name+"_median_ms"], typical.Seconds()*1000) // printed once for each store, memory and Redis
 		f[name+"_slowest_ms"] = max(f[name+"_slowest_ms"], worst.Seconds()*1000)
 		f[slowestInForce] = max(f[slowestInForce], worst.Seconds()*1000)
-		progress("%s: in force after %s, at most %s", line[3], typical, worst)
+		progress("%s: in force after %s (median), %s (worst)", line[3], typical, worst)
 	}
 	if len(f) == 0 {
-		return nil, fmt.Errorf("attacks: no figure in\n%s", out)
+		return nil, fmt.Errorf("attacks: no figure in the output:\n%s", out)
 	}
 	return f, nil
 }
 
-// attackFigurePrefix begins the names of an attack's figures.
-func attackFigurePrefix(says string) string {
-	return "attack_" + invalidNameChars.ReplaceAllString(strings.ToLower(strings.ReplaceAll(says, ",", "")), "_")
+// attackFigurePrefix turns the title of an attack into the prefix of its figures' names.
+func attackFigurePrefix(title string) string {
+	return "attack_" + invalidNameChars.ReplaceAllString(strings.ToLower(strings.ReplaceAll(title, ",", "")), "_")
 }
 
-// attacks prints what others noticed.
+// attacks prints the latency of other clients during each attack, and how long changes took to come into force.
 func (r report) attacks() {
-	fmt.Fprintf(r.out, "\nReviews of others while somebody attacks, medians of three slices or more:\n\n")
+	fmt.Fprintf(r.out, "\nLatency of other clients' reviews during an attack, medians of at least three slices:\n\n")
 	r.table(func(row func(string, ...any)) {
 		row("\tquiet p99 ms\tp99 ms\tratio")
 		for _, name := range r.medians.names("attack_", "_p99_ratio") {
@@ -87,7 +88,7 @@ func (r report) attacks() {
 			}
 		}
 	})
-	fmt.Fprintf(r.out, "\nUntil a change of the admin's is in force while a tenant attacks, in memory or on Redis:\n\n")
+	fmt.Fprintf(r.out, "\nTime until a change by the administrator is in force while a tenant attacks, the slower of memory and Redis:\n\n")
 	r.table(func(row func(string, ...any)) {
 		row("\tmedian ms\tslowest ms")
 		for _, name := range r.medians.names("attack_in_force_", "_median_ms") {

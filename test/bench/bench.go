@@ -10,14 +10,14 @@ import (
 	"github.com/eventquota/eventquota/test/cluster/binaries"
 )
 
-// bench measures all that o asks for, writes the figures and prints them.
+// bench measures the parts that o selects, writes the figures to o.output and prints the tables to out.
 func bench(ctx context.Context, o options, out io.Writer) error {
 	from := publish.CurrentOrigin(ctx, root, os.Getenv(binaries.VersionVariable))
 	if err := from.RequireCommit(); err != nil {
-		progress("These figures cannot be recorded: %v", err)
+		progress("warning: bench record will refuse these figures: %v", err)
 	}
 	var rounds []figures
-	// Simulate comes first: the system counts what a program's parent held as its own.
+	// Simulate comes first. The peak memory that Linux reports for a child process includes that of its parent at the fork.
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, options) ([]figures, error)
@@ -71,7 +71,7 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 	return r.complete()
 }
 
-// progress reports what has been measured so far.
+// progress prints a line to standard error.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)
 }

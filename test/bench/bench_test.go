@@ -62,7 +62,7 @@ func TestEveryAimHasAFigure(t *testing.T) {
 		}
 		maps.Copy(got, measured)
 	}
-	for _, part := range []string{"handler_mutate", "policy_resolve_conditional", "redis_decide3", "plain decode", "at least 0.6", "at most 500"} {
+	for _, part := range []string{"handler_mutate", "policy_resolve_conditional", "redis_decide3", "decoding alone", "at least 0.6", "at most 500"} {
 		if !strings.Contains(tables.String(), part) {
 			t.Errorf("the tables have no %q:\n%s", part, &tables)
 		}
@@ -171,7 +171,7 @@ func TestLeftoverKeysAreReported(t *testing.T) {
 		t.Error(err)
 	}
 	err = b.checkAddsNoKeys(t.Context(), stores[0], func(ctx context.Context) error { return b.defaultClient.Set(ctx, "left", "", 0).Err() })
-	if err == nil || !strings.Contains(err.Error(), "1 keys") {
+	if err == nil || !strings.Contains(err.Error(), "by 1,") {
 		t.Errorf("got %v, want one about 1 key", err)
 	}
 }

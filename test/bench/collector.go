@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// collector takes logs as a collector on another machine does: it decodes them, and does no more with them.
+// collector is an OTLP log receiver that decodes the records, counts them and discards them.
 type collector struct {
 	collectorv1.UnimplementedLogsServiceServer
 
@@ -19,6 +19,7 @@ type collector struct {
 	received atomic.Int64
 }
 
+// newCollector starts a collector on a free port of the loopback address.
 func newCollector(ctx context.Context) (*collector, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,11 +27,11 @@ func newCollector(ctx context.Context) (*collector, error) {
 	}
 	c := &collector{endpoint: "http://" + l.Addr().String(), server: grpc.NewServer()}
 	collectorv1.RegisterLogsServiceServer(c.server, c)
-	go func() { _ = c.server.Serve(l) }() // until it is stopped
+	go func() { _ = c.server.Serve(l) }() // returns after stop
 	return c, nil
 }
 
-// Export implements the service.
+// Export implements collectorv1.LogsServiceServer.
 func (c *collector) Export(_ context.Context, r *collectorv1.ExportLogsServiceRequest) (*collectorv1.ExportLogsServiceResponse, error) {
 	for _, resource := range r.GetResourceLogs() {
 		for _, scope := range resource.GetScopeLogs() {

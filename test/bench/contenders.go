@@ -16,17 +16,17 @@ import (
 	"github.com/eventquota/eventquota/store/memory"
 )
 
-// contender is one handler to measure.
+// contender is a webhook handler to measure.
 type contender struct {
-	// name is the stem of its figures.
+	// name is the prefix of its figures' names.
 	name string
-	// update is for reviews of UPDATEs.
+	// update selects reviews of UPDATEs instead of CREATEs.
 	update bool
-	// newHandler makes the handler, without any state.
+	// newHandler returns a new handler, with an empty store.
 	newHandler func() (http.Handler, error)
 }
 
-// contenders are all that is measured, in the order of the table.
+// contenders returns all handlers to measure, in the order of the table.
 func contenders() []contender {
 	return []contender{
 		{name: "handler_mutate", newHandler: func() (http.Handler, error) {
@@ -40,11 +40,9 @@ func contenders() []contender {
 	}
 }
 
-// newHandler makes the handler of a phase, as serve does.
+// newHandler returns the handler of an admission phase, set up as serve does, with a memory store.
 func newHandler(phase func(*admission.Gate, context.Context, *admission.Request) (admission.Answer, error)) http.Handler {
-	kept := memory.New(memory.Options{Bytes: memory.DefaultBytes})
-	governing := defaults()
-	gate := newGate(governing, kept)
+	gate := newGate(defaults(), memory.New(memory.Options{Bytes: memory.DefaultBytes}))
 	gate.Observer = metrics.New("bench")
 	return &admission.Handler{
 		Gate: gate, InFlight: admission.NewSemaphore(256), Deadline: reviewTimeout,
@@ -52,9 +50,8 @@ func newHandler(phase func(*admission.Gate, context.Context, *admission.Request)
 	}
 }
 
-// newDefaultHandler is what an author of a webhook gets from
-// controller-runtime: reviews and Events decoded by its decoders, a logger
-// made for each request.
+// newDefaultHandler returns a handler with the defaults of controller-runtime, which decode the review and the Event and make a
+// logger for each request.
 func newDefaultHandler() (http.Handler, error) {
 	decoder := ctrladmission.NewDecoder(scheme.Scheme)
 	hook := &ctrladmission.Webhook{
@@ -69,8 +66,7 @@ func newDefaultHandler() (http.Handler, error) {
 	return ctrladmission.StandaloneWebhook(hook, ctrladmission.StandaloneOptions{Logger: discardJSON()})
 }
 
-// discardJSON is the logger of the webhook, at its default level, but for
-// where its lines go.
+// discardJSON returns a logger like the webhook's, at the default level, that discards its output.
 func discardJSON() logr.Logger {
 	return logr.FromSlogHandler(slog.NewJSONHandler(io.Discard, nil))
 }

@@ -19,22 +19,22 @@ import (
 	redisstore "github.com/eventquota/eventquota/store/redis"
 )
 
-// storeCall is what the webhook asks a store about one write.
+// storeCall has the arguments with which the webhook calls store.Store.Decide.
 type storeCall struct {
 	write  store.Write
 	limits store.Limits
 }
 
-// decisionContenders are what replicas decide. All Events of distinct objects are admitted, and those of
-// the hot one are merged into the first.
+// decisionContenders returns the contenders that measure decisions. Events about distinct objects are all admitted. Events about the
+// hot object are all merged into its first one.
 func (b *redisEnv) decisionContenders(ctx context.Context) ([]redisContender, error) {
-	governing := defaults()
+	policies := defaults()
 	generous, err := clusterQuota(limit(1_000_000, 1_000_000, time.Second))
 	if err != nil {
 		return nil, err
 	}
 	pod := []*corev1.Event{startupEvent(0, 0), startupEvent(0, 1), startupEvent(0, 2), startupEvent(0, 3)}
-	distinct, err := captureStoreCalls(ctx, governing, pod...)
+	distinct, err := captureStoreCalls(ctx, policies, pod...)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (b *redisEnv) decisionContenders(ctx context.Context) ([]redisContender, er
 	if err != nil {
 		return nil, err
 	}
-	hot, err := captureStoreCalls(ctx, governing, podEvent(0, 0, "BackOff", "Back-off restarting failed container web"))
+	hot, err := captureStoreCalls(ctx, policies, podEvent(0, 0, "BackOff", "Back-off restarting failed container web"))
 	if err != nil {
 		return nil, err
 	}
@@ -55,29 +55,30 @@ func (b *redisEnv) decisionContenders(ctx context.Context) ([]redisContender, er
 	}, nil
 }
 
-// decideWith lets any of some replicas decide each of many questions.
-func (b *redisEnv) decideWith(replicas int, ask func(i int) storeCall, want store.Verdict) func(context.Context) (redisCall, func(), error) {
+// decideWith returns the start function of a contender. Each call goes to a random one of the replicas, with the arguments that
+// argsFor returns for its number, and fails unless the verdict is want.
+func (b *redisEnv) decideWith(replicas int, argsFor func(i int) storeCall, want store.Verdict) func(context.Context) (redisCall, func(), error) {
 	return func(ctx context.Context) (redisCall, func(), error) {
 		stores, stop := b.stores(ctx, replicas)
-		for i, s := range stores { // meets Redis, and has an Event to merge others into
-			q := ask(i)
-			if _, err := s.Decide(ctx, time.Now(), q.write, q.limits); err != nil {
+		for i, s := range stores { // connects, and stores an Event that later ones can be merged into
+			c := argsFor(i)
+			if _, err := s.Decide(ctx, time.Now(), c.write, c.limits); err != nil {
 				stop()
 				return nil, nil, err
 			}
 		}
 		return func(ctx context.Context, i int) error {
-			q := ask(replicas + i)
-			d, err := stores[rand.IntN(replicas)].Decide(ctx, time.Now(), q.write, q.limits)
+			c := argsFor(replicas + i)
+			d, err := stores[rand.IntN(replicas)].Decide(ctx, time.Now(), c.write, c.limits)
 			if err == nil && d.Verdict != want {
-				return fmt.Errorf("decided to %v, want %v", d.Verdict, want)
+				return fmt.Errorf("got verdict %v, want %v", d.Verdict, want)
 			}
 			return err
 		}, stop, nil
 	}
 }
 
-// stores are replicas that share nothing with those before.
+// stores starts n stores that share a new key prefix. stop ends them.
 func (b *redisEnv) stores(ctx context.Context, n int) (stores []*redisstore.Store, stop func()) {
 	b.prefixCount++
 	ctx, cancel := context.WithCancel(ctx)
@@ -93,64 +94,64 @@ func (b *redisEnv) stores(ctx context.Context, n int) (stores []*redisstore.Stor
 	}
 }
 
-// perPod asks what is asked about the Events of one pod about those of many, redisObjects of them
-// at a time: the first Event of each, then the second of each.
+// perPod turns the calls for the Events of one pod into calls for many pods. It takes redisObjects pods at a time, with the first
+// Event of each pod, then the second of each, and so on.
 func perPod(pod []storeCall) func(i int) storeCall {
 	return func(i int) storeCall {
 		turn, at := i/redisObjects, i%redisObjects
 		serial := uint64(turn/len(pod)*redisObjects + at)
-		q := pod[turn%len(pod)]
-		w := &q.write
+		c := pod[turn%len(pod)]
+		w := &c.write
 		for _, key := range []*store.Key{&w.GroupKey, &w.ObjectKey, &w.ExactKey, &w.SimilarKey} {
-			// A product with an odd number differs for each serial, and looks like a hash.
+			// The product with an odd constant is different for each serial, and spreads like a hash.
 			binary.LittleEndian.PutUint64(key[:], binary.LittleEndian.Uint64(key[:])^serial*0x9e3779b97f4a7c15)
 		}
 		w.Name += strconv.Itoa(i)
-		return q
+		return c
 	}
 }
 
-// perRepeat asks about repeats of one Event, each under a name of its own.
-func perRepeat(q storeCall) func(i int) storeCall {
+// perRepeat turns the call for one Event into calls for its repeats, each with another name.
+func perRepeat(first storeCall) func(i int) storeCall {
 	return func(i int) storeCall {
-		q := q
-		q.write.Name += strconv.Itoa(i)
-		return q
+		c := first
+		c.write.Name += strconv.Itoa(i)
+		return c
 	}
 }
 
-// capturingStore is a store that admits everything and notes what it is asked.
+// capturingStore is a store that admits everything and records its calls.
 type capturingStore []storeCall
 
 var _ store.Store = (*capturingStore)(nil)
 
 // Decide implements store.Store.
-func (n *capturingStore) Decide(_ context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
-	*n = append(*n, storeCall{w, l})
+func (s *capturingStore) Decide(_ context.Context, _ time.Time, w store.Write, l store.Limits) (store.Decision, error) {
+	*s = append(*s, storeCall{w, l})
 	return store.Decision{}, nil
 }
 
-// captureStoreCalls are what the webhook asks a store about the CREATE of Events.
-func captureStoreCalls(ctx context.Context, governing *policy.Current, events ...*corev1.Event) ([]storeCall, error) {
-	var asked capturingStore
-	gate := newGate(governing, &asked)
+// captureStoreCalls returns the store calls that the webhook makes for CREATEs of the Events.
+func captureStoreCalls(ctx context.Context, policies *policy.Current, events ...*corev1.Event) ([]storeCall, error) {
+	var calls capturingStore
+	gate := newGate(policies, &calls)
 	for _, e := range events {
 		if err := decide(ctx, gate, e, admission.Admitted); err != nil {
 			return nil, err
 		}
 	}
-	return asked, nil
+	return calls, nil
 }
 
-// clusterQuota is the default policy, and a limit for all Events.
+// clusterQuota returns the default policy together with a ClusterEventQuota that limits all Events.
 func clusterQuota(limit *v1alpha1.Limit) (*policy.Current, error) {
 	compiler, err := policy.NewCompiler()
 	if err != nil {
 		return nil, err
 	}
-	in := &v1alpha1.ClusterEventQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
-	in.Spec.Limits = []v1alpha1.Limit{*limit}
-	rules, err := compiler.Compile(in)
+	quota := &v1alpha1.ClusterEventQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
+	quota.Spec.Limits = []v1alpha1.Limit{*limit}
+	rules, err := compiler.Compile(quota)
 	if err != nil {
 		return nil, err
 	}

@@ -23,17 +23,16 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// testEnv is what all scenarios run on: two control planes, equal but for the
-// EventRateLimit plugin, and the programs that serve webhooks.
+// testEnv has two control planes, which differ only in the EventRateLimit plugin, and the programs that serve webhooks.
 type testEnv struct {
 	cluster, rateLimited *cluster.Cluster
-	policies             client.Client      // of cluster
-	programs             map[program]string // paths
+	policies             client.Client      // for the policies and quotas in cluster
+	programs             map[program]string // paths of the executables
 	collector            *collector
-	stoppers             []func() error // what ends what was started for entrants
+	stoppers             []func() error // called by stop, the last one first
 }
 
-// newTestEnv starts the control planes, one with a configuration of the EventRateLimit plugin, and builds the webhook.
+// newTestEnv starts the control planes and builds the webhook. limits is the configuration of the EventRateLimit plugin of one of them.
 func newTestEnv(ctx context.Context, limits string) (_ *testEnv, err error) {
 	b := &testEnv{}
 	defer func() {
@@ -67,7 +66,7 @@ func newTestEnv(ctx context.Context, limits string) (_ *testEnv, err error) {
 	return b, nil
 }
 
-// stop ends all that runs.
+// stop stops the webhooks, the collector and the control planes.
 func (b *testEnv) stop() error {
 	var errs []error
 	for _, stop := range slices.Backward(b.stoppers) {
@@ -81,18 +80,18 @@ func (b *testEnv) stop() error {
 	return errors.Join(errs...)
 }
 
-// entrant is a scenario that can be measured at any time: its policy is there, its webhook is called for
-// the Events of its namespace, and all bursts are used up.
+// entrant is a scenario that is ready to be measured. Its quota exists, the API server calls its webhook for the Events of its
+// namespace, and the warm-up has used up all bursts.
 type entrant struct {
 	scenario
 
 	cluster *cluster.Cluster
 	replica *replica.Replica // nil without a webhook
 	load    *load
-	stop    func() error // of the webhook, which first settles what is pending
+	stop    func() error // stops the webhook, which first writes its pending counts and notices
 }
 
-// webhookTime is the processor time that its webhook has used; 0 without one.
+// webhookTime returns the processor time that the entrant's webhook has used, or 0 without a webhook.
 func (e *entrant) webhookTime() (time.Duration, error) {
 	if e.replica == nil {
 		return 0, nil
@@ -100,7 +99,7 @@ func (e *entrant) webhookTime() (time.Duration, error) {
 	return e.replica.ProcessorTime()
 }
 
-// newEntrant makes an entrant of a scenario, in a namespace of its own, which is named after name.
+// newEntrant prepares a scenario in a new namespace called name, with hyphens instead of underscores.
 func (b *testEnv) newEntrant(ctx context.Context, s scenario, name string) (_ *entrant, err error) {
 	e := &entrant{scenario: s, cluster: b.cluster, stop: func() error { return nil }}
 	if s.limited {
@@ -138,7 +137,7 @@ func (b *testEnv) newEntrant(ctx context.Context, s scenario, name string) (_ *e
 	return e, nil
 }
 
-// definePolicies makes policies known to the API server.
+// definePolicies installs the CRDs in b.cluster and sets b.policies.
 func (b *testEnv) definePolicies() error {
 	crds, err := manifests.CRDs()
 	if err != nil {
@@ -151,7 +150,7 @@ func (b *testEnv) definePolicies() error {
 	return err
 }
 
-// newPolicies makes a client of policies.
+// newPolicies returns a client for policies and quotas.
 func newPolicies(c *cluster.Cluster) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -159,12 +158,12 @@ func newPolicies(c *cluster.Cluster) (client.Client, error) {
 	}
 	policies, err := client.New(c.Config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make a client of policies: %w", err)
+		return nil, fmt.Errorf("make a client for policies: %w", err)
 	}
 	return policies, nil
 }
 
-// createNamespace makes a namespace.
+// createNamespace creates a namespace. It fails if the namespace exists.
 func createNamespace(ctx context.Context, c *cluster.Cluster, name string) error {
 	clients, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -172,12 +171,12 @@ func createNamespace(ctx context.Context, c *cluster.Cluster, name string) error
 	}
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := clients.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create a namespace: %w", err)
+		return fmt.Errorf("create namespace %s: %w", name, err)
 	}
 	return nil
 }
 
-// createQuota makes a quota of a limit in a namespace, if there is one.
+// createQuota creates an EventQuota with one limit in a namespace. It does nothing if limit is nil.
 func createQuota(ctx context.Context, policies client.Client, namespace string, limit *v1alpha1.Limit) error {
 	if limit == nil {
 		return nil
@@ -185,7 +184,7 @@ func createQuota(ctx context.Context, policies client.Client, namespace string, 
 	q := &v1alpha1.EventQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bench"}}
 	q.Spec.Limits = []v1alpha1.Limit{*limit}
 	if err := policies.Create(ctx, q); err != nil {
-		return fmt.Errorf("create a quota: %w", err)
+		return fmt.Errorf("create an EventQuota in namespace %s: %w", namespace, err)
 	}
 	return nil
 }

@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// fillCallers is how many callers fill Redis at a time, and fillTimeout bounds how long.
+	// fillCallers is the number of goroutines that fill Redis, and fillTimeout the time that they may take.
 	fillCallers = 64
 	fillTimeout = time.Hour
-	// Every so many pods have an Event merged, and one dropped.
+	// One in podsPerMerge pods has a merged Event, and one in podsPerDrop a dropped one.
 	podsPerMerge, podsPerDrop = 10, 100
-	// warmupPods is how many pods precede what is measured.
+	// warmupPods is the number of pods before the measurement starts.
 	warmupPods = 10 * fillCallers
 )
 
-// measureMemory measures the memory of Redis that one Event about each of so many pods needs.
+// measureMemory measures how many bytes of Redis each pod takes when Redis is filled with the Events of so many pods.
 func (b *redisEnv) measureMemory(ctx context.Context, objects int) (figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
 	if err := b.defaultClient.FlushDB(ctx).Err(); err != nil {
-		return nil, fmt.Errorf("empty redis: %w", err)
+		return nil, fmt.Errorf("empty Redis: %w", err)
 	}
 	stores, stop := b.stores(ctx, 1)
 	defer stop()
 	s := stores[0]
 	strict := policy.Default()
 	strict.SpamFilter.Burst = 1
-	f := podWriter{gate: newGate(defaults(), s), strict: newGate(policy.NewCurrent(policy.NewSet(strict, policy.Rules{}, nil)), s)}
-	if err := forEach(ctx, 0, warmupPods, f.pod); err != nil { // connects
+	w := podWriter{gate: newGate(defaults(), s), strict: newGate(policy.NewCurrent(policy.NewSet(strict, policy.Rules{}, nil)), s)}
+	if err := forEach(ctx, 0, warmupPods, w.pod); err != nil { // connects
 		return nil, err
 	}
 	s.Flush(ctx)
@@ -44,7 +44,7 @@ func (b *redisEnv) measureMemory(ctx context.Context, objects int) (figures, err
 		return nil, err
 	}
 	begun := time.Now()
-	if err := forEach(ctx, warmupPods, warmupPods+objects, f.pod); err != nil {
+	if err := forEach(ctx, warmupPods, warmupPods+objects, w.pod); err != nil {
 		return nil, err
 	}
 	s.Flush(ctx)
@@ -52,30 +52,30 @@ func (b *redisEnv) measureMemory(ctx context.Context, objects int) (figures, err
 	if err != nil {
 		return nil, err
 	}
-	progress("redis: %d sources and objects in %.0f s", objects, time.Since(begun).Seconds())
+	progress("Redis: filled with %d sources and objects in %.0f s", objects, time.Since(begun).Seconds())
 	return figures{"redis_bytes_per_object": float64(full-empty) / float64(objects)}, b.checkDropsAddNoKeys(ctx, s, warmupPods+objects)
 }
 
-// usedMemory are the bytes that Redis uses.
+// usedMemory returns the bytes that Redis uses.
 func (b *redisEnv) usedMemory(ctx context.Context) (int64, error) {
 	info, err := b.defaultClient.InfoMap(ctx, "memory").Result()
 	if err != nil {
-		return 0, fmt.Errorf("ask redis for its memory: %w", err)
+		return 0, fmt.Errorf("read the memory of Redis: %w", err)
 	}
 	used, err := strconv.ParseInt(info["Memory"]["used_memory"], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("memory of redis: %w", err)
+		return 0, fmt.Errorf("parse the memory of Redis: %w", err)
 	}
 	return used, nil
 }
 
-// forEach calls f with each number.
+// forEach calls f concurrently with each serial number from from up to, but not including, to. It ignores late answers.
 func forEach(ctx context.Context, from, to int, f func(ctx context.Context, serial int) error) error {
 	var next atomic.Int64
 	_, _, err := runConcurrently(ctx, fillCallers, func(ctx context.Context, _ int) (answered int, err error) {
 		for serial := from + int(next.Add(1)) - 1; serial < to; serial = from + int(next.Add(1)) - 1 {
 			if err := f(ctx, serial); err != nil && !isLate(ctx, err) {
-				return 0, fmt.Errorf("fill redis: %w", err)
+				return 0, fmt.Errorf("fill Redis: %w", err)
 			}
 		}
 		return 0, nil
@@ -83,52 +83,52 @@ func forEach(ctx context.Context, from, to int, f func(ctx context.Context, seri
 	return err
 }
 
-// podWriter writes Events about pods.
+// podWriter writes Events about pods and checks how they are decided.
 type podWriter struct {
-	gate, strict *admission.Gate // strict has but one token for each pod
+	gate, strict *admission.Gate // strict has a spam filter with a burst of 1
 }
 
-// pod writes what happens to one pod.
-func (f *podWriter) pod(ctx context.Context, serial int) error {
-	if err := decide(ctx, f.gate, startupEvent(serial, 0), admission.Admitted); err != nil {
+// pod writes the Events of one pod: one that is admitted and, for some pods, one that is merged or dropped.
+func (w *podWriter) pod(ctx context.Context, serial int) error {
+	if err := decide(ctx, w.gate, startupEvent(serial, 0), admission.Admitted); err != nil {
 		return err
 	}
 	if serial%podsPerMerge == 0 {
-		if err := decide(ctx, f.gate, podEvent(serial, 1, "Pulling", startupEvent(serial, 0).Message), admission.Merged); err != nil {
+		if err := decide(ctx, w.gate, podEvent(serial, 1, "Pulling", startupEvent(serial, 0).Message), admission.Merged); err != nil {
 			return err
 		}
 	}
 	if serial%podsPerDrop != 0 {
 		return nil
 	}
-	return decide(ctx, f.strict, podEvent(serial, 2, "Pulling", "Pulling another image"), admission.Dropped)
+	return decide(ctx, w.strict, podEvent(serial, 2, "Pulling", "Pulling another image"), admission.Dropped)
 }
 
-// checkDropsAddNoKeys fails where Events that a quota drops at their first try take keys.
+// checkDropsAddNoKeys returns an error if an Event that a quota drops adds a key to Redis. Its pods have serial numbers from from.
 func (b *redisEnv) checkDropsAddNoKeys(ctx context.Context, s *redisstore.Store, from int) error {
-	governing, err := clusterQuota(limit(1, 1, 24*time.Hour))
+	policies, err := clusterQuota(limit(1, 1, 24*time.Hour))
 	if err != nil {
 		return err
 	}
-	gate := newGate(governing, s)
+	gate := newGate(policies, s)
 	drop := func(ctx context.Context, serial int) error {
 		return decide(ctx, gate, startupEvent(serial, 0), admission.Dropped)
 	}
 	if err := decide(ctx, gate, startupEvent(from, 0), admission.Admitted); err != nil {
 		return err
 	}
-	if err := drop(ctx, from+1); err != nil { // it has a notice made
+	if err := drop(ctx, from+1); err != nil { // the first drop adds the key of the notice
 		return err
 	}
 	return b.checkAddsNoKeys(ctx, s, func(ctx context.Context) error { return forEach(ctx, from+2, from+2+warmupPods, drop) })
 }
 
-// checkAddsNoKeys fails where Redis has more keys after f than before.
+// checkAddsNoKeys returns an error if the number of keys in Redis differs before and after f.
 func (b *redisEnv) checkAddsNoKeys(ctx context.Context, s *redisstore.Store, f func(context.Context) error) error {
 	s.Flush(ctx)
 	before, err := b.defaultClient.DBSize(ctx).Result()
 	if err != nil {
-		return fmt.Errorf("count the keys of redis: %w", err)
+		return fmt.Errorf("count the keys of Redis: %w", err)
 	}
 	if err := f(ctx); err != nil {
 		return err
@@ -136,10 +136,10 @@ func (b *redisEnv) checkAddsNoKeys(ctx context.Context, s *redisstore.Store, f f
 	s.Flush(ctx)
 	after, err := b.defaultClient.DBSize(ctx).Result()
 	if err != nil {
-		return fmt.Errorf("count the keys of redis: %w", err)
+		return fmt.Errorf("count the keys of Redis: %w", err)
 	}
 	if after != before {
-		return fmt.Errorf("%d keys of Events that a quota has dropped are left in redis", after-before)
+		return fmt.Errorf("dropped Events changed the number of keys in Redis by %d, want 0", after-before)
 	}
 	return nil
 }

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// benchHandlers measures every handler once in each round, in process and over
-// TLS, in an order that rotates.
+// benchHandlers measures every handler once in each round, in process and over TLS. The order rotates with the rounds.
 func benchHandlers(ctx context.Context, o options) (rounds []figures, err error) {
 	if err := setBenchTime(o.handlerTime()); err != nil {
 		return nil, err
@@ -41,7 +40,7 @@ func benchHandlers(ctx context.Context, o options) (rounds []figures, err error)
 	return rounds, nil
 }
 
-// handlerRatios adds the ratios that matter to the figures of one round.
+// handlerRatios adds the ratios of our handlers to controller-runtime's default handler to the figures of one round.
 func handlerRatios(f figures) {
 	f.ratio("handler_mutate_over_default", "handler_mutate_ns", "handler_default_ns")
 	f.ratio("handler_validate_over_default", "handler_validate_ns", "handler_default_ns")
@@ -49,13 +48,13 @@ func handlerRatios(f figures) {
 	f.ratio("handler_validate_tls_over_default", "handler_validate_tls_ns", "handler_default_tls_ns")
 }
 
-// setBenchTime sets how long testing.Benchmark measures.
+// setBenchTime sets the time for which testing.Benchmark runs a benchmark.
 func setBenchTime(d time.Duration) error {
 	testing.Init()
 	return flag.Set("test.benchtime", d.String())
 }
 
-// measure runs a benchmark. testing.Benchmark keeps why one failed to itself.
+// measure runs a benchmark and returns its error, which testing.Benchmark alone does not report.
 func measure(run func(b *testing.B) error) (testing.BenchmarkResult, error) {
 	var failed error
 	result := testing.Benchmark(func(b *testing.B) {
@@ -68,10 +67,10 @@ func measure(run func(b *testing.B) error) (testing.BenchmarkResult, error) {
 	return result, failed
 }
 
-// perOp is the time of one operation in nanoseconds.
+// perOp returns the time of one operation in nanoseconds.
 func perOp(r testing.BenchmarkResult) float64 { return float64(r.T.Nanoseconds()) / float64(r.N) }
 
-// prepare makes the handler and a review for it.
+// prepare returns a new handler and a review for it.
 func (c contender) prepare() (http.Handler, *review, error) {
 	handler, err := c.newHandler()
 	if err != nil {
@@ -81,7 +80,7 @@ func (c contender) prepare() (http.Handler, *review, error) {
 	return handler, r, err
 }
 
-// inProcess calls the handler without a network.
+// inProcess is a benchmark that calls the handler directly.
 func (c contender) inProcess(b *testing.B) error {
 	b.Helper()
 	handler, r, err := c.prepare()

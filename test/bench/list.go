@@ -12,16 +12,17 @@ import (
 	"github.com/eventquota/eventquota/test/flood"
 )
 
-// churnPerSecond is how many Events a churn of pods makes for each second of a measurement.
+// churnPerSecond is the number of Events in a churn of pods for each second that a measurement takes.
 const churnPerSecond = 4000
 
-// churn is what is left of the Events of a churn of pods.
+// churn names a namespace in which Events of a churn of pods are stored.
 type churn struct {
-	name      string // with or without eventquota, in the names of the figures
+	name      string // with or without, the suffix of the figures' names
 	namespace string
 }
 
-// writeChurns writes the Events of a wide storm twice, with eventquota under a quota and without, and returns when all is settled.
+// writeChurns writes the Events of a wide storm twice: without eventquota, and with eventquota and a quota. It returns after the webhook
+// has written its pending counts and notices.
 func (b *testEnv) writeChurns(ctx context.Context, events int64) (all []*churn, err error) {
 	for _, s := range []scenario{
 		{name: "without", event: flood.Wide},
@@ -45,8 +46,9 @@ func (b *testEnv) writeChurns(ctx context.Context, events int64) (all []*churn, 
 	return all, nil
 }
 
-// measureList measures a LIST of all Events that are left, in JSON, as an administrator gets it without compression.
-func (b *testEnv) measureList(ctx context.Context, of *churn, to figures) error {
+// measureList measures a LIST of all stored Events of a churn, in JSON and without compression. It adds milliseconds, bytes and the
+// number of Events to result.
+func (b *testEnv) measureList(ctx context.Context, c *churn, result figures) error {
 	config := rest.CopyConfig(b.cluster.Config)
 	config.DisableCompression = true
 	clients, err := kubernetes.NewForConfig(config)
@@ -54,18 +56,18 @@ func (b *testEnv) measureList(ctx context.Context, of *churn, to figures) error 
 		return fmt.Errorf("make a client: %w", err)
 	}
 	begun := time.Now()
-	content, err := clients.CoreV1().RESTClient().Get().Namespace(of.namespace).Resource("events").DoRaw(ctx)
+	content, err := clients.CoreV1().RESTClient().Get().Namespace(c.namespace).Resource("events").DoRaw(ctx)
 	if err != nil {
 		return fmt.Errorf("list Events: %w", err)
 	}
-	to["list_ms_"+of.name] = float64(time.Since(begun)) / float64(time.Millisecond)
-	to["list_bytes_"+of.name] = float64(len(content))
+	result["list_ms_"+c.name] = float64(time.Since(begun)) / float64(time.Millisecond)
+	result["list_bytes_"+c.name] = float64(len(content))
 	var list struct {
 		Items []json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(content, &list); err != nil {
-		return fmt.Errorf("list Events: %w", err)
+		return fmt.Errorf("decode the list of Events: %w", err)
 	}
-	to["list_events_"+of.name] = float64(len(list.Items))
+	result["list_events_"+c.name] = float64(len(list.Items))
 	return nil
 }

@@ -18,27 +18,28 @@ import (
 const (
 	writers     = 32
 	connections = 4
-	// warmupEvents is how many Events precede what is measured. They use up every burst and store all that others repeat.
+	// warmupEvents is the number of Events before the measurement starts. They use up every burst, and store the Events that later
+	// ones repeat.
 	warmupEvents = 1536
 )
 
-// load is the writers of one run. Each waits for its answer before it writes
-// again.
+// load has the writers of one run. Each writer waits for an answer before it writes again.
 type load struct {
 	clients []*http.Client
 	writers []*flood.Writer
-	run     string // is in the names of this run and of no other
+	run     string // part of the Events' names, unique to the run
 	serial  atomic.Int64
 }
 
-// sample is what the writers saw in one window, or in several.
+// sample is the result of one window or several.
 type sample struct {
 	requests  int
 	elapsed   time.Duration   // from the first request to the last answer of each window
-	latencies []time.Duration // from request to answer, in order
+	latencies []time.Duration // from request to answer, sorted
 	statuses  map[int]int     // answers by status code
 }
 
+// newLoad connects the writers. The caller must close the load.
 func newLoad(config *rest.Config, namespace string, event flood.Generator) (*load, error) {
 	l := &load{run: strconv.FormatInt(time.Now().UnixNano(), 36)}
 	for range connections {
@@ -54,14 +55,14 @@ func newLoad(config *rest.Config, namespace string, event flood.Generator) (*loa
 	return l, nil
 }
 
-// close ends the connections.
+// close closes idle connections.
 func (l *load) close() {
 	for _, client := range l.clients {
 		client.CloseIdleConnections()
 	}
 }
 
-// writeUntil writes the Events before a serial number, and returns when all are answered.
+// writeUntil writes the remaining Events with a serial number below serial, and returns when all are answered.
 func (l *load) writeUntil(ctx context.Context, serial int64) error {
 	_, err := l.write(ctx, func() (int64, bool) {
 		n := l.serial.Add(1)
@@ -71,13 +72,14 @@ func (l *load) writeUntil(ctx context.Context, serial int64) error {
 	return err
 }
 
-// measure writes for as long as window.
+// measure writes Events until window has passed, and returns when all are answered.
 func (l *load) measure(ctx context.Context, window time.Duration) (sample, error) {
 	end := time.Now().Add(window)
 	return l.write(ctx, func() (int64, bool) { return l.serial.Add(1) - 1, time.Now().Before(end) })
 }
 
-// write lets all writers write what next numbers until it says no more.
+// write makes every writer write the Events with the serial numbers that next returns, until more is false. Writers call next
+// concurrently. A write without an answer is an error.
 func (l *load) write(ctx context.Context, next func() (serial int64, more bool)) (sample, error) {
 	all := sample{statuses: map[int]int{}}
 	var mu sync.Mutex
@@ -108,7 +110,7 @@ func (l *load) write(ctx context.Context, next func() (serial int64, more bool))
 	return all, err
 }
 
-// merge adds what was seen in another window.
+// merge adds the sample of another window.
 func (s *sample) merge(o sample) {
 	if s.statuses == nil {
 		s.statuses = map[int]int{}
@@ -126,11 +128,10 @@ func (s *sample) add(latencies []time.Duration, statuses map[int]int) {
 	}
 }
 
-// perSecond is how many requests were answered in a second.
+// perSecond returns the requests that were answered per second.
 func (s *sample) perSecond() float64 { return float64(s.requests) / s.elapsed.Seconds() }
 
-// quantile is the latency, in milliseconds, that a share q of the requests did
-// not exceed; 0 without requests.
+// quantile returns the q-quantile of the latencies in milliseconds, for q from 0 to 1. It returns 0 if there are no requests.
 func (s *sample) quantile(q float64) float64 {
 	if len(s.latencies) == 0 {
 		return 0

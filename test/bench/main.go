@@ -1,16 +1,18 @@
-// Command bench measures what eventquota costs: requests a second, latencies
-// and etcd proposals on a real API server, beside no webhook, a webhook that looks
-// at nothing, and the API server's own EventRateLimit plugin; what its other
-// clients notice of a storm, with and without the priority levels for Event
-// writes; the time and allocations of the handlers alone; what it takes to
-// find the policy that governs; and whole decisions on Redis beside redis_rate.
+// Command bench measures the cost of eventquota:
 //
-// It starts and stops all it needs, on loopback. All that is compared is
-// measured in the same run, in rounds that alternate; a figure is the median
-// of the rounds, a ratio the median of the ratios within a round. The table
-// goes to standard output, the figures to a file, progress to standard error.
+//   - Requests per second, latencies and etcd proposals on a real API server. The same load also runs without a webhook, with a
+//     webhook that does not read the Event, and with the API server's EventRateLimit plugin.
+//   - The latency of other clients during a storm, with and without the priority levels for Event writes.
+//   - The latency of other clients while a tenant attacks the webhook.
+//   - The time and allocations of the handlers alone, and of finding the policy and quotas of an Event.
+//   - Whole decisions on Redis, compared with redis_rate.
+//   - The speed and memory of eventquota simulate.
 //
-// bench record puts such files into docs/bench.json, and bench render the figures from there into the documentation.
+// bench starts and stops everything that it needs, on the loopback address. It compares only what it measures in the same run, in
+// alternating rounds. A figure is the median over the rounds, and a ratio is the median of the ratios within a round. bench prints
+// tables to standard output and progress to standard error, and writes the figures to a file.
+//
+// bench record copies the figures of such files into docs/bench.json. bench render renders the documentation from docs/bench.json.
 package main
 
 import (
@@ -44,7 +46,7 @@ func main() {
 	}
 }
 
-// run does what the arguments ask for.
+// run runs the subcommand that the arguments name, or the measurements if they name none.
 func run(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		switch args[0] {

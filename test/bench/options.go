@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What -only may name.
+// The parts that -only accepts.
 const (
 	onlyHandlers = "handlers"
 	onlyAPI      = "api"
@@ -22,33 +22,33 @@ const (
 	onlyAttacks  = "attacks"
 )
 
+// parts returns the parts in the order in which help and errors name them.
 func parts() []string {
 	return []string{onlyHandlers, onlyAPI, onlyStorms, onlyPolicies, onlyRedis, onlySimulate, onlyAttacks}
 }
 
-// options are the flags.
+// options has the values of the flags.
 type options struct {
 	only      string
 	rounds    int
 	seconds   float64
 	objects   int
 	simulated int
-	// namespaces are those that have policies. No flag sets it: what is measured would be another thing.
+	// namespaces is the number of namespaces with policies. It is not a flag, because figures would no longer be comparable.
 	namespaces int
 	output     string
 }
 
-// parseOptions reads and checks the flags. For -help it prints them and
-// returns flag.ErrHelp.
+// parseOptions parses and checks the flags. For -help it prints them to standard output and returns flag.ErrHelp.
 func parseOptions(args []string) (options, error) {
 	o := options{namespaces: 1000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.only, "only", "", "measure the `part` named only: handlers, api, lane, policies, redis, simulate or attacks; empty for all")
-	flags.IntVar(&o.rounds, "rounds", 5, "how often everything is measured, at least 1")
-	flags.Float64Var(&o.seconds, "seconds", 5, "how long one measurement on the API server takes, in seconds, from 0.1 to 60; one of a handler, of policies or on Redis takes a tenth of it, a slice of time of an attack about a half, one of a storm two fifths or longer")
-	flags.IntVar(&o.objects, "objects", 1_000_000, "how many sources and objects Redis is filled with, from 1000")
-	flags.IntVar(&o.simulated, "simulated", 1_000_000, "how many Events simulate reads, from 1000")
-	flags.StringVar(&o.output, "output", "bin/bench.json", "`file` that the figures are written to")
+	flags.StringVar(&o.only, "only", "", "measure only this `part`: handlers, api, lane, policies, redis, simulate or attacks; empty measures all")
+	flags.IntVar(&o.rounds, "rounds", 5, "number of rounds, at least 1")
+	flags.Float64Var(&o.seconds, "seconds", 5, "time of one measurement on the API server in seconds, from 0.1 to 60. Handlers, policies and Redis take a tenth of it, a slice of an attack about half, and a slice of a storm at least two fifths")
+	flags.IntVar(&o.objects, "objects", 1_000_000, "number of sources and objects to fill Redis with, at least 1000")
+	flags.IntVar(&o.simulated, "simulated", 1_000_000, "number of Events that simulate reads, at least 1000")
+	flags.StringVar(&o.output, "output", "bin/bench.json", "`file` to write the figures to")
 	flags.SetOutput(io.Discard)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -59,7 +59,7 @@ func parseOptions(args []string) (options, error) {
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("unknown argument %q: there are none, only flags", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q: only flags are allowed", flags.Arg(0))
 	case o.only != "" && !slices.Contains(parts(), o.only):
 		return o, fmt.Errorf("-only %q: must be one of %s", o.only, strings.Join(parts(), ", "))
 	case o.rounds < 1:
@@ -76,14 +76,14 @@ func parseOptions(args []string) (options, error) {
 	return o, nil
 }
 
-// measures says whether a part is asked for.
+// measures reports whether a part is to be measured.
 func (o options) measures(part string) bool { return o.only == "" || o.only == part }
 
-// window is how long one measurement on the API server takes.
+// window returns the time of one measurement on the API server.
 func (o options) window() time.Duration { return time.Duration(o.seconds * float64(time.Second)) }
 
-// handlerTime is how long one measurement of a handler takes, about.
+// handlerTime returns the approximate time of one measurement of a handler or of policies.
 func (o options) handlerTime() time.Duration { return o.window() / 10 }
 
-// redisTime is how long one measurement on Redis takes, about.
+// redisTime returns the time of one measurement on Redis.
 func (o options) redisTime() time.Duration { return o.window() / 10 }

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// callersPerCPU is how many callers there are over TLS.
+// callersPerCPU is the number of concurrent callers over TLS for each processor.
 const callersPerCPU = 4
 
-// overTLS calls the handler as the API server does by a Service: over TLS and HTTP/1.1,
-// each caller down a connection. Callers and handler share the process.
+// overTLS is a benchmark that calls the handler over TLS and HTTP/1.1, as the API server calls a webhook through a Service. Each caller
+// has a connection. Callers and handler share the process.
 func (c contender) overTLS(b *testing.B) error {
 	b.Helper()
 	handler, r, err := c.prepare()
@@ -35,9 +35,9 @@ func (c contender) overTLS(b *testing.B) error {
 	b.SetParallelism(callersPerCPU)
 	b.ResetTimer()
 	b.RunParallel(func(more *testing.PB) {
-		own := r.clone()
+		review := r.clone()
 		for more.Next() {
-			if err := post(b.Context(), client, server.URL, own.withSerial(int(serial.Add(1)))); err != nil {
+			if err := post(b.Context(), client, server.URL, review.withSerial(int(serial.Add(1)))); err != nil {
 				failed.Store(&err)
 				return
 			}
@@ -50,7 +50,7 @@ func (c contender) overTLS(b *testing.B) error {
 	return nil
 }
 
-// post sends a review and checks the answer.
+// post sends a review and returns an error unless the answer allows it.
 func post(ctx context.Context, client *http.Client, url string, review []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+reviewURL, bytes.NewReader(review))
 	if err != nil {
@@ -59,12 +59,12 @@ func post(ctx context.Context, client *http.Client, url string, review []byte) e
 	request.Header.Set("Content-Type", "application/json")
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("send a review: %w", err)
+		return fmt.Errorf("send the review: %w", err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return fmt.Errorf("read an answer: %w", err)
+		return fmt.Errorf("read the answer: %w", err)
 	}
 	return checkAllowed(response.StatusCode, body)
 }

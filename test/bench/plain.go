@@ -11,22 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The answers that a plain handler can give.
+// The answers of a plain handler.
 const (
 	answerAllow = "allow"
-	answerDeny  = "deny" // as ours refuses what it merges
-	answerDrop  = "drop" // as ours refuses what a quota has no token for
+	answerDeny  = "deny" // 409, as eventquota answers a merged Event
+	answerDrop  = "drop" // 429, as eventquota answers a dropped Event
 )
 
-// plainHandler answers every review alike, but allows dry-runs, and reads no
-// more of it than the answer needs: the least that a webhook can do.
+// plainHandler gives every review the same answer, except that it allows dry runs. It decodes only the fields that the answer needs, so
+// it has the least cost that a webhook can have.
 type plainHandler struct {
 	delay   time.Duration // before each answer
 	allowed bool
 	result  *metav1.Status
 }
 
-// newPlainHandler makes a handler that allows, or refuses as ours refuses what it merges or drops.
+// newPlainHandler returns a handler with one of the answers above. Any other value means answerDeny.
 func newPlainHandler(answer string) plainHandler {
 	switch answer {
 	case answerAllow:

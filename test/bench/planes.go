@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// slowWebhook is the name of another webhook that is called for Events.
+	// slowWebhook is the name of an additional webhook for Events.
 	slowWebhook = "slow.bench.example.com"
-	// slowAnswer is how long that takes.
+	// slowAnswer is the time that slowWebhook takes for an answer.
 	slowAnswer = 100 * time.Millisecond
 )
 
@@ -32,17 +32,17 @@ limits:
 - {type: Namespace, qps: 1, burst: 1, cacheSize: 4096}
 `
 
-// controlPlanes are the control planes that storms hit, and the webhooks that they call.
+// controlPlanes has the control planes of the storm scenarios and their webhooks.
 type controlPlanes struct {
 	*testEnv
 
 	clusters   map[plane]*cluster.Cluster
 	bystanders map[plane]*bystander.Bystander
 	policies   map[plane]client.Client
-	webhooks   map[string]*replica.Replica // by control plane and program
+	webhooks   map[string]*replica.Replica // by control plane, program and flags
 }
 
-// newControlPlanes starts the control planes.
+// newControlPlanes starts the control planes and the other account's client on each.
 func newControlPlanes(ctx context.Context) (_ *controlPlanes, err error) {
 	p := &controlPlanes{
 		clusters: map[plane]*cluster.Cluster{}, bystanders: map[plane]*bystander.Bystander{},
@@ -56,12 +56,12 @@ func newControlPlanes(ctx context.Context) (_ *controlPlanes, err error) {
 			err = errors.Join(err, p.stop())
 		}
 	}()
-	lane, err := cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true})
+	prioritized, err := cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true})
 	if err != nil {
 		return nil, err
 	}
-	p.stoppers = append(p.stoppers, lane.Stop)
-	p.clusters = map[plane]*cluster.Cluster{plainPlane: p.cluster, limitedPlane: p.rateLimited, priorityPlane: lane}
+	p.stoppers = append(p.stoppers, prioritized.Stop)
+	p.clusters = map[plane]*cluster.Cluster{plainPlane: p.cluster, limitedPlane: p.rateLimited, priorityPlane: prioritized}
 	for which, c := range p.clusters {
 		if p.bystanders[which], err = bystander.New(ctx, c); err != nil {
 			return nil, err
@@ -78,7 +78,7 @@ func newControlPlanes(ctx context.Context) (_ *controlPlanes, err error) {
 	return p, nil
 }
 
-// prepare makes ready all that storms need. Each has a namespace of its own, and what it meets concerns no other namespace.
+// prepare creates the namespace, quota and webhooks of each storm. They affect no other storm's namespace.
 func (p *controlPlanes) prepare(ctx context.Context, all []stormScenario) error {
 	for _, s := range all {
 		if s.answerPrefix == "" {
@@ -91,7 +91,7 @@ func (p *controlPlanes) prepare(ctx context.Context, all []stormScenario) error 
 			return fmt.Errorf("%s: %w", s.title(), err)
 		}
 	}
-	// Last, as the base of manifests/, which comes with each webhook, has them.
+	// This comes last, because installing a webhook applies the base of manifests/, which has the priority levels.
 	for which, c := range p.clusters {
 		if which == priorityPlane {
 			if err := c.InstallPriorityLevels(ctx); err != nil {
@@ -104,7 +104,7 @@ func (p *controlPlanes) prepare(ctx context.Context, all []stormScenario) error 
 	return nil
 }
 
-// install makes the API server call the webhooks of a storm, and the quota.
+// install starts and registers the webhooks of a storm, and creates its quota.
 func (p *controlPlanes) install(ctx context.Context, s stormScenario) error {
 	if s.webhook != nil {
 		r, err := p.webhookFor(ctx, s.plane, s.webhook)
@@ -131,7 +131,7 @@ func (p *controlPlanes) install(ctx context.Context, s stormScenario) error {
 	return p.clusters[s.plane].InstallValidating(ctx, slowConfiguration(r, s.namespace()), s.namespace())
 }
 
-// webhookFor is a webhook of a control plane, which is started if it does not run yet.
+// webhookFor returns a webhook of a control plane, and starts it first if it does not run yet.
 func (p *controlPlanes) webhookFor(ctx context.Context, which plane, w *webhook) (*replica.Replica, error) {
 	key := fmt.Sprint(which, w.program, w.flags)
 	if r := p.webhooks[key]; r != nil {
@@ -146,7 +146,7 @@ func (p *controlPlanes) webhookFor(ctx context.Context, which plane, w *webhook)
 	return r, nil
 }
 
-// slowConfiguration is that of the slow webhook for the Events of a namespace.
+// slowConfiguration returns the configuration of slowWebhook for the Events of a namespace.
 func slowConfiguration(r *replica.Replica, namespace string) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace + "." + slowWebhook},

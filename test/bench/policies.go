@@ -16,23 +16,21 @@ import (
 )
 
 const (
-	// ownRules are the policies of each namespace, and its quotas; clusterRules
-	// those of the cluster, of which broadRules select every namespace and the
-	// others one each.
+	// ownRules is the number of policies, and also of quotas, in each namespace. clusterRules is the same for the cluster. Of the
+	// cluster's, broadRules select every namespace, and each of the others selects one namespace.
 	ownRules     = 5
 	clusterRules = 200
 	broadRules   = 10
 )
 
-// policySet is a set of policies for some namespaces.
+// policySet describes a set of policies and quotas.
 type policySet struct {
-	name        string // of its figures
+	name        string // prefix of the figures' names
 	namespaces  int
-	conditional bool // each rule of the cluster has a condition: that of quotas holds, that of policies does not
+	conditional bool // each rule of the cluster has a condition, true for quotas and false for policies
 }
 
-// policySets are what is measured: a cluster, the same with one namespace, and again with
-// conditions.
+// policySets returns the sets to measure: one with many namespaces, the same with one namespace, and the first one with conditions.
 func policySets(namespaces int) []policySet {
 	return []policySet{
 		{"policy_resolve", namespaces, false},
@@ -41,16 +39,15 @@ func policySets(namespaces int) []policySet {
 	}
 }
 
-// benchPolicies measures, once in each round, how long it takes to find out which of
-// many policies govern an Event.
+// benchPolicies measures, once in each round, the time and allocations of finding the policy and quotas of an Event.
 func benchPolicies(ctx context.Context, o options) (rounds []figures, err error) {
 	if err := setBenchTime(o.handlerTime()); err != nil {
 		return nil, err
 	}
 	all := policySets(o.namespaces)
 	sets := make([]*policy.Set, len(all))
-	for i, each := range all {
-		if sets[i], err = each.set(); err != nil {
+	for i, described := range all {
+		if sets[i], err = described.set(); err != nil {
 			return nil, err
 		}
 	}
@@ -68,13 +65,13 @@ func benchPolicies(ctx context.Context, o options) (rounds []figures, err error)
 			f[all[at].name+"_ns"], f[all[at].name+"_allocs"] = perOp(result), float64(result.AllocsPerOp())
 		}
 		f.ratio("policy_resolve_growth", "policy_resolve_ns", "policy_resolve_one_ns")
-		progress("round %d of %d: %.0f ns to find the policy that governs", round+1, o.rounds, f["policy_resolve_ns"])
+		progress("round %d of %d: %.0f ns to find the policy and quotas of an Event", round+1, o.rounds, f["policy_resolve_ns"])
 		rounds = append(rounds, f)
 	}
 	return rounds, nil
 }
 
-// resolve finds out what governs an Event, with all quotas that apply.
+// resolve is a benchmark that finds the policy and all quotas of an Event.
 func resolve(ctx context.Context, b *testing.B, s *policy.Set) error {
 	b.Helper()
 	e := &corev1.Event{
@@ -93,54 +90,55 @@ func resolve(ctx context.Context, b *testing.B, s *policy.Set) error {
 		}
 	}
 	if quotas < b.N*broadRules {
-		return fmt.Errorf("%d quotas applied to %d Events, want at least %d to each", quotas, b.N, broadRules)
+		return fmt.Errorf("%d quotas applied to %d Events, want at least %d for each", quotas, b.N, broadRules)
 	}
 	return nil
 }
 
+// namespace returns the name of the n-th namespace.
 func (policySet) namespace(n int) string { return fmt.Sprint("namespace-", n) }
 
-// set makes the policies.
-func (t policySet) set() (*policy.Set, error) {
+// set compiles the policies and quotas.
+func (s policySet) set() (*policy.Set, error) {
 	compiler, err := policy.NewCompiler()
 	if err != nil {
 		return nil, err
 	}
 	var errs []error
 	add := func(to *policy.Rules, object runtime.Object) {
-		made, wrong := compiler.Compile(object)
-		errs = append(errs, wrong)
-		to.Add(made)
+		rules, err := compiler.Compile(object)
+		errs = append(errs, err)
+		to.Add(rules)
 	}
 	var cluster policy.Rules
 	for i := range clusterRules {
 		var match v1alpha1.ClusterMatch
 		if i >= broadRules {
-			match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: t.namespace(i)}}
+			match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.namespace(i)}}
 		}
 		name := metav1.ObjectMeta{Name: fmt.Sprint("cluster-", i)}
-		if match.Types = []v1alpha1.EventType{"Normal"}; t.conditional { // not those that are asked about
+		if match.Types = []v1alpha1.EventType{"Normal"}; s.conditional { // the Event is a Warning
 			match.Types, match.Conditions = nil, []v1alpha1.MatchCondition{{Name: "other", Expression: "event.reason == 'None'"}}
 		}
 		add(&cluster, &v1alpha1.ClusterEventPolicy{ObjectMeta: name, Spec: v1alpha1.ClusterEventPolicySpec{Match: match}})
-		if match.Types = nil; t.conditional {
+		if match.Types = nil; s.conditional {
 			match.Conditions = []v1alpha1.MatchCondition{{Name: "some", Expression: "event.reason != 'None'"}}
 		}
 		limits := v1alpha1.Budget{Limits: []v1alpha1.Limit{*limit(100, 10, time.Second)}}
-		limits.Limits[0].Name = name.Name // so that it replaces no other
+		limits.Limits[0].Name = name.Name // a limit replaces others with its name
 		add(&cluster, &v1alpha1.ClusterEventQuota{ObjectMeta: name, Spec: v1alpha1.ClusterEventQuotaSpec{Match: match, Budget: limits}})
 	}
 	namespaces := map[string]policy.Namespace{}
-	for i := range t.namespaces {
+	for i := range s.namespaces {
 		var own policy.Rules
 		for j := range ownRules {
-			name := metav1.ObjectMeta{Namespace: t.namespace(i), Name: fmt.Sprint("own-", j)}
+			name := metav1.ObjectMeta{Namespace: s.namespace(i), Name: fmt.Sprint("own-", j)}
 			var match v1alpha1.Match
 			add(&own, &v1alpha1.EventPolicy{ObjectMeta: name, Spec: v1alpha1.EventPolicySpec{Match: match}})
 			limits := v1alpha1.Budget{Limits: []v1alpha1.Limit{*limit(100, 10, time.Second)}}
 			add(&own, &v1alpha1.EventQuota{ObjectMeta: name, Spec: v1alpha1.EventQuotaSpec{Match: match, Budget: limits}})
 		}
-		namespaces[t.namespace(i)] = policy.Namespace{Rules: own}
+		namespaces[s.namespace(i)] = policy.Namespace{Rules: own}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	// recordCommand records what was measured in docs/bench.json, and renders the documentation.
+	// recordCommand records measured figures in docs/bench.json and renders the documentation.
 	recordCommand = "record"
 	// renderCommand renders the documentation from docs/bench.json.
 	renderCommand = "render"
 
-	// root is the repository, where make runs this program.
+	// root is the directory of the repository. make runs this program there.
 	root = "."
 )
 
-// record does what the arguments of recordCommand ask for.
+// record runs recordCommand.
 func record(ctx context.Context, args []string) error {
 	var files []string
 	flags := flag.NewFlagSet(recordCommand, flag.ExitOnError)
-	flags.Func("figures", "`file` that make bench wrote; may be repeated", func(file string) error {
+	flags.Func("figures", "`file` of figures that make bench wrote; may be repeated", func(file string) error {
 		files = append(files, file)
 		return nil
 	})
-	demo := flags.String("demo", "", "`file` with the output of make demo; it must be of the checkout as it is now")
+	demo := flags.String("demo", "", "`file` with the output of make demo, run on the current checkout")
 	_ = flags.Parse(args) // exits on an error
 	if flags.NArg() > 0 || len(files) == 0 && *demo == "" {
-		return errors.New("record takes -figures FILE, -demo FILE or both, and nothing else")
+		return errors.New("bench record needs -figures FILE, -demo FILE or both, and takes no arguments")
 	}
 	r, err := publish.ReadRecord(root)
 	if err != nil {
@@ -47,7 +47,7 @@ func record(ctx context.Context, args []string) error {
 			return err
 		}
 		if i > 0 && (r.Commit != commit || r.Machine != machine) {
-			return fmt.Errorf("%s is of another commit or machine than %s", file, files[i-1])
+			return fmt.Errorf("%s and %s are from different commits or machines", file, files[i-1])
 		}
 	}
 	if *demo != "" {
@@ -56,18 +56,18 @@ func record(ctx context.Context, args []string) error {
 		}
 	}
 	if err := render(r, root); err != nil {
-		return fmt.Errorf("nothing is recorded: %w", err)
+		return fmt.Errorf("no figures were recorded: %w", err)
 	}
 	return r.Write(root)
 }
 
-// recordDemo adds the figures of the demo to those of the same commit and machine.
+// recordDemo adds the figures of the demo. It returns an error if they come from another commit or machine than the record.
 func recordDemo(ctx context.Context, r *publish.Record, file string) error {
 	if err := publish.CheckDemo(ctx, root, r.Commit); err != nil {
 		return err
 	}
 	if here := publish.ThisMachine(root, os.Getenv(binaries.VersionVariable)); here != r.Machine {
-		return fmt.Errorf("the demo is of another machine (%s) than the other figures (%s)", here, r.Machine)
+		return fmt.Errorf("the demo ran on %s, but the other figures were measured on %s", here, r.Machine)
 	}
 	output, err := os.ReadFile(file)
 	if err != nil {
@@ -76,14 +76,14 @@ func recordDemo(ctx context.Context, r *publish.Record, file string) error {
 	return r.AddDemo(string(output))
 }
 
-// renderDocs does what the arguments of renderCommand ask for.
+// renderDocs runs renderCommand.
 func renderDocs(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet(renderCommand, flag.ExitOnError)
-	out := flags.String("out", root, "`directory` that the pages are written to")
-	strict := flags.Bool("strict", false, "fail, and not only warn, if what was measured has changed since")
+	out := flags.String("out", root, "`directory` to write the pages to")
+	strict := flags.Bool("strict", false, "fail instead of warning if the measured code has changed since the figures were recorded")
 	_ = flags.Parse(args) // exits on an error
 	if flags.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q: there are none, only flags", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %q: only flags are allowed", flags.Arg(0))
 	}
 	r, err := publish.ReadRecord(root)
 	if err != nil {
@@ -94,18 +94,18 @@ func renderDocs(ctx context.Context, args []string) error {
 	}
 	stale, err := r.Stale(ctx, root)
 	if err != nil {
-		stale = []string{fmt.Sprintf("cannot tell whether what was measured has changed since commit %.12s: %v", r.Commit, err)}
+		stale = []string{fmt.Sprintf("cannot determine whether the measured code has changed since commit %.12s: %v", r.Commit, err)}
 	}
-	for _, says := range stale {
-		progress("%s: %s", publish.File, says)
+	for _, warning := range stale {
+		progress("%s: %s", publish.File, warning)
 	}
 	if *strict && len(stale) > 0 {
-		return errors.New("the figures may not be those of this tree: run make bench and make figures on what is released")
+		return errors.New("the figures may be out of date: run make bench and make figures on the tree to release")
 	}
 	return nil
 }
 
-// render renders all pages before it writes the first, as one may fail.
+// render renders the pages into the directory out. It writes none of them if one fails to render.
 func render(r publish.Record, out string) error {
 	pages, err := publish.Render(root, r, aimResults(r.Figures))
 	if err != nil {

@@ -22,42 +22,41 @@ import (
 )
 
 const (
-	// redisObjects is how many sources and objects, or keys, calls are about in turn.
+	// redisObjects is the number of sources and objects, or keys, that calls use in turn.
 	redisObjects  = 1000
 	redisReplicas = 3
-	// redisTimeout is how long a call may take beyond the time of its measurement.
+	// redisTimeout is the time by which a call may exceed its measurement.
 	redisTimeout = 10 * time.Second
 )
 
-// redisCallers are how many callers call at a time.
+// redisCallers returns the numbers of concurrent callers to measure.
 func redisCallers() []int { return []int{1, 32, 128} }
 
-// redisContenders are the names of what is measured, in the order of the table.
+// redisContenders returns the names of the contenders, in the order of the table.
 func redisContenders() []string {
 	return []string{"rate", "decide", "decide3", "hot", "hot3", "quota3"}
 }
 
-// redisEnv is one Redis without persistence and its clients.
+// redisEnv has a Redis without persistence, and its clients.
 type redisEnv struct {
 	server        *redistest.Server
-	defaultClient *redis.Client         // with the library's defaults
-	replicas      []*redisclient.Client // as the webhook makes them
-	prefixCount   int                   // how many have been used
+	defaultClient *redis.Client         // with the defaults of go-redis
+	replicas      []*redisclient.Client // with the webhook's options
+	prefixCount   int                   // number of key prefixes used so far
 }
 
-// redisCall is one call. It is given a number that no other call of a measurement has.
+// redisCall makes one call. i is unique within a measurement.
 type redisCall func(ctx context.Context, i int) error
 
-// redisContender is what is measured on Redis.
+// redisContender is a kind of call to measure.
 type redisContender struct {
 	name string
-	// start prepares a measurement.
+	// start prepares a measurement. The caller must call stop after it.
 	start func(ctx context.Context) (call redisCall, stop func(), err error)
 }
 
-// benchRedis measures every contender once in each round, for each number of callers, in an
-// order that rotates; and then, once, what Redis needs for many sources and objects. A call that
-// fails, or decides otherwise than it should, fails it all.
+// benchRedis measures every contender once in each round for each number of callers, in an order that rotates. Then it measures once how
+// much memory Redis needs for many sources and objects. It returns an error if a call fails or has an unexpected result.
 func benchRedis(ctx context.Context, o options) (rounds []figures, err error) {
 	b, err := newRedisEnv(ctx)
 	if err != nil {
@@ -87,7 +86,7 @@ func benchRedis(ctx context.Context, o options) (rounds []figures, err error) {
 			for _, c := range all[1:] {
 				rateRatios(f, c.name, callers)
 			}
-			progress("round %d of %d: redis, %3d callers: %.0f decisions/s", round+1, o.rounds, callers, f[redisFigure("decide", callers)])
+			progress("round %d of %d: Redis, %3d callers: %.0f decisions/s", round+1, o.rounds, callers, f[redisFigure("decide", callers)])
 		}
 		rounds = append(rounds, f)
 	}
@@ -95,10 +94,10 @@ func benchRedis(ctx context.Context, o options) (rounds []figures, err error) {
 	return append(rounds, f), err
 }
 
-// measure lets callers make calls of a contender. It starts with an empty Redis.
+// measure empties Redis and then makes calls of a contender, from several callers at the same time, until window has passed.
 func (b *redisEnv) measure(ctx context.Context, c redisContender, callers int, window time.Duration) (spent redisUsage, err error) {
 	if err := b.defaultClient.FlushDB(ctx).Err(); err != nil {
-		return spent, fmt.Errorf("empty redis: %w", err)
+		return spent, fmt.Errorf("empty Redis: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, window+redisTimeout)
 	defer cancel()
@@ -119,7 +118,7 @@ func (b *redisEnv) measure(ctx context.Context, c redisContender, callers int, w
 	return redisUsage{calls, elapsed, after.server - before.server, after.caller - before.caller}, err
 }
 
-// newRedisEnv starts Redis.
+// newRedisEnv starts Redis and connects the clients. The caller must close the result.
 func newRedisEnv(ctx context.Context) (_ *redisEnv, err error) {
 	b := &redisEnv{}
 	if b.server, err = redistest.New(ctx, redistest.Options{}); err != nil {
@@ -147,17 +146,16 @@ func (b *redisEnv) close() error {
 	return errors.Join(append(errs, b.server.Close())...)
 }
 
-// contenders are all that is measured, in the order of the table. The others are compared with the
-// first.
+// contenders returns all contenders, in the order of the table. The others are compared with the first.
 func (b *redisEnv) contenders(ctx context.Context) ([]redisContender, error) {
 	decisions, err := b.decisionContenders(ctx)
 	return append([]redisContender{{"rate", b.rateContender}}, decisions...), err
 }
 
-// rateContender asks redis_rate about one key after the other.
+// rateContender calls Allow of redis_rate with each key in turn.
 func (b *redisEnv) rateContender(context.Context) (redisCall, func(), error) {
 	limiter := redis_rate.NewLimiter(b.defaultClient)
-	limit := redis_rate.PerSecond(100_000) // always allows, and yet keeps something
+	limit := redis_rate.PerSecond(100_000) // allows every call, and still stores a value
 	keys := make([]string, redisObjects)
 	for i := range keys {
 		keys[i] = "pod-" + strconv.Itoa(i)
@@ -165,13 +163,13 @@ func (b *redisEnv) rateContender(context.Context) (redisCall, func(), error) {
 	return func(ctx context.Context, i int) error {
 		result, err := limiter.Allow(ctx, keys[i%redisObjects], limit)
 		if err == nil && (result.Allowed != 1 || result.ResetAfter <= 0) {
-			return fmt.Errorf("redis_rate allowed %d, with all tokens back in %s", result.Allowed, result.ResetAfter)
+			return fmt.Errorf("redis_rate allowed %d and resets after %s, want 1 and a time above 0", result.Allowed, result.ResetAfter)
 		}
 		return err
 	}, func() {}, nil
 }
 
-// startupEvent is the n-th Event, from 0, of four that a kubelet writes while it starts a pod.
+// startupEvent returns the n-th of the four Events that a kubelet writes while it starts a pod, for n from 0 to 3.
 func startupEvent(serial, n int) *corev1.Event {
 	reason, message := "Started", "Started container web"
 	switch n {
@@ -185,10 +183,10 @@ func startupEvent(serial, n int) *corev1.Event {
 	return podEvent(serial, n, reason, message)
 }
 
-// podsOfANamespace have fewer registers than a namespace may.
+// podsOfANamespace is the number of pods in a namespace. Their registers are within the limit of a namespace.
 const podsOfANamespace = 1000
 
-// podEvent is an Event about a pod. Its name differs from those of others about the pod by n.
+// podEvent returns an Event about the pod with a serial number. Events about the same pod with different n have different names.
 func podEvent(serial, n int, reason, message string) *corev1.Event {
 	e := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop-" + strconv.Itoa(serial/podsOfANamespace)},
@@ -202,17 +200,17 @@ func podEvent(serial, n int, reason, message string) *corev1.Event {
 	return e
 }
 
-// defaults are the policies where there is no other.
+// defaults returns the policies of a cluster without policies and quotas.
 func defaults() *policy.Current {
 	return policy.NewCurrent(policy.NewSet(policy.Default(), policy.Rules{}, nil))
 }
 
-// newGate makes what decides under policies.
-func newGate(governing *policy.Current, s store.Store) *admission.Gate {
-	return &admission.Gate{Policies: governing, Store: s, Now: time.Now, MaxWriteInterval: time.Minute}
+// newGate returns a gate that decides according to policies.
+func newGate(policies *policy.Current, s store.Store) *admission.Gate {
+	return &admission.Gate{Policies: policies, Store: s, Now: time.Now, MaxWriteInterval: time.Minute}
 }
 
-// decide lets admission decide about a CREATE of e.
+// decide passes a CREATE of e through the mutating phase, and returns an error unless the outcome is want.
 func decide(ctx context.Context, gate *admission.Gate, e *corev1.Event, want admission.Outcome) error {
 	a, err := gate.Mutate(ctx, &admission.Request{
 		Request: policy.Request{
@@ -222,7 +220,7 @@ func decide(ctx context.Context, gate *admission.Gate, e *corev1.Event, want adm
 		Object: e,
 	})
 	if err == nil && a.Outcome != want {
-		return fmt.Errorf("%s: %s, want %s", e.Name, a.Outcome, want)
+		return fmt.Errorf("Event %s: outcome %s, want %s", e.Name, a.Outcome, want)
 	}
 	return err
 }

@@ -14,63 +14,63 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// redisUsage is what the calls of one measurement took.
+// redisUsage has the number of calls in a measurement and the time that they took.
 type redisUsage struct {
-	calls          int // that were answered
+	calls          int // calls that were answered
 	elapsed        time.Duration
 	server, caller time.Duration // processor time of Redis, and of this process
 }
 
-// redisFigure is the name of how many calls a second were answered.
+// redisFigure returns the name of the figure for answered calls per second.
 func redisFigure(name string, callers int) string {
 	return fmt.Sprintf("redis_%s_%d_per_s", name, callers)
 }
 
-// redisTimeFigure is the name of the processor time of a call, in microseconds, of the server or the caller.
-func redisTimeFigure(name string, callers int, of string) string {
-	return fmt.Sprintf("redis_%s_%d_%s_us", name, callers, of)
+// redisTimeFigure returns the name of the figure for the processor time of a call in microseconds. The process is server or caller.
+func redisTimeFigure(name string, callers int, process string) string {
+	return fmt.Sprintf("redis_%s_%d_%s_us", name, callers, process)
 }
 
-// figures adds what was measured of a contender: calls a second, and the processor time of a call in microseconds.
-func (s redisUsage) figures(name string, callers int, into figures) {
-	calls := float64(max(s.calls, 1))
-	into[redisFigure(name, callers)] = float64(s.calls) / s.elapsed.Seconds()
-	into[redisTimeFigure(name, callers, "server")] = s.server.Seconds() * 1e6 / calls
-	into[redisTimeFigure(name, callers, "caller")] = s.caller.Seconds() * 1e6 / calls
+// figures adds the calls per second of a contender, and the processor time of a call in microseconds.
+func (u redisUsage) figures(name string, callers int, into figures) {
+	calls := float64(max(u.calls, 1))
+	into[redisFigure(name, callers)] = float64(u.calls) / u.elapsed.Seconds()
+	into[redisTimeFigure(name, callers, "server")] = u.server.Seconds() * 1e6 / calls
+	into[redisTimeFigure(name, callers, "caller")] = u.caller.Seconds() * 1e6 / calls
 }
 
-// rateRatios adds the ratios of a contender to redis_rate.
+// rateRatios adds the ratios of a contender's figures to those of redis_rate.
 func rateRatios(f figures, name string, callers int) {
 	f.ratio(fmt.Sprintf("redis_%s_over_rate_%d", name, callers), redisFigure(name, callers), redisFigure("rate", callers))
-	for _, of := range []string{"server", "caller"} {
-		f.ratio(fmt.Sprintf("redis_%s_%s_over_rate_%d", name, of, callers),
-			redisTimeFigure(name, callers, of), redisTimeFigure("rate", callers, of))
+	for _, process := range []string{"server", "caller"} {
+		f.ratio(fmt.Sprintf("redis_%s_%s_over_rate_%d", name, process, callers),
+			redisTimeFigure(name, callers, process), redisTimeFigure("rate", callers, process))
 	}
 }
 
-// processorTimes are those of Redis and of this process since they began.
-func (b *redisEnv) processorTimes(ctx context.Context) (of redisUsage, err error) {
+// processorTimes returns the processor times of Redis and of this process since they started.
+func (b *redisEnv) processorTimes(ctx context.Context) (used redisUsage, err error) {
 	info, err := b.defaultClient.InfoMap(ctx, "cpu").Result()
 	if err != nil {
-		return of, fmt.Errorf("ask redis for its processor time: %w", err)
+		return used, fmt.Errorf("read the processor time of Redis: %w", err)
 	}
 	for _, field := range []string{"used_cpu_user", "used_cpu_sys"} {
 		seconds, err := strconv.ParseFloat(info["CPU"][field], 64)
 		if err != nil {
-			return of, fmt.Errorf("processor time of redis: %w", err)
+			return used, fmt.Errorf("parse the processor time of Redis: %w", err)
 		}
-		of.server += time.Duration(seconds * float64(time.Second))
+		used.server += time.Duration(seconds * float64(time.Second))
 	}
 	var own syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
-		return of, fmt.Errorf("processor time of this process: %w", err)
+		return used, fmt.Errorf("read the processor time of this process: %w", err)
 	}
-	of.caller = time.Duration(own.Utime.Nano() + own.Stime.Nano())
-	return of, nil
+	used.caller = time.Duration(own.Utime.Nano() + own.Stime.Nano())
+	return used, nil
 }
 
-// runConcurrently lets callers call at the same time, each in a loop of its own. A loop gets its number,
-// from 0, and says how many calls were answered. It returns how many were in all, and how long that took.
+// runConcurrently runs a loop in each of so many goroutines and waits for them. A loop gets the number of its goroutine, from 0, and
+// returns how many of its calls were answered. runConcurrently returns their sum, the time that it took, and the first error.
 func runConcurrently(
 	ctx context.Context, callers int, loop func(ctx context.Context, caller int) (answered int, err error),
 ) (calls int, elapsed time.Duration, err error) {
@@ -88,8 +88,8 @@ func runConcurrently(
 	return int(all.Load()), time.Since(begun), err
 }
 
-// measureCalls makes a call again and again, at least once by each caller, and returns how many
-// were answered, and in what time. What was answered too late does not count.
+// measureCalls repeats a call until window has passed, and at least once from each caller. It returns the number of answered calls and
+// the time that they took. It does not count late answers.
 func measureCalls(ctx context.Context, callers int, window time.Duration, call redisCall) (calls int, elapsed time.Duration, err error) {
 	end := time.Now().Add(window)
 	return runConcurrently(ctx, callers, func(ctx context.Context, caller int) (answered int, err error) {
@@ -106,8 +106,7 @@ func measureCalls(ctx context.Context, callers int, window time.Duration, call r
 	})
 }
 
-// isLate says whether Redis took so long that a store has decided without its answer, or not at all.
-// The caller's own time is not up.
+// isLate reports whether a call failed only because Redis answered too late for the store. It is false once ctx is done.
 func isLate(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (errors.Is(err, store.ErrUnconfirmed) || errors.Is(err, context.DeadlineExceeded))
 }

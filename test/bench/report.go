@@ -7,22 +7,22 @@ import (
 	"text/tabwriter"
 )
 
-// report prints the medians of all rounds.
+// report prints the medians of all rounds as tables.
 type report struct {
 	out     io.Writer
 	medians figures
 }
 
-// table prints rows of cells, the first to the left.
+// table aligns the rows that rows passes to its argument. Tabs in the format separate cells.
 func (r report) table(rows func(row func(format string, cells ...any))) {
 	t := tabwriter.NewWriter(r.out, 0, 0, 3, ' ', 0)
 	rows(func(format string, cells ...any) { fmt.Fprintf(t, format+"\n", cells...) })
-	_ = t.Flush() // as any other text for a terminal
+	_ = t.Flush() // like fmt.Fprintf to a terminal
 }
 
-// api prints what was measured on the API server.
+// api prints the figures of the scenarios on the API server.
 func (r report) api(rounds []figures, o options) {
-	fmt.Fprintf(r.out, "\nOn a real API server, %d writers, medians of %d rounds of %gs:\n\n", writers, o.rounds, o.seconds)
+	fmt.Fprintf(r.out, "\nReal API server with %d writers, medians of %d rounds of %gs:\n\n", writers, o.rounds, o.seconds)
 	r.table(func(row func(string, ...any)) {
 		row("\trequests/s\tmin to max\tp50 ms\tp99 ms\tetcd proposals/1000\tfailed calls")
 		for _, s := range scenarios() {
@@ -37,7 +37,7 @@ func (r report) api(rounds []figures, o options) {
 	})
 }
 
-// handlers prints what was measured of the handlers alone.
+// handlers prints the figures of the handlers alone.
 func (r report) handlers(o options) {
 	fmt.Fprintf(r.out, "\nHandlers alone, medians of %d rounds of %s:\n\n", o.rounds, o.handlerTime())
 	r.table(func(row func(string, ...any)) {
@@ -49,21 +49,21 @@ func (r report) handlers(o options) {
 	})
 }
 
-// policies prints what it takes to find the policy that governs.
+// policies prints the cost of finding the policy and quotas of an Event.
 func (r report) policies(o options) {
-	fmt.Fprintf(r.out, "\nWhat applies to an Event, of %d policies and as many quotas in each namespace and %d of the cluster, medians of %d rounds of %s:\n\n",
+	fmt.Fprintf(r.out, "\nFinding the policy and quotas of an Event among %d of each in a namespace and %d of each in the cluster, medians of %d rounds of %s:\n\n",
 		ownRules, clusterRules, o.rounds, o.handlerTime())
 	r.table(func(row func(string, ...any)) {
 		row("\tnamespaces\tns\tallocations")
-		for _, t := range policySets(o.namespaces) {
-			row("%s\t%d\t%.0f\t%.0f", t.name, t.namespaces, r.medians[t.name+"_ns"], r.medians[t.name+"_allocs"])
+		for _, s := range policySets(o.namespaces) {
+			row("%s\t%d\t%.0f\t%.0f", s.name, s.namespaces, r.medians[s.name+"_ns"], r.medians[s.name+"_allocs"])
 		}
 	})
 }
 
-// redis prints what was measured on Redis.
+// redis prints the figures of Redis.
 func (r report) redis(o options) {
-	fmt.Fprintf(r.out, "\nOn one Redis, calls/s by callers at a time, medians of %d rounds of %s:\n\n", o.rounds, o.redisTime())
+	fmt.Fprintf(r.out, "\nOne Redis, calls/s by number of concurrent callers, medians of %d rounds of %s:\n\n", o.rounds, o.redisTime())
 	r.table(func(row func(string, ...any)) {
 		row("\t%d\t%d\t%d", redisCallers()[0], redisCallers()[1], redisCallers()[2])
 		for _, name := range redisContenders() {
@@ -71,7 +71,7 @@ func (r report) redis(o options) {
 			row("redis_%s\t%.0f\t%.0f\t%.0f", name, v(redisCallers()[0]), v(redisCallers()[1]), v(redisCallers()[2]))
 		}
 	})
-	fmt.Fprint(r.out, "\nProcessor time of a call in microseconds, of Redis and of this process, by callers at a time:\n\n")
+	fmt.Fprint(r.out, "\nProcessor time of a call in microseconds, Redis + this process, by number of concurrent callers:\n\n")
 	r.table(func(row func(string, ...any)) {
 		row("\t%d\t%d\t%d", redisCallers()[0], redisCallers()[1], redisCallers()[2])
 		for _, name := range redisContenders() {
@@ -81,10 +81,10 @@ func (r report) redis(o options) {
 			row("redis_%s\t%s\t%s\t%s", name, v(redisCallers()[0]), v(redisCallers()[1]), v(redisCallers()[2]))
 		}
 	})
-	fmt.Fprintf(r.out, "\n%d sources and objects: %.0f bytes of Redis each.\n", o.objects, r.medians["redis_bytes_per_object"])
+	fmt.Fprintf(r.out, "\nMemory of Redis with %d sources and objects: %.0f bytes each.\n", o.objects, r.medians["redis_bytes_per_object"])
 }
 
-// complete fails where a scenario could be measured in no round.
+// complete returns an error if a scenario has no figures because webhook calls failed in every round.
 func (r report) complete() error {
 	for _, s := range scenarios() {
 		if _, measured := r.medians[s.name+"_per_s"]; !measured {

@@ -10,45 +10,43 @@ import (
 	"github.com/eventquota/eventquota/test/flood"
 )
 
-// scenario is one way to treat Events on the API server, under one load. To
-// measure something else, add one to scenarios.
+// scenario is a load on the API server together with a way to treat its Events. To measure another one, add it to scenarios.
 type scenario struct {
-	// name is the stem of its figures.
+	// name is the prefix of its figures' names.
 	name string
-	// webhook is what the API server calls, once for each Event; nil for none.
+	// webhook is the webhook that the API server calls once for each Event, or nil.
 	webhook *webhook
-	// limit is that of a quota of its namespace; nil for no quota.
+	// limit is the only limit of the namespace's quota; nil for no quota.
 	limit *v1alpha1.Limit
-	// limited is for the API server with the EventRateLimit plugin.
+	// limited selects the API server with the EventRateLimit plugin.
 	limited bool
-	// sinkEnabled says that its webhook sends copies of all Events to a collector.
+	// sinkEnabled makes the webhook send copies of all Events to a collector.
 	sinkEnabled bool
-	// includesSettling says that the settling of what was refused is part of what is measured, so that the
-	// scenario has a webhook of its own in each round.
+	// includesSettling makes the writes of pending counts and notices part of the measurement. Such a scenario does not take turns
+	// with others.
 	includesSettling bool
-	// event makes the Events.
+	// event generates the Events.
 	event flood.Generator
-	// want are the status codes that writes are answered with. A few are stored besides, as
-	// buckets refill and as what could not be decided in time is admitted.
+	// want has the expected status codes. A few writes may be stored instead, because buckets refill and the API server admits an
+	// Event that is not decided in time.
 	want []int
 }
 
-// webhook is a program and its flags for serve beside those that every webhook
-// of a test gets.
+// webhook is a program that serves a webhook, and its additional flags.
 type webhook struct {
 	program program
 	flags   []string
 }
 
-// program is which program serves a webhook.
+// program selects the program that serves a webhook.
 type program int
 
 const (
 	realWebhook  program = iota // the webhook of this checkout
-	plainWebhook                // this program, see plain.go
+	plainWebhook                // this program, with a plainHandler
 )
 
-// scenarios are all that is measured, in the order of the table.
+// scenarios returns all scenarios, in the order of the table.
 func scenarios() []scenario {
 	const created, merged, dropped = http.StatusCreated, http.StatusConflict, http.StatusTooManyRequests
 	return []scenario{
@@ -74,7 +72,7 @@ func scenarios() []scenario {
 	}
 }
 
-// limit is one for all that a quota matches, Warnings like the rest.
+// limit returns a limit for all Events that a quota matches, without a reserve for Warnings.
 func limit(burst, tokens int32, interval time.Duration) *v1alpha1.Limit {
 	return &v1alpha1.Limit{
 		Name: "all", Burst: burst, Tokens: tokens, WarningReservePercent: new(int32),
@@ -82,25 +80,24 @@ func limit(burst, tokens int32, interval time.Duration) *v1alpha1.Limit {
 	}
 }
 
-// noTokens leaves nothing after the first Event, so that all are dropped.
+// noTokens returns a limit that drops all Events after the first one, for a day.
 func noTokens() *v1alpha1.Limit { return limit(1, 1, 24*time.Hour) }
 
-// wideLimit is that of a wide storm.
+// wideLimit returns the limit of a wide storm.
 func wideLimit() *v1alpha1.Limit { return limit(100, 50, time.Second) }
 
-// eventRateLimit configures the API server's own plugin as client-go limits
-// its recorders, a burst of 25 for each source and object, but for the rate:
-// client-go's one in 300 seconds is less than the plugin can express.
+// eventRateLimit configures the EventRateLimit plugin with a burst of 25 for each source and object, as client-go limits its recorders.
+// The rate is higher, because the plugin cannot express client-go's rate of one Event in 300 seconds.
 const eventRateLimit = `apiVersion: eventratelimit.admission.k8s.io/v1alpha1
 kind: Configuration
 limits:
 - {type: SourceAndObject, qps: 1, burst: 25, cacheSize: 4096}
 `
 
-// apiRatios adds the ratios that matter to the figures of one round.
+// apiRatios adds the ratios between scenarios to the figures of one round.
 func apiRatios(f figures) {
 	f.ratio("api_admit_over_noop", "api_admit_per_s", "api_noop_per_s")
 	f.ratio("api_merge_over_deny", "api_merge_per_s", "api_deny_per_s")
-	f.ratio("api_drop_over_refuse", "api_drop_per_s", "api_refuse_per_s") // with the same Events and status code
+	f.ratio("api_drop_over_refuse", "api_drop_per_s", "api_refuse_per_s") // the same Events and status code
 	f.ratio("api_drop_sink_over_drop", "api_drop_sink_per_s", "api_drop_per_s")
 }

@@ -13,17 +13,16 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// serveCommand is the first argument of a process that serves a webhook, this
-// program's as well as the real one's.
+// serveCommand is the subcommand that serves a webhook, in this program and in the real one.
 const serveCommand = "serve"
 
-// servePlain serves plain handlers as the real webhook serves its own: a process
-// by itself, the same server, the same flags. UPDATEs are allowed.
+// servePlain serves plain handlers until ctx is done. It uses the server and the flags of the real webhook. Its /validate allows all
+// requests.
 func servePlain(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet(serveCommand, flag.ContinueOnError)
 	host := flags.String("bind-address", "127.0.0.1", "IP address to serve the webhook on")
 	port := flags.Int("port", 0, "port to serve the webhook on")
-	certDir := flags.String("cert-dir", "", "directory with tls.crt and tls.key")
+	certDir := flags.String("cert-dir", "", "`directory` with tls.crt and tls.key")
 	health := flags.String("health-address", "", "address to serve /readyz on")
 	answer := flags.String("answer", answerAllow, "answer to every review: allow, deny or drop")
 	delay := flags.Duration("delay", 0, "time to wait before each answer")
@@ -36,7 +35,7 @@ func servePlain(ctx context.Context, args []string) error {
 	mutating, validating := newPlainHandler(*answer), newPlainHandler(answerAllow)
 	mutating.delay, validating.delay = *delay, *delay
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: *host, Port: *port, CertDir: *certDir, TLSOpts: []func(*tls.Config){
-		func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }, // as to a Service
+		func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }, // as the API server uses for a Service
 	}})
 	server.Register("/mutate", mutating)
 	server.Register("/validate", validating)

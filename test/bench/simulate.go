@@ -23,11 +23,10 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// simulatedPods are the objects that the simulated Events are about.
+// simulatedPods is the number of pods that the Events in the audit log are about.
 const simulatedPods = 5000
 
-// benchSimulate measures the program's simulate on an audit log, beside a plain
-// decode of the same file by a goroutine for each processor.
+// benchSimulate measures eventquota simulate on an audit log, and compares it with only decoding the same file on all processors.
 func benchSimulate(ctx context.Context, o options) (rounds []figures, err error) {
 	dir, err := os.MkdirTemp("", "eventquota-bench-")
 	if err != nil {
@@ -56,18 +55,17 @@ func benchSimulate(ctx context.Context, o options) (rounds []figures, err error)
 		}
 		f["simulate_per_s"] = float64(o.simulated) / time.Since(began).Seconds()
 		if usage, ok := run.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			f["simulate_rss_bytes"] = float64(usage.Maxrss) * 1024 // Linux has kilobytes
+			f["simulate_rss_bytes"] = float64(usage.Maxrss) * 1024 // Linux reports kibibytes
 		}
 		f.ratio("simulate_over_decode", "simulate_per_s", "simulate_decode_per_s")
-		progress("round %d of %d: simulate %.0f Events/s, a plain decode %.0f", round+1, o.rounds, f["simulate_per_s"], f["simulate_decode_per_s"])
+		progress("round %d of %d: simulate %.0f Events/s, decoding alone %.0f", round+1, o.rounds, f["simulate_per_s"], f["simulate_decode_per_s"])
 		rounds = append(rounds, f)
 	}
 	return rounds, nil
 }
 
-// writeAuditLog writes n requests, a thousand a second: of each ten pods, four
-// repeat an Event, three vary its message, two have seven reasons in turn, and
-// one has a new reason each time.
+// writeAuditLog writes an audit log of n requests, which are 1 ms apart. Of each ten pods, four repeat an Event, three vary its message,
+// two cycle through seven reasons, and one has a new reason each time.
 func writeAuditLog(path string, n int) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
@@ -85,6 +83,7 @@ func writeAuditLog(path string, n int) (err error) {
 	return out.Flush()
 }
 
+// auditLine returns the i-th line of the audit log, for an Event at a time.
 func auditLine(i int, at time.Time) map[string]any {
 	pod, turn := i%simulatedPods, i/simulatedPods
 	namespace, name := fmt.Sprint("ns-", pod%50), fmt.Sprintf("pod-%d.%x", pod, i)
@@ -117,10 +116,10 @@ func auditLine(i int, at time.Time) map[string]any {
 	}
 }
 
-// linesPerBatch is how many lines a goroutine decodes at once.
+// linesPerBatch is the number of lines that a goroutine decodes at once.
 const linesPerBatch = 512
 
-// decodeOnly decodes each request and its Event, on all processors, and nothing else.
+// decodeOnly decodes each request and its Event on all processors. It returns an error unless the file has n lines.
 func decodeOnly(ctx context.Context, path string, n int) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -151,12 +150,12 @@ func decodeOnly(ctx context.Context, path string, n int) error {
 		return err
 	}
 	if decoded.Load() != int64(n) {
-		return fmt.Errorf("%d lines, want %d", decoded.Load(), n)
+		return fmt.Errorf("decoded %d lines, want %d", decoded.Load(), n)
 	}
 	return nil
 }
 
-// readLines puts lines into batches.
+// readLines sends the lines of in to batches, up to linesPerBatch at a time.
 func readLines(ctx context.Context, in *bufio.Reader, batches chan<- [][]byte) error {
 	for last := false; !last; {
 		var batch [][]byte
@@ -190,12 +189,12 @@ func decodeLine(line []byte) error {
 	return nil
 }
 
-// simulate prints what was measured of simulate.
+// simulate prints the figures of eventquota simulate.
 func (r report) simulate(o options) {
-	fmt.Fprintf(r.out, "\nSimulate, %d requests of an audit log, medians of %d rounds:\n\n", o.simulated, o.rounds)
+	fmt.Fprintf(r.out, "\neventquota simulate on an audit log of %d requests, medians of %d rounds:\n\n", o.simulated, o.rounds)
 	r.table(func(row func(string, ...any)) {
 		row("\tEvents/s\tMB resident")
 		row("simulate\t%.0f\t%.0f", r.medians["simulate_per_s"], r.medians["simulate_rss_bytes"]/1e6)
-		row("plain decode\t%.0f\t", r.medians["simulate_decode_per_s"])
+		row("decoding alone\t%.0f\t", r.medians["simulate_decode_per_s"])
 	})
 }

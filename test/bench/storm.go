@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// slicesPerPair are how many slices of each of two storms of which only the answers are compared take turns in a round. From one slice
-// to the next the rate of answers changes by more than the two differ.
+// slicesPerPair is the number of slices of each storm in compareAnswers. It is more than one, because the rate of answers varies more
+// from slice to slice than between the two storms.
 const slicesPerPair = 6
 
-// benchStorms measures in each round what the API server's other clients notice of each storm, and how many of its Events are answered,
-// in slices that alternate; and a LIST of what a churn of pods leaves.
+// benchStorms measures all storms in each round, one slice each. A slice has the latency of the API server's other clients and the
+// rate at which Events are answered. benchStorms also measures a LIST of the Events that a churn of pods leaves.
 func benchStorms(ctx context.Context, o options) (rounds []figures, err error) {
 	p, err := newControlPlanes(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func benchStorms(ctx context.Context, o options) (rounds []figures, err error) {
 				return nil, fmt.Errorf("round %d: %w", round+1, err)
 			}
 		}
-		progress("round %d of %d: LIST in %.0f ms with eventquota, %.0f ms without", round+1, o.rounds, f["list_ms_with"], f["list_ms_without"])
+		progress("round %d of %d: LIST takes %.0f ms with eventquota, %.0f ms without", round+1, o.rounds, f["list_ms_with"], f["list_ms_without"])
 		f.stormRatios()
 		err = compareAnswers(round, f, func(s stormScenario) (stormSlice, error) { return p.measureSlice(ctx, s, o.stormTime()) })
 		if err != nil {
@@ -50,8 +50,8 @@ func benchStorms(ctx context.Context, o options) (rounds []figures, err error) {
 	return append(rounds, totals), nil
 }
 
-// measureStormsInTurns measures a slice of each storm, in an order that rotates with the rounds, and adds the figures.
-func measureStormsInTurns(all []stormScenario, round int, to, totals figures, measure func(stormScenario) (stormSlice, error)) error {
+// measureStormsInTurns measures a slice of each storm and adds the figures to result and totals. The order rotates with the rounds.
+func measureStormsInTurns(all []stormScenario, round int, result, totals figures, measure func(stormScenario) (stormSlice, error)) error {
 	for i := range all {
 		s := all[(round+i)%len(all)]
 		seen, err := measure(s)
@@ -61,21 +61,22 @@ func measureStormsInTurns(all []stormScenario, round int, to, totals figures, me
 		if err := s.check(seen); err != nil {
 			return err
 		}
-		s.figures(seen, to, totals)
+		s.figures(seen, result, totals)
 		progress("round %d: %-25s %4d of %4d requests of others failed, p99 %6.1f ms; %5.0f Events/s, %d webhook calls failed",
-			round+1, s.title(), seen.failed, seen.requests, seen.p99, to[s.answerFigure("per_s")], seen.failures)
+			round+1, s.title(), seen.failed, seen.requests, seen.p99, result[s.answerFigure("per_s")], seen.failures)
 		if seen.lastError != nil {
-			progress("one of the requests that failed: %v", seen.lastError)
+			progress("last error of a failed request: %v", seen.lastError)
 		}
 	}
 	return nil
 }
 
-// compareAnswers measures by how much eventquota that drops all answers fewer Events in the levels than a webhook that denies all.
-func compareAnswers(round int, to figures, measure func(stormScenario) (stormSlice, error)) error {
+// compareAnswers compares the rates at which Events are answered with the priority levels: by eventquota, which drops all, and by a
+// webhook that denies all. It adds the ratio to result.
+func compareAnswers(round int, result figures, measure func(stormScenario) (stormSlice, error)) error {
 	var pair []stormScenario
 	for _, s := range stormScenarios() {
-		if says := s.title(); says == "lane_deny" || says == "both" {
+		if title := s.title(); title == "lane_deny" || title == "both" {
 			pair = append(pair, s)
 		}
 	}
@@ -94,11 +95,11 @@ func compareAnswers(round int, to figures, measure func(stormScenario) (stormSli
 			seconds[s.answerPrefix] += seen.events.Elapsed.Seconds()
 		}
 	}
-	to["api200_lane_drop_over_lane_deny"] = answered["lane_drop"] / seconds["lane_drop"] * seconds["lane_deny"] / answered["lane_deny"]
+	result["api200_lane_drop_over_lane_deny"] = answered["lane_drop"] / seconds["lane_drop"] * seconds["lane_deny"] / answered["lane_deny"]
 	return nil
 }
 
-// measureSlice measures a storm.
+// measureSlice measures a storm for at least d.
 func (p *controlPlanes) measureSlice(ctx context.Context, s stormScenario, d time.Duration) (seen stormSlice, err error) {
 	c := p.clusters[s.plane]
 	before, err := c.WebhookFailures(ctx)
@@ -128,15 +129,15 @@ func (p *controlPlanes) measureSlice(ctx context.Context, s stormScenario, d tim
 	return seen, err
 }
 
-// stormTime is how long a slice of a storm is, at least: it ends when all requests of the other account are answered.
+// stormTime returns the minimum time of a slice. A slice ends when all requests of the other account are answered.
 func (o options) stormTime() time.Duration { return o.window() * 2 / 5 }
 
-// churned is how many Events the churn of pods makes.
+// churned returns the number of Events in the churn of pods.
 func (o options) churned() int64 { return max(warmupEvents, int64(churnPerSecond*o.seconds)) }
 
-// storms prints what was measured of storms.
+// storms prints the figures of storms.
 func (r report) storms(o options) {
-	fmt.Fprintf(r.out, "\nStorms of %d writers on a real API server, medians of %d rounds of %s or longer; what failed, in all rounds:\n\n",
+	fmt.Fprintf(r.out, "\nStorms of %d writers on a real API server, medians of %d rounds of at least %s; failures are totals of all rounds:\n\n",
 		stormWriters, o.rounds, o.stormTime())
 	r.table(func(row func(string, ...any)) {
 		row("\tothers p50 ms\tothers p99 ms\tothers failed\tEvents/s\trejected\tlost\tfailed calls")
@@ -147,7 +148,7 @@ func (r report) storms(o options) {
 				v(s.bystanderFigure("webhook_failures")))
 		}
 	})
-	fmt.Fprintf(r.out, "\nA LIST of what %d Events of a churn of pods leave:\n\n", o.churned())
+	fmt.Fprintf(r.out, "\nA LIST of the stored Events after a churn of pods with %d Events:\n\n", o.churned())
 	r.table(func(row func(string, ...any)) {
 		row("\tEvents\tms\tbytes")
 		for _, name := range []string{"without", "with"} {

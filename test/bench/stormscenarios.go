@@ -11,57 +11,56 @@ import (
 	"github.com/eventquota/eventquota/test/flood"
 )
 
-// stormWriters are how many write Events in a storm.
+// stormWriters is the number of clients that write Events in a storm.
 const stormWriters = 200
 
-// stormScenario is one way to treat a storm of Events on the API server, while the requests of another account are timed. To
-// measure another one, add it to storms.
+// stormScenario is a way to treat a storm of Events on the API server, while the requests of another account are timed. To measure
+// another one, add it to stormScenarios.
 type stormScenario struct {
-	// name is in the names of the figures of the other account's requests, and treats in those of the Events that were
-	// answered. Without a storm there is no treats.
+	// name is part of the names of the figures about the other account's requests, and answerPrefix of those about the storm's
+	// Events. Without a storm, answerPrefix is empty.
 	name, answerPrefix string
-	// nodes says that each writer is a node; otherwise all are one account.
+	// nodes makes each writer a different node. Otherwise all writers are one service account.
 	nodes bool
-	// suffix ends the names.
+	// suffix is appended to the names of the figures.
 	suffix string
 
 	plane plane
-	// webhook is what the API server calls for the Events, as the shipped configuration has it; nil for none.
+	// webhook is called for the storm's Events, according to the shipped configuration; nil for none.
 	webhook *webhook
-	// limit is that of a quota of the storm's namespace; nil for no quota.
+	// limit is the only limit of the quota in the storm's namespace; nil for no quota.
 	limit *v1alpha1.Limit
-	// watchers are how many clients watch Events.
+	// watchers is the number of clients that watch Events.
 	watchers int
-	// slow says that another webhook is called for the Events, too.
+	// slow adds slowWebhook for the Events.
 	slow bool
-	// want is the status code that the Events are answered with. Some are stored besides: those that a webhook did not decide
-	// in time.
+	// want is the expected status code of the Events. Events that a webhook does not decide in time are stored.
 	want int
 }
 
-// plane is a control plane.
+// plane selects a control plane.
 type plane int
 
 const (
 	plainPlane    plane = iota // without priority levels for Event writes
-	limitedPlane               // the same with the EventRateLimit plugin
-	priorityPlane              // with the priority levels that are shipped
+	limitedPlane               // the same, with the EventRateLimit plugin
+	priorityPlane              // with the shipped priority levels
 )
 
-// stormScenarios are all, in the order of the table.
+// stormScenarios returns all storms, in the order of the table.
 func stormScenarios() []stormScenario {
 	const created, dropped = http.StatusCreated, http.StatusTooManyRequests
 	drops, denies := &webhook{realWebhook, []string{"--deadline=200ms"}}, &webhook{plainWebhook, []string{"--answer=" + answerDrop}}
-	lane := stormScenario{name: "lane", answerPrefix: "lane", plane: priorityPlane, want: created}
+	levels := stormScenario{name: "lane", answerPrefix: "lane", plane: priorityPlane, want: created}
 	both := stormScenario{name: "both", answerPrefix: "lane_drop", plane: priorityPlane, webhook: drops, limit: noTokens(), want: dropped}
-	// Those that are compared are neighbors.
+	// Storms that are compared with each other are neighbors, so that little time passes between their slices.
 	all := []stormScenario{
 		{name: "quiet"},
 		{name: "none", answerPrefix: "none", want: created},
 		{name: "eventratelimit", answerPrefix: "eventratelimit", plane: limitedPlane, want: dropped},
 		{name: "deny", answerPrefix: "deny", webhook: denies, want: dropped},
 		{name: "webhook", answerPrefix: "drop", webhook: drops, limit: noTokens(), want: dropped},
-		lane,
+		levels,
 		{name: "lane_deny", answerPrefix: "lane_deny", plane: priorityPlane, webhook: denies, want: dropped},
 		both,
 	}
@@ -69,32 +68,33 @@ func stormScenarios() []stormScenario {
 	for i := range nodes {
 		nodes[i].nodes = true
 	}
-	also := slices.DeleteFunc(slices.Clone(all), func(s stormScenario) bool {
+	varied := slices.DeleteFunc(slices.Clone(all), func(s stormScenario) bool {
 		return !slices.Contains([]string{"none", "deny", "webhook", "both"}, s.name)
 	})
 	for _, watchers := range []int{20, 100} {
-		for _, watched := range also {
+		for _, watched := range varied {
 			watched.watchers, watched.suffix = watchers, fmt.Sprint("_watchers", watchers)
 			all = append(all, watched)
 		}
 	}
-	for _, slowed := range append(also, lane) {
+	for _, slowed := range append(varied, levels) {
 		slowed.slow, slowed.suffix = true, "_slow_webhook"
 		all = append(all, slowed)
 	}
 	return append(all, nodes...)
 }
 
-// bystanderFigure names a figure of the other account's requests.
-func (s stormScenario) bystanderFigure(what string) string {
-	return "bystander_" + s.writers() + s.name + "_" + what + s.suffix
+// bystanderFigure returns the name of a figure about the other account's requests.
+func (s stormScenario) bystanderFigure(figure string) string {
+	return "bystander_" + s.writers() + s.name + "_" + figure + s.suffix
 }
 
-// answerFigure names a figure of the Events.
-func (s stormScenario) answerFigure(what string) string {
-	return "api200_" + s.writers() + s.answerPrefix + "_" + what + s.suffix
+// answerFigure returns the name of a figure about the storm's Events.
+func (s stormScenario) answerFigure(figure string) string {
+	return "api200_" + s.writers() + s.answerPrefix + "_" + figure + s.suffix
 }
 
+// writers returns the part of names that says who writes.
 func (s stormScenario) writers() string {
 	if s.nodes {
 		return "nodes_"
@@ -102,13 +102,13 @@ func (s stormScenario) writers() string {
 	return ""
 }
 
-// title names the storm in a table.
+// title returns the storm's name in tables and errors.
 func (s stormScenario) title() string { return s.writers() + s.name + s.suffix }
 
-// namespace is where the Events go.
+// namespace returns the namespace of the storm's Events.
 func (s stormScenario) namespace() string { return "storm-" + strings.ReplaceAll(s.title(), "_", "-") }
 
-// plan says who writes.
+// plan returns the load of the storm.
 func (s stormScenario) plan() flood.Plan {
 	p := flood.Plan{Namespace: s.namespace(), Writers: stormWriters, Users: []flood.User{flood.ServiceAccount(s.namespace(), "noisy")}}
 	if s.nodes {
@@ -120,13 +120,13 @@ func (s stormScenario) plan() flood.Plan {
 	return p
 }
 
-// stormSlice is what was seen in a slice of time.
+// stormSlice is the result of one slice.
 type stormSlice struct {
-	p50, p99         float64 // of the other account's requests, in milliseconds; the p99 of fewer than 100 is the slowest
-	requests, failed int     // of the other account
-	lastError        error   // of one that failed
+	p50, p99         float64 // latency of the other account's requests in milliseconds; with fewer than 100, p99 is the slowest
+	requests, failed int     // requests of the other account
+	lastError        error   // error of the last failed request, or nil
 	events           flood.Result
-	failures         int64 // of webhook calls
+	failures         int64 // failed webhook calls
 }
 
 func bystanderSlice(served bystander.Result) stormSlice {
@@ -136,29 +136,29 @@ func bystanderSlice(served bystander.Result) stormSlice {
 	}
 }
 
-// check fails where the Events were not answered as the storm wants: then it is not what was measured.
+// check returns an error if too many Events got an unexpected status. The measurement is then invalid.
 func (s stormScenario) check(seen stormSlice) error {
 	if seen.requests == 0 {
-		return fmt.Errorf("%s: no request of others was made", s.title())
+		return fmt.Errorf("%s: the other account made no request", s.title())
 	}
 	if s.answerPrefix == "" {
 		return nil
 	}
 	for status, n := range seen.events.Answers {
 		if status != s.want && status != http.StatusCreated {
-			return fmt.Errorf("%s: %d of %d Events were answered with status %d", s.title(), n, seen.events.Answered(), status)
+			return fmt.Errorf("%s: %d of %d Events got status %d, want %d or 201", s.title(), n, seen.events.Answered(), status, s.want)
 		}
 	}
 	wanted, all := seen.events.Answers[s.want], seen.events.Answered()
 	if wanted == 0 || wanted < all/2 && seen.failures == 0 {
-		return fmt.Errorf("%s: %d of %d Events were answered with status %d", s.title(), wanted, all, s.want)
+		return fmt.Errorf("%s: only %d of %d Events got status %d", s.title(), wanted, all, s.want)
 	}
 	return nil
 }
 
-// figures adds what one slice says, and to totals what is summed over all rounds: a median would hide what fails in one of them.
-func (s stormScenario) figures(seen stormSlice, to, totals figures) {
-	to[s.bystanderFigure("p50_ms")], to[s.bystanderFigure("p99_ms")] = seen.p50, seen.p99
+// figures adds the figures of one slice to result. Counts of failures go to totals, because a median would hide failures in a single round.
+func (s stormScenario) figures(seen stormSlice, result, totals figures) {
+	result[s.bystanderFigure("p50_ms")], result[s.bystanderFigure("p99_ms")] = seen.p50, seen.p99
 	totals[s.bystanderFigure("failed")] += float64(seen.failed)
 	totals[s.bystanderFigure("requests")] += float64(seen.requests)
 	if s.webhook != nil || s.slow {
@@ -167,7 +167,7 @@ func (s stormScenario) figures(seen stormSlice, to, totals figures) {
 	if s.answerPrefix == "" {
 		return
 	}
-	to[s.answerFigure("per_s")] = seen.events.PerSecond()
+	result[s.answerFigure("per_s")] = seen.events.PerSecond()
 	totals[s.answerFigure("rejected")] += float64(seen.events.Rejected)
 	totals[s.answerFigure("lost")] += float64(seen.events.Lost)
 }

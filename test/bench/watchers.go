@@ -15,8 +15,8 @@ import (
 	"github.com/eventquota/eventquota/test/flood"
 )
 
-// watchEvents lets n clients, each with a connection of its own, watch the Events of all namespaces from now on. It returns when
-// the API server has answered all, with what ends them.
+// watchEvents starts n watches of the Events in all namespaces, each on its own connection. It returns when the API server has accepted
+// all watches. stop ends them.
 func watchEvents(ctx context.Context, c *cluster.Cluster, n int) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -33,17 +33,17 @@ func watchEvents(ctx context.Context, c *cluster.Cluster, n int) (stop func(), e
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	now, err := clients.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+	list, err := clients.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return nil, fmt.Errorf("list Events: %w", err)
 	}
-	url := strings.TrimSuffix(c.Config.Host, "/") + "/api/v1/events?watch=true&resourceVersion=" + now.ResourceVersion
+	url := strings.TrimSuffix(c.Config.Host, "/") + "/api/v1/events?watch=true&resourceVersion=" + list.ResourceVersion
 	for range n {
 		client, err := flood.Connect(c.Config)
 		if err != nil {
 			return nil, err
 		}
-		client.Timeout = 0 // a watch has no end
+		client.Timeout = 0 // a watch is endless
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
 			return nil, err
@@ -53,12 +53,12 @@ func watchEvents(ctx context.Context, c *cluster.Cluster, n int) (stop func(), e
 			return nil, fmt.Errorf("watch Events: %w", err)
 		}
 		watching.Go(func() {
-			_, _ = io.Copy(io.Discard, response.Body) // until stop
+			_, _ = io.Copy(io.Discard, response.Body) // returns after stop
 			response.Body.Close()
 			client.CloseIdleConnections()
 		})
 		if response.StatusCode != http.StatusOK {
-			return nil, fmt.Errorf("watch Events: %s", response.Status)
+			return nil, fmt.Errorf("watch Events: got status %s", response.Status)
 		}
 	}
 	return stop, nil
