@@ -23,23 +23,23 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// tenant does at random what its rights allow. The API server may refuse any of it.
+// tenant makes random requests that its rights allow. The API server may refuse any of them. run may make them concurrently.
 type tenant struct {
 	profile
 
-	users      []kubernetes.Interface // each may write in the namespace
+	users      []kubernetes.Interface // all with all rights in the namespace
 	rules      dynamic.Interface
 	seed       uint64
-	next       atomic.Int64 // of what it does
+	started    atomic.Int64 // number of actions so far
 	attempts   [kinds]atomic.Int64
-	accepted   [kinds]atomic.Int64 // of these, what the API server took
-	lastErrors [kinds]atomic.Value // why it did not take the last one that it refused, a string
+	accepted   [kinds]atomic.Int64 // attempts that the API server accepted
+	lastErrors [kinds]atomic.Value // text of the error of the last refused attempt, a string
 
 	mu       sync.Mutex
-	versions map[string]bool // resource versions of Events that it was told: a write that changes nothing has that of the one before
+	versions map[string]bool // resource versions that Event writes returned; a write without a change returns the previous one
 }
 
-// The kinds of what a tenant does.
+// The kinds of a tenant's actions.
 const (
 	policies = iota
 	quotas
@@ -49,12 +49,14 @@ const (
 	kinds
 )
 
-// tenantWriters is how many act at a time.
+// tenantWriters is the number of goroutines that act for a tenant.
 const tenantWriters = 4
 
-// patchedPrefix begins the names of the Events whose times two of its users change, of which a third one has made so many at the beginning.
+// patchedPrefix and patchedEvents are the name prefix and the number of the Events that two users of the tenant keep patching. A third user
+// creates them at the start.
 const patchedPrefix, patchedEvents = "back-and-forth-", 3
 
+// newTenant creates a tenant whose actions depend on seed, and its Events for patches.
 func newTenant(a *arena, seed uint64) *tenant {
 	a.Helper()
 	t := &tenant{profile: newProfile(rand.New(rand.NewPCG(seed, tenantWriters))), seed: seed, versions: map[string]bool{}}
@@ -75,33 +77,33 @@ func newTenant(a *arena, seed uint64) *tenant {
 	return t
 }
 
-// String says how often it did what, and how much of that the API server took.
+// String summarizes the tenant's actions and how many of them the API server accepted.
 func (t *tenant) String() string {
-	says := make([]string, kinds)
+	parts := make([]string, kinds)
 	for kind, name := range []string{"policies", "quotas", "Events", "PATCHes", "deletions"} {
-		says[kind] = fmt.Sprintf("%d %s (%d taken; the last was not as %v)", t.attempts[kind].Load(), name, t.accepted[kind].Load(), t.lastErrors[kind].Load())
+		parts[kind] = fmt.Sprintf("%d %s (%d accepted; last error: %v)", t.attempts[kind].Load(), name, t.accepted[kind].Load(), t.lastErrors[kind].Load())
 	}
-	return fmt.Sprintf("%s, with %s; %d writes of Events are stored", strings.Join(says, ", "), t.profile, t.storedWrites())
+	return fmt.Sprintf("%s, with %s; %d Event writes are stored", strings.Join(parts, ", "), t.profile, t.storedWrites())
 }
 
-// checkAccepted fails unless the API server took some of all that the tenant did: else nothing has been shown.
+// checkAccepted returns an error if the API server refused every attempt of one kind. The test would then prove nothing.
 func (t *tenant) checkAccepted() error {
 	for kind := range kinds {
-		if done := t.attempts[kind].Load(); done > 100 && t.accepted[kind].Load() == 0 {
-			return fmt.Errorf("the API server took none of what the tenant did: %s", t)
+		if attempts := t.attempts[kind].Load(); attempts > 100 && t.accepted[kind].Load() == 0 {
+			return fmt.Errorf("the API server accepted no attempt of one kind: %s", t)
 		}
 	}
 	return nil
 }
 
-// storedWrites is how many writes of its Events the API server has stored.
+// storedWrites returns the number of the tenant's Event writes that the API server has stored.
 func (t *tenant) storedWrites() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return int64(len(t.versions))
 }
 
-// run does n things, and goes on with Events and PATCHes until ctx ends.
+// run makes n actions, and then continues with CREATEs and PATCHes of Events until ctx is done.
 func (t *tenant) run(ctx context.Context, n int) error {
 	var all errgroup.Group
 	for writer := range tenantWriters {
@@ -109,10 +111,10 @@ func (t *tenant) run(ctx context.Context, n int) error {
 			random := rand.New(rand.NewPCG(t.seed, uint64(writer)))
 			for ctx.Err() == nil {
 				kind := pickWeighted(random, t.weights[:])
-				if t.next.Add(1) > int64(n) {
+				if t.started.Add(1) > int64(n) {
 					kind = pickWeighted(random, []int{creates: 1, patches: 1, kinds - 1: 0})
 				}
-				t.act(context.WithoutCancel(ctx), random, kind) // a call that is given up is not decided
+				t.act(context.WithoutCancel(ctx), random, kind) // the webhook would not decide a cancelled call
 			}
 			return nil
 		})
@@ -120,7 +122,7 @@ func (t *tenant) run(ctx context.Context, n int) error {
 	return all.Wait()
 }
 
-// pickWeighted picks an index by its weight.
+// pickWeighted picks a random index with a probability proportional to its weight.
 func pickWeighted(random *rand.Rand, weights []int) int {
 	sum := 0
 	for _, weight := range weights {
@@ -133,6 +135,7 @@ func pickWeighted(random *rand.Rand, weights []int) int {
 	}
 }
 
+// act makes one action and counts it.
 func (t *tenant) act(ctx context.Context, random *rand.Rand, kind int) {
 	var err error
 	switch kind {
@@ -151,12 +154,12 @@ func (t *tenant) act(ctx context.Context, random *rand.Rand, kind int) {
 	if err == nil {
 		t.accepted[kind].Add(1)
 	} else {
-		says := err.Error()
-		t.lastErrors[kind].Store(says[:min(len(says), 300)])
+		text := err.Error()
+		t.lastErrors[kind].Store(text[:min(len(text), 300)])
 	}
 }
 
-// write creates or replaces a rule, and gives some of them as much beside their spec as the API server takes.
+// write creates or replaces a policy or quota. Some of them get metadata that is about as large as the API server accepts.
 func (t *tenant) write(ctx context.Context, random *rand.Rand, kind string, spec map[string]any) error {
 	name := fmt.Sprint("r-", random.IntN(t.rulesPerKind))
 	rules := t.rules.Resource(v1alpha1.Resources()[kind]).Namespace(tenantNamespace)
@@ -182,7 +185,7 @@ func (t *tenant) write(ctx context.Context, random *rand.Rand, kind string, spec
 	return err
 }
 
-// patch moves the time of one of a few Events back and forth: to where one of two users has it, as a rule.
+// patch changes lastTimestamp of one of the patched Events. Two users mostly alternate between two values.
 func (t *tenant) patch(ctx context.Context, random *rand.Rand) error {
 	name := fmt.Sprint(patchedPrefix, random.IntN(patchedEvents))
 	user := random.IntN(2)
@@ -195,7 +198,7 @@ func (t *tenant) patch(ctx context.Context, random *rand.Rand) error {
 	return t.countWrite(events.Patch(ctx, name, types.MergePatchType, []byte(`{"lastTimestamp":"`+at+`"}`), metav1.PatchOptions{}))
 }
 
-// countWrite counts a write of an Event.
+// countWrite counts an Event write, given its result. It returns err.
 func (t *tenant) countWrite(e *corev1.Event, err error) error {
 	if err != nil {
 		return err
@@ -206,6 +209,7 @@ func (t *tenant) countWrite(e *corev1.Event, err error) error {
 	return nil
 }
 
+// delete deletes a random Event, policy or quota.
 func (t *tenant) delete(ctx context.Context, random *rand.Rand) error {
 	if random.IntN(3) == 0 {
 		return t.users[0].CoreV1().Events(tenantNamespace).Delete(ctx, fmt.Sprint("e-", random.IntN(eventNames)), metav1.DeleteOptions{})

@@ -16,10 +16,10 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// What the admin lets the tenant store: so many Events at once, and one more in each refill.
+// The administrator's quota for the tenant: a burst of tenantBurst Events, and one token in each tenantRefill.
 const tenantBurst, tenantRefill = 100, 2 * time.Second
 
-// applyTenantQuota applies the admin's quota.
+// applyTenantQuota applies the administrator's quota for the tenant.
 func (a *arena) applyTenantQuota() {
 	a.Helper()
 	a.apply(fmt.Sprintf(`
@@ -32,20 +32,20 @@ spec:
 	a.quotaSince = time.Now()
 }
 
-// maxStored is how many writes of the tenant's may have been stored until now. It takes some that the replica wrote for its own: those
-// that a PATCH which changes nothing has found.
+// maxStored returns the number of Event writes that storedWrites may have counted so far. It includes the replica's own writes, because
+// storedWrites counts their resource versions if a PATCH without a change returns them.
 func (a *arena) maxStored() int64 {
 	a.Helper()
-	settled, err := a.replica.CounterSum(a.Context(), "eventquota_settler_writes_total")
+	replicaWrites, err := a.replica.CounterSum(a.Context(), "eventquota_settler_writes_total")
 	a.must(err)
-	return settled + (1+engine.FreeRetries)*(tenantBurst+1+int64(time.Since(a.quotaSince)/tenantRefill))
+	return replicaWrites + (1+engine.FreeRetries)*(tenantBurst+1+int64(time.Since(a.quotaSince)/tenantRefill))
 }
 
-// emergencyBrakeFile is the file of the emergency brake that is shipped.
+// emergencyBrakeFile is the shipped example of an emergency brake.
 const emergencyBrakeFile = "../../manifests/examples/emergency-brake.yaml"
 
-// runAdmin pulls the emergency brake and releases it, and writes a quota and deletes it, while the tenant goes on. The test
-// waits until each is in force for the neighbour.
+// runAdmin applies and deletes the emergency brake and then a quota, while the tenant continues. After each change it waits until the
+// change is in force for the neighbour.
 func (a *arena) runAdmin(round int) {
 	a.Helper()
 	content, err := os.ReadFile(emergencyBrakeFile)
@@ -62,15 +62,15 @@ spec:
   limits: [{name: new-%[1]d, burst: 1, tokens: 1, interval: 1h, warningReservePercent: 0}]`, round, neighbourNamespace))
 }
 
-// applyAndDelete applies a rule of the cluster until it refuses Events of the neighbour and its status says so, and deletes it until it does
-// not.
+// applyAndDelete applies a rule and waits until it refuses the neighbour's Events and is Ready. Then it deletes the rule and waits until
+// the Events are admitted again.
 func (a *arena) applyAndDelete(what, object string) {
 	a.Helper()
 	var u unstructured.Unstructured
 	a.must(yaml.Unmarshal([]byte(object), &u.Object))
 	resource := a.rules.Resource(v1alpha1.Resources()[u.GetKind()])
 	for _, change := range []struct {
-		says    string
+		title   string
 		do      func() error
 		refuses bool
 	}{
@@ -82,19 +82,19 @@ func (a *arena) applyAndDelete(what, object string) {
 	} {
 		a.must(change.do())
 		began := time.Now()
-		a.eventually(change.says+" is in force", func() bool { return a.probeRefused("Probe") == change.refuses })
-		a.applyTimes[change.says] = append(a.applyTimes[change.says], time.Since(began))
+		a.eventually(change.title+" is in force", func() bool { return a.probeRefused("Probe") == change.refuses })
+		a.applyTimes[change.title] = append(a.applyTimes[change.title], time.Since(began))
 		if change.refuses {
 			a.waitForReady(resource, u.GetName())
 		}
 	}
 }
 
-// waitForReady waits until the status of a rule says that it is in force as it is now.
-func (a *arena) waitForReady(of dynamic.ResourceInterface, name string) {
+// waitForReady waits until a rule is Ready at its current generation.
+func (a *arena) waitForReady(rules dynamic.ResourceInterface, name string) {
 	a.Helper()
 	a.eventually(name+" is Ready", func() bool {
-		u, err := of.Get(a.Context(), name, metav1.GetOptions{})
+		u, err := rules.Get(a.Context(), name, metav1.GetOptions{})
 		a.must(err)
 		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 		return slices.ContainsFunc(conditions, func(c any) bool {
@@ -105,15 +105,15 @@ func (a *arena) waitForReady(of dynamic.ResourceInterface, name string) {
 	})
 }
 
-// logTimes says how long the admin's rules have taken to be in force.
+// logTimes logs how long the administrator's changes took to come into force.
 func (a *arena) logTimes() {
 	a.Helper()
-	for what, took := range a.applyTimes {
-		a.Logf("in force under attack: median %s, worst %s: %s", median(took), slices.Max(took), what) // make bench reads this
+	for title, took := range a.applyTimes {
+		a.Logf("in force under attack: median %s, worst %s: %s", median(took), slices.Max(took), title) // make bench reads this
 	}
 }
 
-// probeRefused writes an Event of the neighbour about another object than all others, and reports whether it was refused.
+// probeRefused writes an Event of the neighbour about a new object, and reports whether it was refused.
 func (a *arena) probeRefused(reason string) bool {
 	a.Helper()
 	a.probes++
@@ -121,6 +121,7 @@ func (a *arena) probeRefused(reason string) bool {
 	return !a.tryCreate(newEvent(neighbourNamespace, pod, fmt.Sprint(pod, ".", reason), reason))
 }
 
+// newEvent returns an Event about a pod, as a kubelet writes it.
 func newEvent(namespace, pod, name, reason string) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{

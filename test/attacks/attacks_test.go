@@ -1,4 +1,4 @@
-// Package attacks attacks the real webhook as anyone who reaches its port can.
+// Package attacks tests the real webhook under attacks by anyone who can reach its port, and by a tenant of the cluster.
 package attacks
 
 import (
@@ -24,15 +24,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// attack is what clients do on connection after connection. All together make so many a second once each has made one:
-// clients share the processors with what they attack.
+// attack describes clients that open one connection after another and do the same on each. After the first connection of each client, all
+// clients together open rate connections per second. The rate is low, because the clients share the machine with the webhook.
 type attack struct {
 	clients int
 	rate    rate.Limit
 	do      func(ctx context.Context, c *tls.Conn)
 }
 
-// attacks are all, by what they are.
+// attacks returns all attacks by title. make bench derives names of figures from the titles.
 func attacks() map[string]attack {
 	const slow = "POST /mutate?timeout=9000h HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 	return map[string]attack{
@@ -47,16 +47,16 @@ func attacks() map[string]attack {
 	}
 }
 
-// attackVariable is the environment variable with the address and the attack for a process of attackers. They have one of
-// their own, so that what they keep their own runtime busy with is not taken for what they do to others.
+// attackVariable is the environment variable with the address and the attack for the process of the attackers. In a separate process,
+// they do not slow down the clients whose latency is measured by sharing their Go runtime.
 const attackVariable = "EVENTQUOTA_TEST_ATTACK"
 
-// startAttack begins one, and returns when each client has been connected once. stop ends it. From then on all others come
-// first on the processors: in the world outside attackers have none of this machine's.
-func startAttack(t *testing.T, says, address string) (stop func()) {
+// startAttack starts an attack and returns when each client has been connected once. stop ends the attack. The attackers get only idle
+// processor time, because real attackers would use other machines.
+func startAttack(t *testing.T, title, address string) (stop func()) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0])
-	c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", attackVariable, address, says))
+	c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", attackVariable, address, title))
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()
 	if err != nil {
@@ -70,34 +70,34 @@ func startAttack(t *testing.T, says, address string) (stop func()) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("the attackers said %q: %v", line, err)
+		t.Fatalf("the attackers printed %q and ended: %v", line, err)
 	}
-	if said, err := exec.CommandContext(t.Context(), "chrt", "--all-tasks", "--idle", "--pid", "0", strconv.Itoa(c.Process.Pid)).CombinedOutput(); err != nil {
-		t.Fatalf("put the attackers last: %v\n%s", err, said)
+	if output, err := exec.CommandContext(t.Context(), "chrt", "--all-tasks", "--idle", "--pid", "0", strconv.Itoa(c.Process.Pid)).CombinedOutput(); err != nil {
+		t.Fatalf("lower the priority of the attackers: %v\n%s", err, output)
 	}
 	return func() {
-		_ = in.Close() // it has ended where this fails
+		_ = in.Close() // fails only if the process has ended
 		if err := c.Wait(); err != nil {
-			t.Errorf("the attackers: %v", err)
+			t.Errorf("the process of the attackers failed: %v", err)
 		}
 	}
 }
 
-// runAttack is the process of the attackers, until its standard input ends.
-func runAttack(does string) {
-	address, says, _ := strings.Cut(does, " ")
+// runAttack runs the process of the attackers until its standard input ends. The argument is the value of attackVariable.
+func runAttack(value string) {
+	address, title, _ := strings.Cut(value, " ")
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	attacks()[says].run(ctx, address)
+	attacks()[title].run(ctx, address)
 }
 
-// run attacks an address until ctx ends, and says so when each client has been connected once.
+// run attacks an address until ctx is done. It prints a line when each client has tried to connect once.
 func (a attack) run(ctx context.Context, address string) {
 	var clients, connected sync.WaitGroup
-	dialing := make(chan struct{}, 8) // at a time: a backlog that is full would lose some
+	dialing := make(chan struct{}, 8) // limits concurrent dials, because a full listen backlog drops connections
 	pace := rate.NewLimiter(a.rate, a.clients)
 	for range a.clients {
 		connected.Add(1)
@@ -124,7 +124,7 @@ func (a attack) run(ctx context.Context, address string) {
 	clients.Wait()
 }
 
-// connect makes a connection from an address that others do not have.
+// connect opens a TLS connection from an address that only attackers use.
 func connect(ctx context.Context, address string) (*tls.Conn, error) {
 	dialer := tls.Dialer{
 		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 5 * time.Second},
@@ -134,14 +134,14 @@ func connect(ctx context.Context, address string) (*tls.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	secure, ok := c.(*tls.Conn)
+	tlsConn, ok := c.(*tls.Conn)
 	if !ok {
 		return nil, errors.New("not a TLS connection")
 	}
-	return secure, nil
+	return tlsConn, nil
 }
 
-// sendAndWait sends a text and waits for the server to end it.
+// sendAndWait sends a text and reads until the server closes the connection.
 func sendAndWait(text string) func(context.Context, *tls.Conn) {
 	return func(_ context.Context, c *tls.Conn) {
 		_, _ = io.WriteString(c, text)
@@ -149,7 +149,7 @@ func sendAndWait(text string) func(context.Context, *tls.Conn) {
 	}
 }
 
-// shortHeaders are headers of that many bytes, each of another name, which take many times that in memory.
+// shortHeaders returns at least size bytes of headers with short, distinct names, which take many times as much memory.
 func shortHeaders(size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
@@ -158,7 +158,7 @@ func shortHeaders(size int) string {
 	return b.String()
 }
 
-// sendByteByByte sends a text, and then byte after byte.
+// sendByteByByte sends a text, and then two more bytes per second.
 func sendByteByByte(text string) func(context.Context, *tls.Conn) {
 	return func(ctx context.Context, c *tls.Conn) {
 		_, err := io.WriteString(c, text)
@@ -169,7 +169,7 @@ func sendByteByByte(text string) func(context.Context, *tls.Conn) {
 	}
 }
 
-// sendRepeatedly sends a text, and then another again and again for as long as the server takes it.
+// sendRepeatedly sends a text, and then repeats another one until the connection fails.
 func sendRepeatedly(text, more string) func(context.Context, *tls.Conn) {
 	return func(_ context.Context, c *tls.Conn) {
 		_, err := io.WriteString(c, text)
@@ -179,7 +179,7 @@ func sendRepeatedly(text, more string) func(context.Context, *tls.Conn) {
 	}
 }
 
-// sendLongReview sends a review of 7.8 MB.
+// sendLongReview sends a review of 7.8 MB and reads the answer.
 func sendLongReview(_ context.Context, c *tls.Conn) {
 	review, err := longReview()
 	if err != nil {
@@ -198,17 +198,18 @@ func sendLongReview(_ context.Context, c *tls.Conn) {
 	<-answered
 }
 
+// longReview returns the review of an Event with a message of 7.8 MB.
 var longReview = sync.OnceValues(func() ([]byte, error) {
 	return reviewOf("long", strings.Repeat("long ", 7_800_000/5))
 })
 
-// resetStreams opens streams and resets them, as HTTP/2's rapid reset does.
+// resetStreams opens HTTP/2 streams and resets them at once, as the rapid reset attack does.
 func resetStreams(_ context.Context, c *tls.Conn) {
 	var headers bytes.Buffer
 	encoder := hpack.NewEncoder(&headers)
 	for _, field := range []string{":method POST", ":scheme https", ":path /mutate", ":authority a"} {
 		name, value, _ := strings.Cut(field, " ")
-		_ = encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) // a Buffer never fails
+		_ = encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) // writes to a Buffer never fail
 	}
 	_, err := io.WriteString(c, http2.ClientPreface)
 	frames := http2.NewFramer(c, c)

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// neighbourRounds are those of the neighbour, and repeats how often each of its Events comes again.
+	// neighbourRounds is the number of the neighbour's rounds, and repeatsPerEvent how often it repeats an Event in each.
 	neighbourRounds, repeatsPerEvent = 30, 3
-	// quotaBurst is how many of the Events of one reason its quota lets through, and relimited how many more once it is changed after
-	// the round of that number.
+	// quotaBurst is the burst of the neighbour's quota for Events of one reason. The quota changes in round quotaChangeRound, and then
+	// has a new bucket with a burst of changedQuotaBurst.
 	quotaBurst, changedQuotaBurst, quotaChangeRound = 5, 2, neighbourRounds / 2
-	// eventsAfterwards is how many Events the tenant writes once it has done all else.
+	// eventsAfterwards is the number of Events that the tenant creates after the last round.
 	eventsAfterwards = 100
-	// roundsPerAdminTurn is the number of rounds from one to the next in which the admin acts.
+	// roundsPerAdminTurn is the number of rounds between two turns of the administrator.
 	roundsPerAdminTurn = 6
 )
 
-// neighbourRules limit the Events of one reason, and drop those of another.
+// neighbourRules returns a quota that limits the Events of one reason, and a policy that drops those of another.
 func neighbourRules(burst int) string {
 	return fmt.Sprintf(`
 apiVersion: eventquota.io/v1alpha1
@@ -45,14 +45,14 @@ spec:
 `, neighbourNamespace, burst)
 }
 
-// neighbourCounts is what a namespace has had refused by its quota and its policy.
+// neighbourCounts has the numbers of Events that the neighbour's quota and policy have refused.
 type neighbourCounts struct{ limited, silenced int64 }
 
-// runNeighbour writes Events while the tenant does what it does.
-func (a *arena) runNeighbour(tenant *tenant) (n neighbourCounts) {
+// runNeighbour writes the neighbour's Events and checks the answers while the tenant runs. It returns the number of refused Events.
+func (a *arena) runNeighbour(tenant *tenant) (counts neighbourCounts) {
 	a.Helper()
 	for round := range neighbourRounds {
-		a.eventually("the tenant goes on", func() bool { return tenant.next.Load() >= int64(round**steps/neighbourRounds) })
+		a.eventually("the tenant continues", func() bool { return tenant.started.Load() >= int64(round**steps/neighbourRounds) })
 		pod := fmt.Sprint("pod-", round)
 		for n := range repeatsPerEvent + 1 {
 			a.checkWrite(pod, fmt.Sprint(pod, ".", n), "BackOff", n == 0)
@@ -60,11 +60,11 @@ func (a *arena) runNeighbour(tenant *tenant) (n neighbourCounts) {
 		admits := round < quotaBurst || round > quotaChangeRound && round <= quotaChangeRound+changedQuotaBurst
 		a.checkWrite(fmt.Sprint("limited-", round), fmt.Sprint("limited.", round), "Limited", admits)
 		if !admits {
-			n.limited++
+			counts.limited++
 		}
 		a.checkWrite(pod, fmt.Sprint("silenced.", round), "Silenced", false)
-		n.silenced++
-		if round == quotaChangeRound { // while the tenant goes on
+		counts.silenced++
+		if round == quotaChangeRound {
 			a.apply(neighbourRules(changedQuotaBurst))
 			a.waitForReady(a.rules.Resource(v1alpha1.Resources()[v1alpha1.KindEventQuota]).Namespace(neighbourNamespace), "own")
 		}
@@ -77,20 +77,20 @@ func (a *arena) runNeighbour(tenant *tenant) (n neighbourCounts) {
 		}
 	}
 	before := tenant.attempts[creates].Load()
-	a.eventually("the tenant goes on", func() bool { return tenant.attempts[creates].Load() >= before+eventsAfterwards })
-	return n
+	a.eventually("the tenant continues", func() bool { return tenant.attempts[creates].Load() >= before+eventsAfterwards })
+	return counts
 }
 
-// checkWrite holds that a write of the neighbour is stored, or refused.
+// checkWrite writes an Event of the neighbour and checks whether it is stored.
 func (a *arena) checkWrite(pod, name, reason string, stored bool) {
 	a.Helper()
 	if a.tryCreate(newEvent(neighbourNamespace, pod, name, reason)) != stored {
 		a.checkWatchdog()
-		a.Errorf("%s of %s: want it stored: %t", reason, pod, stored)
+		a.Errorf("Event %s about %s: got stored: %t, want %t", reason, pod, !stored, stored)
 	}
 }
 
-// tryCreate writes an Event of the neighbour, and reports whether it was stored. Nothing else refuses it but a quota or a policy.
+// tryCreate writes an Event and reports whether it was stored. The test fails if something other than eventquota refuses it.
 func (a *arena) tryCreate(e *corev1.Event) bool {
 	a.Helper()
 	_, err := a.admin.CoreV1().Events(e.Namespace).Create(a.Context(), e, metav1.CreateOptions{})
@@ -100,51 +100,52 @@ func (a *arena) tryCreate(e *corev1.Event) bool {
 	return err == nil
 }
 
-// get reads of a rule of the neighbour.
+// get returns the text at a JSONPath of a policy or quota of the neighbour.
 func (a *arena) get(rule, path string) string {
 	a.Helper()
-	said, _, err := a.cluster.Kubectl(a.Context(), "", "-n", neighbourNamespace, "get", rule, "-o", "jsonpath="+path)
+	text, _, err := a.cluster.Kubectl(a.Context(), "", "-n", neighbourNamespace, "get", rule, "-o", "jsonpath="+path)
 	a.must(err)
-	return said
+	return text
 }
 
-// checkNeighbour holds the neighbour's counts, notices and statuses.
-func (a *arena) checkNeighbour(n neighbourCounts) {
+// checkNeighbour checks the neighbour's Event counts, notices and statuses against the numbers of refused Events.
+func (a *arena) checkNeighbour(counts neighbourCounts) {
 	a.Helper()
 	for round := range neighbourRounds {
 		name := fmt.Sprint("pod-", round, ".0")
-		a.eventually("the count of "+name, func() bool {
+		a.eventually("the count of Event "+name+" is complete", func() bool {
 			e, err := a.admin.CoreV1().Events(neighbourNamespace).Get(a.Context(), name, metav1.GetOptions{})
 			a.must(err)
 			return e.Count == repeatsPerEvent+1
 		})
 	}
 	var reported map[string]int64
-	a.eventually("notices report what was refused", func() bool {
+	a.eventually("notices report all refused Events", func() bool {
 		reported = a.reportedByReason()
-		return reported["Limited"] >= n.limited && reported["Silenced"] >= n.silenced
+		return reported["Limited"] >= counts.limited && reported["Silenced"] >= counts.silenced
 	})
-	if reported["Limited"] != n.limited || reported["Silenced"] != n.silenced {
-		a.Errorf("notices report %v, want %+v", reported, n)
+	if reported["Limited"] != counts.limited || reported["Silenced"] != counts.silenced {
+		a.Errorf("notices report refused Events %v, want %+v", reported, counts)
 	}
 	var dropped string
-	const sinceChange = neighbourRounds - 1 - quotaChangeRound - changedQuotaBurst // the status of a rule counts from its last change
-	a.eventually("the statuses have what was refused", func() bool {
+	const sinceChange = neighbourRounds - 1 - quotaChangeRound - changedQuotaBurst // the status counts from the last change of the quota
+	a.eventually("the statuses count all refused Events", func() bool {
 		dropped = a.get("evq/own", "{.status.total.dropped}") + " " + a.get("evp/own", "{.status.total.dropped}")
 		quotas, policies, _ := strings.Cut(dropped, " ")
-		return atLeast(quotas, sinceChange) && atLeast(policies, n.silenced)
+		return atLeast(quotas, sinceChange) && atLeast(policies, counts.silenced)
 	})
-	if want := fmt.Sprint(sinceChange, " ", n.silenced); dropped != want {
-		a.Errorf("the statuses say that %q were dropped, want %q", dropped, want)
+	if want := fmt.Sprint(sinceChange, " ", counts.silenced); dropped != want {
+		a.Errorf("the statuses of the quota and the policy count %q dropped Events, want %q", dropped, want)
 	}
 }
 
-func atLeast(number string, n int64) bool {
-	is, err := strconv.ParseInt(number, 10, 64)
-	return err == nil && is >= n
+// atLeast reports whether text is a decimal number that is at least n.
+func atLeast(text string, n int64) bool {
+	value, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && value >= n
 }
 
-// reportedByReason is how many Events the neighbour's notices say were refused, by reason.
+// reportedByReason returns the numbers of refused Events in the neighbour's notices, by reason.
 func (a *arena) reportedByReason() map[string]int64 {
 	a.Helper()
 	list, err := a.admin.CoreV1().Events(neighbourNamespace).List(a.Context(), metav1.ListOptions{})
@@ -154,9 +155,9 @@ func (a *arena) reportedByReason() map[string]int64 {
 		if !settler.IsNotice(&list.Items[i]) {
 			continue
 		}
-		var says struct{ Reasons map[string]int64 }
-		a.must(json.Unmarshal([]byte(list.Items[i].Annotations[settler.AnnotationDropped]), &says))
-		for reason, n := range says.Reasons {
+		var dropped struct{ Reasons map[string]int64 }
+		a.must(json.Unmarshal([]byte(list.Items[i].Annotations[settler.AnnotationDropped]), &dropped))
+		for reason, n := range dropped.Reasons {
 			all[reason] += n
 		}
 	}

@@ -11,43 +11,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// profile is how a tenant writes. What one seed does much, another leaves out: what costs most would else hide all others.
+// profile describes the requests of a tenant. Each seed leaves out some kinds of requests, because otherwise the most expensive kind would
+// hide the effects of all others.
 type profile struct {
-	weights        [kinds]int // how often it does what
-	rulesPerKind   int        // how many rules of each kind it has at most
-	expressions    []string   // of the expressions, those that it writes
-	selectiveShare int        // of four rules, those that match by what they can, and not all Events
-	largeShare     int        // of four rules, those with as much beside their spec as the API server takes
+	weights        [kinds]int // relative frequency of each kind of action
+	rulesPerKind   int        // maximum number of policies, and of quotas
+	expressions    []string   // expressions that its conditions use
+	selectiveShare int        // of four rules, the number that do not match all Events
+	largeShare     int        // of four rules, the number with the largest metadata that the API server accepts
 	strict         bool       // some of its quotas refuse nearly all of its Events
-	exempting      bool       // some of its policies drop, or exempt from its own quotas
-	unusual        bool       // some of its Events have what no recorder writes
+	exempting      bool       // some of its policies drop Events or exempt them from its own quotas
+	unusual        bool       // some of its Events have fields that no recorder writes
 }
 
-// eventNames is how many Events it tells apart.
+// eventNames is the number of Event names that a tenant uses.
 const eventNames = 50_000
 
+// newProfile returns a random profile.
 func newProfile(random *rand.Rand) profile {
-	t := profile{
+	p := profile{
 		rulesPerKind: []int{20, 100, 400, 1000}[random.IntN(4)], selectiveShare: random.IntN(5), largeShare: random.IntN(2) * random.IntN(5),
 		strict: random.IntN(4) == 0, exempting: random.IntN(3) == 0, unusual: random.IntN(3) == 0,
 	}
-	for kind, most := range []int{policies: 40, quotas: 40, creates: 60, patches: 60, deletions: 5} {
-		t.weights[kind] = 1 + random.IntN(2)*random.IntN(most)
+	for kind, maxWeight := range []int{policies: 40, quotas: 40, creates: 60, patches: 60, deletions: 5} {
+		p.weights[kind] = 1 + random.IntN(2)*random.IntN(maxWeight)
 	}
-	worst := expressions()
+	expensive := expressions()
 	for range random.IntN(5) {
-		t.expressions = append(t.expressions, worst[random.IntN(len(worst))])
+		p.expressions = append(p.expressions, expensive[random.IntN(len(expensive))])
 	}
-	return t
+	return p
 }
 
-// String says what it is.
-func (t profile) String() string {
-	return fmt.Sprintf("weights %v, %d names, of 4 rules %d narrow and %d large, strict %t, gives %t, odd %t, expressions %q",
-		t.weights, t.rulesPerKind, t.selectiveShare, t.largeShare, t.strict, t.exempting, t.unusual, t.expressions)
+// String summarizes the profile for logs.
+func (p profile) String() string {
+	return fmt.Sprintf("weights %v, %d rules per kind, of 4 rules %d selective and %d large, strict %t, exempting %t, unusual %t, expressions %q",
+		p.weights, p.rulesPerKind, p.selectiveShare, p.largeShare, p.strict, p.exempting, p.unusual, p.expressions)
 }
 
-// expressions are conditions that cost much, in time or bytes, where nothing bounds them.
+// expressions returns conditions that would take much time or memory if nothing limited them.
 func expressions() []string {
 	return []string{
 		"event.message.replace('', event.message).size() == 0",
@@ -59,14 +61,14 @@ func expressions() []string {
 	}
 }
 
-// match is what a rule matches, with whatever costs most.
-func (t *profile) match(random *rand.Rand) map[string]any {
+// match returns the match of a rule: everything, or the most expensive criteria.
+func (p *profile) match(random *rand.Rand) map[string]any {
 	match := map[string]any{}
-	if random.IntN(4) >= t.selectiveShare {
+	if random.IntN(4) >= p.selectiveShare {
 		return match
 	}
-	if len(t.expressions) > 0 {
-		match["conditions"] = []any{map[string]any{"name": "worst", "expression": t.expressions[random.IntN(len(t.expressions))]}}
+	if len(p.expressions) > 0 {
+		match["conditions"] = []any{map[string]any{"name": "worst", "expression": p.expressions[random.IntN(len(p.expressions))]}}
 	}
 	switch random.IntN(4) {
 	case 0:
@@ -87,13 +89,13 @@ func (t *profile) match(random *rand.Rand) map[string]any {
 	return match
 }
 
-// maxInterval is the longest interval of a bucket.
+// maxInterval is the longest interval that a limit may have.
 const maxInterval = "24h"
 
-// policy is the spec of one, which has what is stored of its Events be as much as it can.
-func (t *profile) policy(random *rand.Rand) map[string]any {
-	spec := map[string]any{"match": t.match(random), "precedence": int64(1 + random.IntN(1000))}
-	if t.exempting && random.IntN(4) == 0 {
+// policy returns the spec of a policy. Its spam filter and its merging make eventquota store as much as possible about the Events.
+func (p *profile) policy(random *rand.Rand) map[string]any {
+	spec := map[string]any{"match": p.match(random), "precedence": int64(1 + random.IntN(1000))}
+	if p.exempting && random.IntN(4) == 0 {
 		spec["action"] = []any{"Drop", "Exempt"}[random.IntN(2)]
 		return spec
 	}
@@ -115,9 +117,9 @@ func (t *profile) policy(random *rand.Rand) map[string]any {
 	return spec
 }
 
-// quota is the spec of one with as many limits as can be, each of its own name. Their buckets are full again within a day, or,
-// of some that refuse nearly all, within a month.
-func (t *profile) quota(random *rand.Rand) map[string]any {
+// quota returns the spec of a quota with up to eight limits, each with its own name. An empty bucket is full again within a day, or within
+// a month for some limits that refuse nearly all Events.
+func (p *profile) quota(random *rand.Rand) map[string]any {
 	parts := []any{"InvolvedObject", "Source", "Reason", "User", "Kind"}
 	limits := make([]any, 1+random.IntN(8))
 	for i := range limits {
@@ -126,18 +128,18 @@ func (t *profile) quota(random *rand.Rand) map[string]any {
 			"burst": int64(1000), "tokens": int64(1000), "interval": maxInterval,
 		}
 		switch n := random.IntN(64); {
-		case n < 4 && t.strict:
+		case n < 4 && p.strict:
 			limit["burst"], limit["tokens"] = int64(30), int64(1)
-		case n == 4 && t.strict:
+		case n == 4 && p.strict:
 			limit["burst"], limit["tokens"] = int64(1), int64(1)
 		}
 		limits[i] = limit
 	}
-	return map[string]any{"match": t.match(random), "limits": limits, "onStoreFailure": []any{"Local", "Admit", "Deny"}[random.IntN(3)]}
+	return map[string]any{"match": p.match(random), "limits": limits, "onStoreFailure": []any{"Local", "Admit", "Deny"}[random.IntN(3)]}
 }
 
-// metadata is what nobody reads of a rule: about as much as etcd takes, or the API server. Who last set which field, which would be as
-// much again, is not kept.
+// metadata returns metadata that eventquota does not read, about as large as etcd or the API server accepts. It empties managedFields,
+// because they would take as much again.
 func metadata(random *rand.Rand) map[string]any {
 	all := map[string]any{"managedFields": []any{map[string]any{}}}
 	switch random.IntN(4) {
@@ -165,8 +167,8 @@ func metadata(random *rand.Rand) map[string]any {
 	return all
 }
 
-// event is one about an object that may be new, with a text that costs much to match.
-func (t *profile) event(random *rand.Rand) *corev1.Event {
+// event returns an Event about a known or new object, with a message that is expensive to match.
+func (p *profile) event(random *rand.Rand) *corev1.Event {
 	pod := fmt.Sprint("pod-", random.IntN([]int{10, math.MaxInt32}[random.IntN(2)]))
 	e := newEvent(tenantNamespace, pod, fmt.Sprint("e-", random.IntN(eventNames)), fmt.Sprint("Reason", random.IntN(100)))
 	e.Message = message(random)
@@ -177,14 +179,14 @@ func (t *profile) event(random *rand.Rand) *corev1.Event {
 	case 1:
 		e.Count = int32(1 + random.IntN(5))
 	}
-	if t.unusual && random.IntN(8) == 0 {
-		t.makeUnusual(random, e)
+	if p.unusual && random.IntN(8) == 0 {
+		p.makeUnusual(random, e)
 	}
 	return e
 }
 
-// makeUnusual makes an Event one that no recorder writes.
-func (t *profile) makeUnusual(random *rand.Rand, e *corev1.Event) {
+// makeUnusual changes an Event so that it has a field that no recorder writes.
+func (p *profile) makeUnusual(random *rand.Rand, e *corev1.Event) {
 	switch random.IntN(6) {
 	case 0:
 		e.Name = strings.Repeat("n", 130<<10)
@@ -201,7 +203,7 @@ func (t *profile) makeUnusual(random *rand.Rand, e *corev1.Event) {
 	}
 }
 
-// message is a text that costs much to match, as long as one can be, or a condition may read, or as is usual.
+// message returns a text that is expensive to match. Its length ranges from that of a usual message to more than conditions read.
 func message(random *rand.Rand) string {
 	unit := []string{" ", "a", "ab ", "é", "*"}[random.IntN(5)]
 	return strings.Repeat(unit, []int{100 << 10, 60 << 10, 40 << 10, 4 << 10, 100}[random.IntN(5)]/len(unit))

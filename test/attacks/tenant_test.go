@@ -22,19 +22,23 @@ import (
 )
 
 var (
-	steps = flag.Int("steps", 1500, "what the tenant of TestATenantChangesNothingForOthers does, in number")
-	seed  = flag.Uint64("seed", 1, "of what it does")
+	steps = flag.Int("steps", 1500, "number of the tenant's actions in TestTenantDoesNotAffectOthers")
+	seed  = flag.Uint64("seed", 1, "seed of the tenant's actions")
 )
 
-// TestTenantDoesNotAffectOthers lets a tenant with all rights in its namespace write random policies, quotas, Events, PATCHes
-// and deletions, of the worst sizes that the API server takes. Meanwhile another namespace's Events are decided, counted and
-// reported, and its quota and the admin's rules come into force, as without it; the admin's quota holds; the replica is ready and
-// lives within the memory that is shipped, also one that starts after all that; and no Event costs Redis more than a few keys.
+// TestTenantDoesNotAffectOthers runs a tenant with all rights in its namespace. The tenant creates, patches and deletes random policies,
+// quotas and Events, of the worst sizes that the API server accepts. Meanwhile the test checks that:
+//
+//   - the Events of another namespace, the neighbour, are decided, counted and reported correctly,
+//   - the neighbour's quota and the administrator's rules come into force,
+//   - the administrator's quota limits the tenant,
+//   - the replica stays ready within the memory that its Deployment requests, and so does one that starts afterwards, and
+//   - no Event takes a Redis call with more than a few keys.
 func TestTenantDoesNotAffectOthers(t *testing.T) {
-	for _, shared := range []bool{false, true} {
-		t.Run(map[bool]string{false: "in memory", true: "on Redis"}[shared], func(t *testing.T) {
+	for _, onRedis := range []bool{false, true} {
+		t.Run(map[bool]string{false: "in memory", true: "on Redis"}[onRedis], func(t *testing.T) {
 			t.Logf("go test ./test/attacks -run '%s' -steps %d -seed %d", t.Name(), *steps, *seed)
-			a := newArena(t, shared)
+			a := newArena(t, onRedis)
 			ctx, cancel := context.WithCancel(t.Context())
 			tenant, done := newTenant(a, *seed), make(chan error, 1)
 			go func() { done <- tenant.run(ctx, *steps) }()
@@ -43,7 +47,7 @@ func TestTenantDoesNotAffectOthers(t *testing.T) {
 				if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 					t.Error(err)
 				}
-				t.Logf("the tenant did %s", tenant)
+				t.Logf("actions of the tenant: %s", tenant)
 			})
 			defer stop()
 			neighbour := a.runNeighbour(tenant)
@@ -63,24 +67,26 @@ type arena struct {
 	flags          []string
 	replica        *replica.Replica
 	watchdog       *watchdog
-	redis          *redisclient.Client // nil for none
+	redis          *redisclient.Client // nil for the memory store
 	admin          kubernetes.Interface
-	rules          dynamic.Interface // as the admin
-	quotaSince     time.Time         // when the admin's quota has begun to limit the tenant
-	maxKeysPerCall int               // keys of one call of Redis
-	probes         int               // Events of the neighbour that ask whether a rule is in force
-	exceeded       bool              // the tenant has had more stored than it may
-	applyTimes     map[string][]time.Duration
+	rules          dynamic.Interface          // client of the administrator
+	quotaSince     time.Time                  // when the administrator's quota was applied
+	maxKeysPerCall int                        // most keys of a Redis call for an Event of the tenant
+	probes         int                        // number of the neighbour's Events that probe whether a rule is in force
+	exceeded       bool                       // an excess over the tenant's quota has been reported
+	applyTimes     map[string][]time.Duration // until changes by the administrator were in force, by title
 }
 
 const tenantNamespace, tenantGroup, neighbourNamespace = "tenant", "tenants", "neighbour"
 
-func newArena(t *testing.T, shared bool) *arena {
+// newArena starts a cluster and a replica, with the store in memory or on Redis, and applies the rules of the administrator and the
+// neighbour.
+func newArena(t *testing.T, onRedis bool) *arena {
 	t.Helper()
 	a := &arena{T: t, cluster: cluster.ForTest(t, cluster.Options{NoAudit: true}), applyTimes: map[string][]time.Duration{}}
-	// A machine that the attack shares with what it attacks is slow: a decision may take its time here.
+	// The deadlines are long, because the tenant and the webhook share the machine.
 	a.flags = []string{"--deadline=9s", "--status-interval=1s"}
-	if shared {
+	if onRedis {
 		server := redistest.Start(t, redistest.Options{})
 		a.redis = redistest.Client(t, redisclient.Options{Addresses: []string{server.Addr()}})
 		a.flags = append(a.flags, "--redis-addresses="+server.Addr(), "--store-deadline=1s")
@@ -108,7 +114,7 @@ func newArena(t *testing.T, shared bool) *arena {
 	return a
 }
 
-// startReplica starts a replica, watches it, and has the API server call it.
+// startReplica starts a replica and its watchdog, and installs its webhooks.
 func (a *arena) startReplica() {
 	a.Helper()
 	started, err := replica.Start(a.Context(), a.cluster, a.program, a.flags...)
@@ -124,7 +130,7 @@ func (a *arena) startReplica() {
 	a.must(started.Install(a.Context()))
 }
 
-// restartReplica has another replica take over, which reads all that the tenant has left.
+// restartReplica replaces the replica with a new one, which reads everything that the tenant has stored.
 func (a *arena) restartReplica() {
 	a.Helper()
 	a.stopReplica()
@@ -135,26 +141,27 @@ func (a *arena) restartReplica() {
 	a.stopReplica()
 }
 
-// stopReplica ends the replica and holds what memory it has used.
+// stopReplica stops the replica and its watchdog, and logs the memory that the replica used.
 func (a *arena) stopReplica() {
 	a.Helper()
 	used, err := a.replica.UsedMemory()
 	a.must(err)
-	a.Logf("the replica has used at most %d MiB of memory", used>>20)
+	a.Logf("the replica used at most %d MiB of memory", used>>20)
 	a.watchdog.stop()
 	a.checkWatchdog()
 	a.must(a.replica.Stop())
 }
 
+// must ends the test if err is not nil.
 func (a *arena) must(err error) {
 	a.Helper()
 	if err != nil {
-		a.checkWatchdog() // what it has seen explains the rest
+		a.checkWatchdog() // its failure would explain err
 		a.Fatal(err)
 	}
 }
 
-// checkWatchdog fails if the guard has seen the replica unready or beyond its memory.
+// checkWatchdog ends the test if the watchdog has seen the replica unready or over its memory.
 func (a *arena) checkWatchdog() {
 	a.Helper()
 	if a.watchdog == nil {
@@ -165,27 +172,27 @@ func (a *arena) checkWatchdog() {
 	}
 }
 
-// apply applies objects of eventquota.
+// apply applies objects in YAML.
 func (a *arena) apply(objects string) {
 	a.Helper()
 	_, _, err := a.cluster.Kubectl(a.Context(), objects, "apply", "-f", "-")
 	a.must(err)
 }
 
-// waitFor waits until rules are in force as they were applied last.
+// waitFor waits until rules are Ready. The arguments are passed to kubectl wait.
 func (a *arena) waitFor(rules ...string) {
 	a.Helper()
 	_, _, err := a.cluster.Kubectl(a.Context(), "", append([]string{"wait", "--for=condition=Ready", "--timeout=5m"}, rules...)...)
 	a.must(err)
 }
 
-// eventually waits until check holds.
-func (a *arena) eventually(what string, check func() bool) {
+// eventually waits up to two minutes until check returns true. It ends the test if that does not happen or the watchdog fails.
+func (a *arena) eventually(expected string, check func() bool) {
 	a.Helper()
 	err := wait.PollUntilContextTimeout(a.Context(), 50*time.Millisecond, 2*time.Minute, true,
 		func(context.Context) (bool, error) { return check(), a.watchdog.failure() })
 	if err != nil {
 		a.checkWatchdog()
-		a.Fatalf("%s: not within two minutes", what)
+		a.Fatalf("%s: still not true after two minutes", expected)
 	}
 }

@@ -12,25 +12,25 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// watchdog watches a replica as a kubelet and a kernel do. It ends one that is not ready, or that uses more memory than the shipped
-// Deployment requests: it lives for as long as the node has that to spare, and no longer than up to its limit.
+// watchdog watches a replica as a kubelet and a kernel do. It kills the replica if it is not ready, or if it uses more memory than the
+// shipped Deployment requests. Below the request, a replica survives even on a node without spare memory.
 type watchdog struct {
 	replica *replica.Replica
 	memory  replica.Memory
 	failed  atomic.Pointer[error]
-	stop    func() // ends the watch
+	stop    func() // stops watching; may be called more than once
 	running sync.WaitGroup
 }
 
 const (
-	// memoryInterval is the time between two looks at the memory. The most that was used since the start is seen also between them.
+	// memoryInterval is the time between two checks of the memory. The kernel records the peak, so that no check misses it.
 	memoryInterval = 20 * time.Millisecond
-	// probeInterval is the time between two questions whether the replica is ready, and patience how long it has for an answer on a
-	// machine that is busy.
+	// probeInterval is the time between two readiness probes, and probeTimeout the time for an answer. The timeout is long, because
+	// the machine is busy.
 	probeInterval, probeTimeout = 500 * time.Millisecond, 30 * time.Second
 )
 
-// newWatchdog watches until end, or until the test ends.
+// newWatchdog watches a replica until stop is called or the test ends.
 func newWatchdog(t *testing.T, r *replica.Replica) *watchdog {
 	t.Helper()
 	memory, err := replica.ShippedMemory()
@@ -38,34 +38,34 @@ func newWatchdog(t *testing.T, r *replica.Replica) *watchdog {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	g := &watchdog{replica: r, memory: memory}
-	for every, look := range map[time.Duration]func(context.Context) error{memoryInterval: g.checkMemory, probeInterval: g.checkReady} {
-		g.running.Go(func() { g.watch(ctx, every, look) })
+	w := &watchdog{replica: r, memory: memory}
+	for interval, check := range map[time.Duration]func(context.Context) error{memoryInterval: w.checkMemory, probeInterval: w.checkReady} {
+		w.running.Go(func() { w.watch(ctx, interval, check) })
 	}
-	g.stop = func() {
+	w.stop = func() {
 		cancel()
-		g.running.Wait()
+		w.running.Wait()
 	}
-	t.Cleanup(g.stop)
-	return g
+	t.Cleanup(w.stop)
+	return w
 }
 
-// failure is what the guard has seen, or nil.
-func (g *watchdog) failure() error {
-	if err := g.failed.Load(); err != nil {
+// failure returns the first error that a check has returned, or nil.
+func (w *watchdog) failure() error {
+	if err := w.failed.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// watch looks again and again until ctx ends or something is wrong. The replica has ended then.
-func (g *watchdog) watch(ctx context.Context, every time.Duration, look func(context.Context) error) {
-	ticker := time.NewTicker(every)
+// watch runs a check repeatedly until ctx is done or the check fails. On a failure, it kills the replica.
+func (w *watchdog) watch(ctx context.Context, interval time.Duration, check func(context.Context) error) {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		if err := look(ctx); err != nil && ctx.Err() == nil {
-			g.failed.CompareAndSwap(nil, &err)
-			g.replica.Kill()
+		if err := check(ctx); err != nil && ctx.Err() == nil {
+			w.failed.CompareAndSwap(nil, &err)
+			w.replica.Kill()
 			return
 		}
 		select {
@@ -76,39 +76,39 @@ func (g *watchdog) watch(ctx context.Context, every time.Duration, look func(con
 	}
 }
 
-// checkMemory fails when the replica has ended or has used more memory than it may.
-func (g *watchdog) checkMemory(context.Context) error {
-	used, err := g.replica.UsedMemory()
+// checkMemory returns an error if the replica has exited or has used more memory than its Deployment requests.
+func (w *watchdog) checkMemory(context.Context) error {
+	used, err := w.replica.UsedMemory()
 	select {
-	case <-g.replica.Exited():
-		return fmt.Errorf("the replica has ended")
+	case <-w.replica.Exited():
+		return fmt.Errorf("the replica has exited")
 	default:
 	}
 	if err != nil {
 		return err
 	}
-	if used > g.memory.Requested {
-		return fmt.Errorf("the replica has used %d MiB of memory, want at most the %d MiB that its Deployment requests; the kernel ends it at %d MiB",
-			used>>20, g.memory.Requested>>20, g.memory.HardLimit>>20)
+	if used > w.memory.Requested {
+		return fmt.Errorf("the replica used %d MiB of memory, want at most the %d MiB that its Deployment requests (limit %d MiB)",
+			used>>20, w.memory.Requested>>20, w.memory.HardLimit>>20)
 	}
 	return nil
 }
 
-// checkReady fails when the replica says that it is not, or nothing.
-func (g *watchdog) checkReady(ctx context.Context) error {
+// checkReady returns an error unless the replica reports within probeTimeout that it is ready.
+func (w *watchdog) checkReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.replica.ReadyURL, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.replica.ReadyURL, http.NoBody)
 	if err != nil {
 		return err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("the replica does not say that it is ready: %w", err)
+		return fmt.Errorf("the readiness probe failed: %w", err)
 	}
 	response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the replica is not ready: %s", response.Status)
+		return fmt.Errorf("the replica is not ready: got status %s", response.Status)
 	}
 	return nil
 }

@@ -205,7 +205,7 @@ func (c *counts) add(more counts) {
 	}
 }
 
-// figures adds the figures of one round to to, and returns an error if the measurement is invalid. If webhook calls failed, it adds
+// figures adds the figures of one round to result, and returns an error if the measurement is invalid. If webhook calls failed, it adds
 // only their number. The argument during is the time for which the bucket of the scenario's quota refilled.
 func (s scenario) figures(seen sample, spent counts, during time.Duration, result figures) error {
 	result[s.name+"_webhook_failures"] = float64(spent.failures)

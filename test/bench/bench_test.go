@@ -18,13 +18,13 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// TestEveryAimHasAFigure measures what takes no control plane, and makes up the rest: an aim without a figure would
-// be left out of the table in silence.
+// TestEveryAimHasAFigure checks that every aim has a figure, because the table silently omits other aims. It measures the parts that need
+// no control plane, and makes up the figures of the others.
 func TestEveryAimHasAFigure(t *testing.T) {
 	got, err := attackFigures("p99 of others: 1ms without and 2.5ms with 1,000 that send 7.8 MB\np99 of others: 4ms without and 2ms with streams of HTTP/2\n" +
 		"in force under attack: median 20ms, worst 1.5s: quota\nin force under attack: median 30ms, worst 1s: quota\n")
 	if err != nil || got[worstAttack] != 2.5 || got[slowestInForce] != 1500 || got["attack_in_force_quota_median_ms"] != 30 {
-		t.Errorf("figures of attacks %v (%v), want the worst ratio to be 2.5, and what is in force last so after 1,500 ms", got, err)
+		t.Errorf("got figures %v (%v), want a worst ratio of 2.5, a slowest change of 1,500 ms and a median of 30 ms", got, err)
 	}
 	for _, s := range scenarios() {
 		seen, after := sample{requests: 1, elapsed: time.Second, latencies: []time.Duration{time.Second}}, counts{}
@@ -57,20 +57,20 @@ func TestEveryAimHasAFigure(t *testing.T) {
 		}
 		for name, value := range measured {
 			if value <= 0 && !strings.HasSuffix(name, "_allocs") {
-				t.Errorf("%s: got %g, want more than 0", name, value)
+				t.Errorf("figure %s: got %g, want more than 0", name, value)
 			}
 		}
 		maps.Copy(got, measured)
 	}
-	for _, part := range []string{"handler_mutate", "policy_resolve_conditional", "redis_decide3", "decoding alone", "at least 0.6", "at most 500"} {
-		if !strings.Contains(tables.String(), part) {
-			t.Errorf("the tables have no %q:\n%s", part, &tables)
+	for _, text := range []string{"handler_mutate", "policy_resolve_conditional", "redis_decide3", "decoding alone", "at least 0.6", "at most 500"} {
+		if !strings.Contains(tables.String(), text) {
+			t.Errorf("the tables do not contain %q:\n%s", text, &tables)
 		}
 	}
 	for _, a := range aims() {
 		for _, name := range []string{a.figure, a.over} {
 			if _, ok := got[name]; !ok && name != "" {
-				t.Errorf("nothing measures %s", name)
+				t.Errorf("no measurement has the figure %s", name)
 			}
 		}
 	}
@@ -78,15 +78,15 @@ func TestEveryAimHasAFigure(t *testing.T) {
 
 func TestFiguresOfARun(t *testing.T) {
 	s := scenario{name: "api_x", limit: limit(100, 50, time.Second), webhook: &webhook{realWebhook, nil}}
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		requests, failures int
 		figure             string
 		want               float64
 	}{
-		"tokens are those of its time":     {4000, 0, "api_x_tokens_per_1000", 25},
-		"one with failed calls is no more": {1, 1, "api_x_webhook_failures", 1},
-		"of the API server for each":       {4000, 0, "api_x_apiserver_us", 1000},
-		"of the webhook for each":          {4000, 0, "api_x_webhook_us", 250},
+		"tokens of the elapsed time":              {4000, 0, "api_x_tokens_per_1000", 25},
+		"only the number of failed calls":         {1, 1, "api_x_webhook_failures", 1},
+		"time of the API server for each request": {4000, 0, "api_x_apiserver_us", 1000},
+		"time of the webhook for each request":    {4000, 0, "api_x_webhook_us", 250},
 	} {
 		round := figures{}
 		spent := counts{calls: int64(test.requests), failures: int64(test.failures), apiServer: 4 * time.Second, webhook: time.Second}
@@ -94,7 +94,7 @@ func TestFiguresOfARun(t *testing.T) {
 			t.Error(err)
 		}
 		if round[test.figure] != test.want || test.failures > 0 && len(round) > 1 {
-			t.Errorf("%s: %v, want %s to be %g", says, round, test.figure, test.want)
+			t.Errorf("%s: got figures %v, want %s to be %g", name, round, test.figure, test.want)
 		}
 	}
 	got := medians([]figures{{"a": 3, "b": 1}, {"a": 1}, {"a": 2, "b": 2}})
@@ -111,36 +111,36 @@ func TestUnexpectedAnswersAreReported(t *testing.T) {
 		statuses map[int]int
 		ok       bool
 	}{
-		"one refused that is to be stored": {[]int{created}, 100, map[int]int{created: 99, merged: 1}, false},
-		"stored and dropped":               {[]int{created, dropped}, 100, map[int]int{created: 90, dropped: 10}, true},
-		"one merged that is to be dropped": {[]int{dropped}, 100, map[int]int{dropped: 99, merged: 1}, false},
-		"a bucket refilled":                {[]int{merged}, 100, map[int]int{merged: 98, created: 2}, true},
-		"a storm that is let through":      {[]int{merged}, 100, map[int]int{merged: 50, created: 50}, false},
-		"a server that fails":              {[]int{merged}, 100, map[int]int{merged: 99, http.StatusInternalServerError: 1}, false},
-		"a call in each phase":             {[]int{created}, 200, map[int]int{created: 100}, false},
-		"a webhook that is not called":     {[]int{created}, 0, map[int]int{created: 100}, false},
+		"an Event merged instead of stored":  {[]int{created}, 100, map[int]int{created: 99, merged: 1}, false},
+		"stored and dropped":                 {[]int{created, dropped}, 100, map[int]int{created: 90, dropped: 10}, true},
+		"an Event merged instead of dropped": {[]int{dropped}, 100, map[int]int{dropped: 99, merged: 1}, false},
+		"a refilled bucket":                  {[]int{merged}, 100, map[int]int{merged: 98, created: 2}, true},
+		"half of a storm stored":             {[]int{merged}, 100, map[int]int{merged: 50, created: 50}, false},
+		"a failing server":                   {[]int{merged}, 100, map[int]int{merged: 99, http.StatusInternalServerError: 1}, false},
+		"two calls for each Event":           {[]int{created}, 200, map[int]int{created: 100}, false},
+		"no webhook calls":                   {[]int{created}, 0, map[int]int{created: 100}, false},
 	} {
 		s := scenario{want: test.want, webhook: &webhook{}}
 		if err := s.check(sample{requests: 100, statuses: test.statuses}, counts{calls: test.calls}); (err == nil) != test.ok {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got error %v, want an error: %t", name, err, !test.ok)
 		}
 	}
 }
 
 func TestFailedCallFailsMeasurement(t *testing.T) {
-	wrong := errors.New("wrong")
-	for says, test := range map[string]struct {
+	failure := errors.New("failure")
+	for name, test := range map[string]struct {
 		err, want error
 		answered  bool
 	}{
 		"answered":    {nil, nil, true},
-		"goes wrong":  {wrong, wrong, false},
-		"unconfirmed": {fmt.Errorf("%w: %w", store.ErrUnconfirmed, wrong), nil, false},
-		"out of time": {context.DeadlineExceeded, nil, false},
+		"failed":      {failure, failure, false},
+		"unconfirmed": {fmt.Errorf("%w: %w", store.ErrUnconfirmed, failure), nil, false},
+		"late":        {context.DeadlineExceeded, nil, false},
 	} {
 		calls, _, err := measureCalls(t.Context(), 32, 0, func(context.Context, int) error { return test.err })
 		if !errors.Is(err, test.want) || (calls > 0) != test.answered {
-			t.Errorf("a call that %s: %d answered, %v", says, calls, err)
+			t.Errorf("%s: got %d answered calls and error %v, want answered calls: %t, error %v", name, calls, err, test.answered, test.want)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestLeftoverKeysAreReported(t *testing.T) {
 	for verdict, ok := range map[store.Verdict]bool{store.Admit: false, store.Merge: true, store.Drop: false} {
 		c := redisContender{"x", b.decideWith(redisReplicas, perRepeat(pod[0]), verdict)}
 		if _, err := b.measure(t.Context(), c, 3, 0); (err == nil) != ok {
-			t.Errorf("want %v of an Event that repeats: got %v", verdict, err)
+			t.Errorf("verdict %v wanted for a repeated Event: got error %v, want an error: %t", verdict, err, !ok)
 		}
 	}
 	stores, stop := b.stores(t.Context(), 1)
@@ -172,7 +172,7 @@ func TestLeftoverKeysAreReported(t *testing.T) {
 	}
 	err = b.checkAddsNoKeys(t.Context(), stores[0], func(ctx context.Context) error { return b.defaultClient.Set(ctx, "left", "", 0).Err() })
 	if err == nil || !strings.Contains(err.Error(), "by 1,") {
-		t.Errorf("got %v, want one about 1 key", err)
+		t.Errorf("got error %v, want one about 1 key", err)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestInvalidFlags(t *testing.T) {
 	} {
 		_, err := parseOptions(strings.Fields(args))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: got %v, want one line with %s", args, err, want)
+			t.Errorf("%s: got error %v, want one line with %s", args, err, want)
 		}
 	}
 }

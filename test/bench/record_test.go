@@ -15,10 +15,11 @@ import (
 	"github.com/eventquota/eventquota/test/bench/publish"
 )
 
-// repository is what the figures are of, seen from here.
+// repository is the root of the repository, relative to this package.
 const repository = "../.."
 
-// allFigures makes up all figures that templates may name, but for those that are recorded.
+// allFigures returns the record with made-up values for the figures of storms, the cost of reading an Event, lists and the demo's other
+// clients.
 func allFigures(t *testing.T) publish.Record {
 	t.Helper()
 	r, err := publish.ReadRecord(repository)
@@ -27,13 +28,13 @@ func allFigures(t *testing.T) publish.Record {
 	}
 	made := figures{}
 	for _, storm := range []string{"bystander_", "bystander_nodes_"} {
-		for i, way := range []string{"quiet", "none", "eventratelimit", "webhook", "lane", "both"} {
-			made[storm+way+"_p50_ms"], made[storm+way+"_p99_ms"], made[storm+way+"_failed"] = float64(i)+1.23, 1000*float64(i)+5, float64(i)
+		for i, scenario := range []string{"quiet", "none", "eventratelimit", "webhook", "lane", "both"} {
+			made[storm+scenario+"_p50_ms"], made[storm+scenario+"_p99_ms"], made[storm+scenario+"_failed"] = float64(i)+1.23, 1000*float64(i)+5, float64(i)
 		}
 	}
-	for _, way := range []string{"none", "deny", "drop", "lane_drop"} {
+	for _, scenario := range []string{"none", "deny", "drop", "lane_drop"} {
 		for _, variant := range []string{"", "_watchers20", "_watchers100", "_slow_webhook"} {
-			made["api200_"+way+"_per_s"+variant] = 1234.6
+			made["api200_"+scenario+"_per_s"+variant] = 1234.6
 		}
 	}
 	made["api200_lane_deny_per_s"], made["api200_lane_drop_over_lane_deny"] = 1300, 0.95
@@ -53,6 +54,7 @@ func allFigures(t *testing.T) publish.Record {
 	return r
 }
 
+// renderAll renders all pages with a record.
 func renderAll(t *testing.T, r publish.Record) map[string]string {
 	t.Helper()
 	pages, err := publish.Render(repository, r, aimResults(r.Figures))
@@ -64,7 +66,7 @@ func renderAll(t *testing.T, r publish.Record) map[string]string {
 
 func TestSectionsNeedFigures(t *testing.T) {
 	pages := renderAll(t, allFigures(t))
-	for page, parts := range map[string][]string{
+	for page, texts := range map[string][]string{
 		"README.md": {"| p99 of another account's requests meanwhile | 2,501 ms, 12 failed | 8.0 ms | 2,501 ms, 12 failed | 8.0 ms |\n"},
 		"docs/operations.md": {
 			"| no storm | 1.2 ms | 5.0 ms | 0 | 1.2 ms | 5.0 ms | 0 |\n",
@@ -77,9 +79,9 @@ func TestSectionsNeedFigures(t *testing.T) {
 			"| eventquota and its priority levels, all dropped | 1,235 | 1,235 | 1,235 | 1,235 |\n",
 		},
 	} {
-		for _, part := range parts {
-			if !strings.Contains(pages[page], part) {
-				t.Errorf("%s has no %q", page, part)
+		for _, text := range texts {
+			if !strings.Contains(pages[page], text) {
+				t.Errorf("%s does not contain %q", page, text)
 			}
 		}
 	}
@@ -88,9 +90,9 @@ func TestSectionsNeedFigures(t *testing.T) {
 		return strings.Contains(name, "bystander_") || strings.HasPrefix(name, "api200_") || strings.HasPrefix(name, "list_")
 	})
 	for page, content := range renderAll(t, r) {
-		for _, part := range []string{"another account", "200 writers", "listing the remaining Events"} {
-			if _, block, _ := strings.Cut(content, "<!-- figures: "); strings.Contains(block, part) {
-				t.Errorf("%s has %q without its figures", page, part)
+		for _, text := range []string{"another account", "200 writers", "listing the remaining Events"} {
+			if _, block, _ := strings.Cut(content, "<!-- figures: "); strings.Contains(block, text) {
+				t.Errorf("%s contains %q, but the record has no figures for it", page, text)
 			}
 		}
 	}
@@ -101,35 +103,36 @@ func TestMissingFigureIsReported(t *testing.T) {
 		r := allFigures(t)
 		delete(r.Figures, missing)
 		if _, err := publish.Render(repository, r, aimResults(r.Figures)); err == nil || !strings.Contains(err.Error(), missing) {
-			t.Errorf("got %v, want an error about %s", err, missing)
+			t.Errorf("got error %v, want one about %s", err, missing)
 		}
 	}
 }
 
 func TestUnusedAimIsReported(t *testing.T) {
 	r := allFigures(t)
-	all := append(aimResults(r.Figures), publish.Aim{Figure: "api_unsaid"})
-	if _, err := publish.Render(repository, r, all); err == nil || !strings.Contains(err.Error(), "api_unsaid") {
-		t.Errorf("got %v, want an error about api_unsaid", err)
+	all := append(aimResults(r.Figures), publish.Aim{Figure: "api_unused"})
+	if _, err := publish.Render(repository, r, all); err == nil || !strings.Contains(err.Error(), "api_unused") {
+		t.Errorf("got error %v, want one about api_unused", err)
 	}
 }
 
-// TestChangedFigureChangesOneTable finds what verify finds: a table that the record does not say.
+// TestChangedFigureChangesOneTable checks that a changed figure changes one row of one page. make verify depends on that to find pages
+// that differ from the record.
 func TestChangedFigureChangesOneTable(t *testing.T) {
 	r := allFigures(t)
 	before := renderAll(t, r)
 	if diff := cmp.Diff(before, renderAll(t, r)); diff != "" {
-		t.Errorf("the second time (-first +second):\n%s", diff)
+		t.Errorf("two renderings differ (-first +second):\n%s", diff)
 	}
 	r.Figures["api_none_per_s"]++
 	for page, after := range renderAll(t, r) {
 		if changed := countDifferences(before[page], after); changed != map[string]int{"docs/operations.md": 1}[page] {
-			t.Errorf("%d lines of %s changed", changed, page)
+			t.Errorf("%d lines of %s changed, want 1 line of docs/operations.md only", changed, page)
 		}
 	}
 }
 
-// countDifferences counts lines that differ.
+// countDifferences counts the lines that differ between two texts. It counts all lines of both if their numbers differ.
 func countDifferences(a, b string) (n int) {
 	before, after := strings.Split(a, "\n"), strings.Split(b, "\n")
 	if len(before) != len(after) {
@@ -143,7 +146,7 @@ func countDifferences(a, b string) (n int) {
 	return n
 }
 
-// TestRecordAndRender does what make figures and make verify do, in a repository of its own.
+// TestRecordAndRender runs the steps of make figures and make verify in a temporary repository.
 func TestRecordAndRender(t *testing.T) {
 	all, dir := allFigures(t), t.TempDir()
 	files := map[string]string{"policy/a.go": "package policy\n"}
@@ -167,8 +170,8 @@ func TestRecordAndRender(t *testing.T) {
 	var demo strings.Builder
 	measured := figures{}
 	for name, value := range all.Figures {
-		if of, ok := strings.CutPrefix(name, "demo_"); ok {
-			fmt.Fprintf(&demo, "%s: %g\n", of, value)
+		if figure, ok := strings.CutPrefix(name, "demo_"); ok {
+			fmt.Fprintf(&demo, "%s: %g\n", figure, value)
 		} else {
 			measured[name] = value
 		}
@@ -178,7 +181,7 @@ func TestRecordAndRender(t *testing.T) {
 	must(t, publish.WriteJSON("bin/bench.origin.json", publish.CurrentOrigin(t.Context(), ".", "")))
 
 	if err := record(t.Context(), []string{"-figures", "bin/bench.json"}); err == nil || !strings.Contains(err.Error(), "demo_") {
-		t.Errorf("without those of the demo: got %v, want an error about one", err)
+		t.Errorf("without figures of the demo: got error %v, want one about a demo_ figure", err)
 	}
 	must(t, record(t.Context(), []string{"-figures", "bin/bench.json", "-demo", "bin/demo.txt"}))
 	got, err := publish.ReadRecord(".")
@@ -189,37 +192,37 @@ func TestRecordAndRender(t *testing.T) {
 	must(t, renderDocs(t.Context(), []string{"-strict", "-out", "out"}))
 	rendered, err := os.ReadFile("out/docs/operations.md")
 	must(t, err)
-	kept, err := os.ReadFile("docs/operations.md")
+	recorded, err := os.ReadFile("docs/operations.md")
 	must(t, err)
-	if diff := cmp.Diff(string(kept), string(rendered)); diff != "" {
-		t.Errorf("record has not rendered what render renders:\n%s", diff)
+	if diff := cmp.Diff(string(recorded), string(rendered)); diff != "" {
+		t.Errorf("record and render wrote different pages (-record +render):\n%s", diff)
 	}
 
 	write(t, "policy/a.go", "package policy\n\nconst other = 1\n")
 	must(t, renderDocs(t.Context(), []string{"-out", "out"}))
 	if err := renderDocs(t.Context(), []string{"-strict", "-out", "out"}); err == nil {
-		t.Error("strict: what was measured has changed, and nothing failed")
+		t.Error("render -strict succeeded although measured files have changed")
 	}
 	if err := record(t.Context(), []string{"-demo", "bin/demo.txt"}); err == nil || !strings.Contains(err.Error(), "policy/a.go") {
-		t.Errorf("a demo of a changed tree: got %v, want an error about policy/a.go", err)
+		t.Errorf("demo of a changed tree: got error %v, want one about policy/a.go", err)
 	}
 	must(t, os.RemoveAll(".git"))
 	must(t, renderDocs(t.Context(), []string{"-out", "out"}))
 	if err := renderDocs(t.Context(), []string{"-strict", "-out", "out"}); err == nil {
-		t.Error("strict: without git nobody knows what has changed, and nothing failed")
+		t.Error("render -strict succeeded without a git repository")
 	}
 }
 
-// sourcesOfConstants are the sources of the packages whose constants pages name.
+// sourcesOfConstants returns the source files of all packages whose constants the templates use, by path.
 func sourcesOfConstants(t *testing.T) map[string]string {
 	t.Helper()
 	templates, err := filepath.Glob("publish/templates/*.tmpl")
 	must(t, err)
-	files, named := map[string]string{}, regexp.MustCompile(`const "([^"]+)"`)
+	files, constant := map[string]string{}, regexp.MustCompile(`const "([^"]+)"`)
 	for _, file := range templates {
 		content, err := os.ReadFile(file)
 		must(t, err)
-		for _, dir := range named.FindAllStringSubmatch(string(content), -1) {
+		for _, dir := range constant.FindAllStringSubmatch(string(content), -1) {
 			sources, err := filepath.Glob(filepath.Join(repository, dir[1], "*.go"))
 			must(t, err)
 			for _, source := range sources {

@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/test/flood"
 )
 
-// fakeSlice is a slice in which 60 Events were answered a second.
+// fakeSlice returns a slice with 60 answered Events per second.
 func fakeSlice(s stormScenario) stormSlice {
 	return stormSlice{
 		p50: 1, p99: 2, requests: 25, failed: 1, failures: 4,
@@ -47,7 +47,7 @@ func TestStormsAlternate(t *testing.T) {
 	}
 	const turns = "quiet both nodes_lane_slow_webhook both nodes_lane_slow_webhook quiet nodes_lane_slow_webhook quiet both"
 	if got := strings.Join(order, " "); got != turns {
-		t.Errorf("turns %s, want %s", got, turns)
+		t.Errorf("got turns %s, want %s", got, turns)
 	}
 	want := figures{
 		"bystander_quiet_p50_ms": 1, "bystander_quiet_p99_ms": 3, "bystander_quiet_failed": 3, "bystander_quiet_requests": 75,
@@ -93,12 +93,12 @@ func TestStormFigures(t *testing.T) {
 	report{out: &table, medians: got}.storms(options{rounds: 1, seconds: 1})
 	for _, name := range want {
 		if _, ok := got[name]; !ok {
-			t.Errorf("nothing measures %s", name)
+			t.Errorf("no storm has the figure %s", name)
 		}
 	}
-	for _, says := range []string{"nodes_both", "both_watchers100", "1 of 25"} {
-		if !strings.Contains(table.String(), says) {
-			t.Errorf("the table has no %q:\n%s", says, &table)
+	for _, text := range []string{"nodes_both", "both_watchers100", "1 of 25"} {
+		if !strings.Contains(table.String(), text) {
+			t.Errorf("the table does not contain %q:\n%s", text, &table)
 		}
 	}
 }
@@ -117,11 +117,11 @@ func TestComparedStormsAlternate(t *testing.T) {
 	}))
 	const turns = "lane_deny lane_drop lane_drop lane_deny"
 	if all := strings.Join(order, " "); all != strings.Join([]string{turns, turns, turns}, " ") {
-		t.Errorf("order %s, want %s and so on", all, turns)
+		t.Errorf("got order %s, want %s three times", all, turns)
 	}
-	// Each of a pair has the same Events in the end, and the second one takes twice as long.
+	// Both storms have the same number of Events in total, and lane_drop takes twice as long.
 	if ratio := got["api200_lane_drop_over_lane_deny"]; ratio != 0.5 {
-		t.Errorf("ratio %g, want 0.5", ratio)
+		t.Errorf("got ratio %g, want 0.5", ratio)
 	}
 }
 
@@ -141,24 +141,24 @@ func TestStormNamespacesAreUnique(t *testing.T) {
 
 func TestUnexpectedStormAnswersAreReported(t *testing.T) {
 	const created, dropped = http.StatusCreated, http.StatusTooManyRequests
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		answers            map[int]int
 		requests, failures int
 		ok                 bool
 	}{
-		"all dropped":                  {map[int]int{dropped: 100}, 1, 0, true},
-		"some not decided in time":     {map[int]int{dropped: 60, created: 40}, 1, 0, true},
-		"most not decided":             {map[int]int{dropped: 40, created: 60}, 1, 0, false},
-		"most of failed calls":         {map[int]int{dropped: 40, created: 60}, 1, 60, true},
-		"all of failed calls":          {map[int]int{created: 100}, 1, 100, false},
-		"a server that fails":          {map[int]int{dropped: 99, http.StatusInternalServerError: 1}, 1, 0, false},
-		"none answered":                {nil, 1, 0, false},
-		"others that sent no requests": {map[int]int{dropped: 100}, 0, 0, false},
+		"all dropped":                         {map[int]int{dropped: 100}, 1, 0, true},
+		"some not decided in time":            {map[int]int{dropped: 60, created: 40}, 1, 0, true},
+		"most stored without failed calls":    {map[int]int{dropped: 40, created: 60}, 1, 0, false},
+		"most stored because of failed calls": {map[int]int{dropped: 40, created: 60}, 1, 60, true},
+		"all stored because of failed calls":  {map[int]int{created: 100}, 1, 100, false},
+		"a failing server":                    {map[int]int{dropped: 99, http.StatusInternalServerError: 1}, 1, 0, false},
+		"no answers":                          {nil, 1, 0, false},
+		"no requests of the other account":    {map[int]int{dropped: 100}, 0, 0, false},
 	} {
 		s := stormScenario{name: "both", answerPrefix: "lane_drop", want: dropped}
 		err := s.check(stormSlice{requests: test.requests, failures: int64(test.failures), events: flood.Result{Answers: test.answers}})
 		if (err == nil) != test.ok {
-			t.Errorf("%s: got %v", says, err)
+			t.Errorf("%s: got error %v, want an error: %t", name, err, !test.ok)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestSlowWebhookDelay(t *testing.T) {
 		answer := httptest.NewRecorder()
 		h.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/validate", strings.NewReader(`{"request":{"uid":"1"}}`)))
 		if took := time.Since(begun); answer.Code != http.StatusOK || took != slowAnswer {
-			t.Errorf("status %d after %s, want 200 after %s", answer.Code, took, slowAnswer)
+			t.Errorf("got status %d after %s, want 200 after %s", answer.Code, took, slowAnswer)
 		}
 	})
 }

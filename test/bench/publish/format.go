@@ -9,7 +9,7 @@ import (
 	"text/template"
 )
 
-// Aim is an aim of a figure that was measured.
+// Aim compares a measured figure with its aim.
 type Aim struct {
 	Figure   string
 	Relation string // such as "at least"
@@ -17,7 +17,7 @@ type Aim struct {
 	Met      bool
 }
 
-// Outcome is "met" or "missed".
+// Outcome returns "met" or "missed".
 func (a Aim) Outcome() string {
 	if a.Met {
 		return "met"
@@ -25,17 +25,17 @@ func (a Aim) Outcome() string {
 	return "missed"
 }
 
-// figureSheet is what templates read.
+// figureSheet has the data for templates.
 type figureSheet struct {
 	record   Record
 	aims     map[string]Aim
-	usedAims map[string]bool // the aims that some template has said
+	usedAims map[string]bool // figures whose aims a template has rendered
 }
 
-// errNoFigure means that a template names a figure that is not in the record.
+// errNoFigure reports that a template names a figure that is not in the record.
 var errNoFigure = errors.New(File + " has no such figure")
 
-// functions are what templates may call.
+// functions returns the template functions for figures and aims.
 func (s figureSheet) functions() template.FuncMap {
 	return template.FuncMap{
 		"fig":      s.figure,
@@ -60,6 +60,7 @@ func (s figureSheet) functions() template.FuncMap {
 	}
 }
 
+// figure returns the value of a figure, or an error that wraps errNoFigure.
 func (s figureSheet) figure(name string) (float64, error) {
 	value, ok := s.record.Figures[name]
 	if !ok {
@@ -68,7 +69,7 @@ func (s figureSheet) figure(name string) (float64, error) {
 	return value, nil
 }
 
-// hasPrefix says whether there is a figure with a prefix.
+// hasPrefix reports whether the name of a figure has a prefix.
 func (s figureSheet) hasPrefix(prefix string) bool {
 	for name := range s.record.Figures {
 		if strings.HasPrefix(name, prefix) {
@@ -78,19 +79,20 @@ func (s figureSheet) hasPrefix(prefix string) bool {
 	return false
 }
 
+// aim returns the aim of a figure and marks it as used.
 func (s figureSheet) aim(figure string) (Aim, error) {
 	if _, err := s.figure(figure); err != nil {
 		return Aim{}, err
 	}
 	a, ok := s.aims[figure]
 	if !ok {
-		return Aim{}, fmt.Errorf("test/bench/aims.go has no aim for %s", figure)
+		return Aim{}, fmt.Errorf("test/bench/aims.go has no aim for figure %s", figure)
 	}
 	s.usedAims[figure] = true
 	return a, nil
 }
 
-// formatShort has one decimal below 10, and none from there.
+// formatShort formats v with one decimal below 10, and without decimals from 10 on.
 func formatShort(v float64) string {
 	if v < 9.95 {
 		return formatFixed(1, v)
@@ -98,13 +100,13 @@ func formatShort(v float64) string {
 	return formatFixed(0, v)
 }
 
-// formatPlain has as many decimals as v needs, at most three.
+// formatPlain formats v with as many decimals as it needs, up to three.
 func formatPlain(v float64) string {
 	text := formatFixed(3, v)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// formatFixed has a number of decimals, and a comma before each three digits of thousands.
+// formatFixed formats v with a fixed number of decimals and a comma between thousands.
 func formatFixed(decimals int, v float64) string {
 	whole, fraction, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'f', decimals, 64), ".")
 	for at := len(whole) - 3; at > 0; at -= 3 {

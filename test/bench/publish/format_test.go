@@ -7,7 +7,7 @@ import (
 	"text/template"
 )
 
-// executeTemplate executes a template that is no file.
+// executeTemplate parses and executes the text of a template.
 func executeTemplate(t *testing.T, s figureSheet, text string) (string, error) {
 	t.Helper()
 	parsed, err := template.New("").Funcs(s.functions()).Parse(text)
@@ -59,11 +59,11 @@ func TestMissingFigureOrAim(t *testing.T) {
 	s := figureSheet{record: Record{Figures: map[string]float64{"a": 1}}}
 	for text, want := range map[string]string{`{{fig "bystander_x"}}`: "bystander_x", `{{met "bystander_x"}}`: "bystander_x"} {
 		if _, err := executeTemplate(t, s, text); !errors.Is(err, errNoFigure) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want one about %s", text, err, want)
+			t.Errorf("%s: got error %v, want errNoFigure with %s", text, err, want)
 		}
 	}
-	if _, err := executeTemplate(t, s, `{{aim "a"}}`); err == nil || !strings.Contains(err.Error(), "no aim for a") {
-		t.Errorf("got %v, want one about the aim for a", err)
+	if _, err := executeTemplate(t, s, `{{aim "a"}}`); err == nil || !strings.Contains(err.Error(), "no aim for figure a") {
+		t.Errorf("got error %v, want one about the missing aim for figure a", err)
 	}
 }
 
@@ -73,16 +73,16 @@ func TestUnterminatedBlock(t *testing.T) {
 	const begin, end = "<!-- figures: one -->\n", "<!-- end -->\n"
 	got, names, err := render("before\n"+begin+"old\n"+end+"after\n", blocks)
 	if err != nil || got != "before\n"+begin+"new\n"+end+"after\n" || len(names) != 1 {
-		t.Errorf("got %q with blocks %q (%v)", got, names, err)
+		t.Errorf("got page %q with blocks %q (%v), want only block one to change", got, names, err)
 	}
 	for page, want := range map[string]string{
-		begin + "old\n":                        `"one" has no end`,
+		begin + "old\n":                        `"one" has no end line`,
 		begin + begin + end:                    `begins before block "one" ends`,
-		"old\n" + end:                          "ends no block",
-		"<!-- figures: other -->\nold\n" + end: `no template "other"`,
+		"old\n" + end:                          "without a block before it",
+		"<!-- figures: other -->\nold\n" + end: `"other" has no template`,
 	} {
 		if _, _, err := render(page, blocks); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %s", page, err, want)
+			t.Errorf("%q: got error %v, want one with %s", page, err, want)
 		}
 	}
 }

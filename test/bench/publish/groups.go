@@ -9,34 +9,35 @@ import (
 	"strings"
 )
 
-// group is a set of figures that the same packages decide.
+// group is a set of figures that depend on the same packages.
 type group struct {
 	name     string
-	prefixes []string // of the figures' names
-	paths    []string // of the packages that are measured, and that measure; patterns of git
+	prefixes []string // prefixes of the figures' names
+	paths    []string // git pathspecs of the measured packages and of those that measure them
 }
 
+// demoPrefix is the prefix of the figures from the demo.
 const demoPrefix = "demo_"
 
-// groups are all. Every figure belongs to one.
+// groups returns all groups. Every figure belongs to one.
 func groups() []group {
 	webhook := []string{"admission", "certs", "cmd/webhook", "policy", "store", "manifests/*.go", "manifests/base", "manifests/crds", "go.mod"}
-	started := slices.Concat(webhook, []string{"test/cluster", "test/controlplane", "test/manifests/shipped", "test/ports", "test/replica"})
+	running := slices.Concat(webhook, []string{"test/cluster", "test/controlplane", "test/manifests/shipped", "test/ports", "test/replica"})
 	return []group{
-		{"api", []string{"api_", "api200_", "bystander_", "list_"}, append(slices.Clone(started), "test/bench", "test/bystander", "test/flood", "test/redis")},
+		{"api", []string{"api_", "api200_", "bystander_", "list_"}, append(slices.Clone(running), "test/bench", "test/bystander", "test/flood", "test/redis")},
 		{"handlers", []string{"handler_"}, []string{"admission", "policy", "store", "test/bench", "go.mod"}},
 		{"policies", []string{"policy_"}, []string{"policy", "test/bench", "go.mod"}},
 		{"redis", []string{"redis_"}, []string{"admission", "policy", "store", "test/bench", "test/redis", "go.mod"}},
 		{"simulate", []string{"simulate_"}, append(slices.Clone(webhook), "test/bench", "test/replica")},
-		{"attacks", []string{"attack_"}, append(slices.Clone(started), "test/bench", "test/redis", attacks)},
-		{"demo", []string{demoPrefix}, append(slices.Clone(started), "test/bystander", "test/demo", "test/flood", "test/storm")},
+		{"attacks", []string{"attack_"}, append(slices.Clone(running), "test/bench", "test/redis", attacks)},
+		{"demo", []string{demoPrefix}, append(slices.Clone(running), "test/bystander", "test/demo", "test/flood", "test/storm")},
 	}
 }
 
-// attacks is measured by a test.
+// attacks is the package whose test measures attacks.
 const attacks = "test/attacks"
 
-// affectsFigures says whether a file, of the paths of a group, can change a figure.
+// affectsFigures reports whether a file that matches the paths of a group can affect figures.
 func affectsFigures(file string) bool {
 	switch {
 	case path.Ext(file) == ".md", strings.Contains(file, "/testdata/"), strings.HasPrefix(file, "test/bench/publish/"):
@@ -47,7 +48,7 @@ func affectsFigures(file string) bool {
 	return !slices.Contains([]string{"test/bench/aims.go", "test/bench/record.go", "test/bench/report.go"}, file)
 }
 
-// groupOf is the group of a figure, nil if it has none.
+// groupOf returns the group of a figure, or nil.
 func groupOf(figure string) *group {
 	all := groups()
 	for i := range all {
@@ -60,8 +61,8 @@ func groupOf(figure string) *group {
 	return nil
 }
 
-// CurrentOrigin returns the commit that is checked out, the files that are measured and differ from it, and the machine. The
-// commit is empty if git does not know it.
+// CurrentOrigin returns the machine, the commit that is checked out in root, and the measured files that differ from it. The commit is
+// empty if git fails. kubernetes is a version as in EVENTQUOTA_KUBERNETES, or empty for the default.
 func CurrentOrigin(ctx context.Context, root, kubernetes string) Origin {
 	o := Origin{Machine: ThisMachine(root, kubernetes)}
 	if commit, err := git(ctx, root, "rev-parse", "HEAD"); err == nil {
@@ -71,7 +72,7 @@ func CurrentOrigin(ctx context.Context, root, kubernetes string) Origin {
 	return o
 }
 
-// UpdateChanged adds the files that differ from the commit by now.
+// UpdateChanged adds the measured files that differ from the commit now. It empties the commit if git fails.
 func (o *Origin) UpdateChanged(ctx context.Context, root string) {
 	if o.Commit == "" {
 		return
@@ -88,17 +89,17 @@ func (o *Origin) UpdateChanged(ctx context.Context, root string) {
 	o.Changed = slices.Compact(o.Changed)
 }
 
-// CheckDemo fails where the demo that is checked out is not that of a commit.
+// CheckDemo returns an error if files on which the demo depends differ from those of a commit.
 func CheckDemo(ctx context.Context, root, commit string) error {
 	files, err := groupOf(demoPrefix).changed(ctx, root, commit)
 	if err == nil && len(files) > 0 {
-		err = fmt.Errorf("the demo of this tree differs from that of commit %.12s in %s", commit, summarizeFiles(files))
+		err = fmt.Errorf("the demo differs from commit %.12s in %s", commit, summarizeFiles(files))
 	}
 	return err
 }
 
-// Stale has a sentence for each group of figures whose packages have changed since the commit of the record. An error means
-// that it cannot be known, as without git or in a shallow clone.
+// Stale returns a sentence for each group of figures whose packages have changed since the commit of the record. It returns an error if
+// git cannot compare them, such as in a shallow clone.
 func (r Record) Stale(ctx context.Context, root string) (all []string, err error) {
 	measured := map[string]bool{}
 	for name := range r.Figures {
@@ -115,13 +116,13 @@ func (r Record) Stale(ctx context.Context, root string) (all []string, err error
 			return nil, err
 		}
 		if len(files) > 0 {
-			all = append(all, fmt.Sprintf("figures of %s are of commit %.12s; since then changed %s", g.name, r.Commit, summarizeFiles(files)))
+			all = append(all, fmt.Sprintf("the figures of %s are out of date: since commit %.12s, %s changed", g.name, r.Commit, summarizeFiles(files)))
 		}
 	}
 	return all, nil
 }
 
-// changed are the files of a group that differ from a commit, in order, those that git does not track yet among them.
+// changed returns the files of a group that differ from a commit, sorted. They include untracked files.
 func (g group) changed(ctx context.Context, root, commit string) ([]string, error) {
 	tracked, err := git(ctx, root, slices.Concat([]string{"diff", "--name-only", "--no-renames", "-z", commit, "--"}, g.paths)...)
 	if err != nil {
@@ -137,14 +138,14 @@ func (g group) changed(ctx context.Context, root, commit string) ([]string, erro
 	return files, nil
 }
 
-// git returns what a command of git prints.
+// git runs a git command in root and returns its standard output.
 func git(ctx context.Context, root string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...)
-	var wrong strings.Builder
-	cmd.Stderr = &wrong
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		first, _, _ := strings.Cut(wrong.String(), "\n") // outside of a repository, git diff goes on with its whole help
+		first, _, _ := strings.Cut(stderr.String(), "\n") // outside of a repository, git diff then prints its whole help
 		return "", fmt.Errorf("git %s: %w: %s", args[0], err, first)
 	}
 	return string(out), nil

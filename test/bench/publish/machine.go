@@ -11,21 +11,22 @@ import (
 	"strings"
 )
 
-// Machine is what figures were measured on. A field that is not known is zero.
+// Machine describes the hardware and software on which figures were measured. An unknown field is zero.
 type Machine struct {
 	Cores      int    `json:"cores"`
 	MemoryGiB  int    `json:"memoryGiB,omitempty"`
 	CPU        string `json:"cpu,omitempty"`
 	OS         string `json:"os,omitempty"`
-	Kernel     string `json:"kernel,omitempty"` // without what its builder appended
+	Kernel     string `json:"kernel,omitempty"` // the leading digits and dots of the release
 	Go         string `json:"go,omitempty"`
 	Kubernetes string `json:"kubernetes,omitempty"`
 	Etcd       string `json:"etcd,omitempty"`
 }
 
-// ThisMachine describes the machine, and the control plane that version names as EVENTQUOTA_KUBERNETES does.
+// ThisMachine describes this machine and the control plane of a Kubernetes version. The version is a value of EVENTQUOTA_KUBERNETES; if
+// root has no such control plane, ThisMachine describes the default one.
 func ThisMachine(root, version string) Machine {
-	kib, _ := strconv.ParseFloat(firstMatch("/proc/meminfo", `MemTotal:\s+(\d+) kB`), 64) // 0 if it is not known
+	kib, _ := strconv.ParseFloat(firstMatch("/proc/meminfo", `MemTotal:\s+(\d+) kB`), 64) // 0 if it is unknown
 	controlplane := filepath.Join(root, "test", "controlplane", "go.mod")
 	if parts := strings.Split(version, "."); len(parts) > 1 {
 		other := filepath.Join(filepath.Dir(controlplane), fmt.Sprintf("kubernetes-%s.%s.mod", parts[0], parts[1]))
@@ -45,7 +46,7 @@ func ThisMachine(root, version string) Machine {
 	}
 }
 
-// firstMatch is what the group of a pattern matches in a file; empty if nothing does.
+// firstMatch returns the text of the pattern's group at its first match in a file, or the empty string.
 func firstMatch(path, pattern string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -57,7 +58,7 @@ func firstMatch(path, pattern string) string {
 	return ""
 }
 
-// String lists all that is known.
+// String lists the known fields.
 func (m Machine) String() string {
 	all := []string{fmt.Sprintf("%d cores", m.Cores)}
 	for _, each := range []struct{ format, value string }{
@@ -71,7 +72,7 @@ func (m Machine) String() string {
 	return strings.Replace(strings.Join(all, ", "), ", (", " (", 1)
 }
 
-// number is n, or empty for 0.
+// number formats n. It returns the empty string for 0.
 func number(n int) string {
 	if n == 0 {
 		return ""

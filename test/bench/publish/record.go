@@ -1,9 +1,9 @@
-// Package publish puts measured figures into the documentation. docs/bench.json has the figures, the commit that they were
-// measured at, and the machine. The pages have blocks between <!-- figures: NAME --> and <!-- end -->, which the template of
-// that name in templates/ renders: no figure is typed by hand.
+// Package publish puts measured figures into the documentation. docs/bench.json has the figures, and the commit and machine that they
+// were measured with. Pages have blocks between <!-- figures: NAME --> and <!-- end -->, which are rendered from the template NAME in
+// templates/. No figure is typed by hand.
 //
-// To publish a figure, give its name a prefix of a group (groups.go), and add a row to a template. A template fails, and
-// names the figure, if docs/bench.json lacks it. Rows for figures that are not measured yet stand within {{if any "PREFIX"}}.
+// To publish a figure, give its name the prefix of a group (groups.go), and add a row to a template. If docs/bench.json lacks the figure,
+// rendering fails with its name. Put rows for figures that are not measured yet into {{if any "PREFIX"}}.
 package publish
 
 import (
@@ -20,37 +20,37 @@ import (
 	"strings"
 )
 
-// File is where the record is kept, from the root of the repository.
+// File is the path of the record, relative to the root of the repository.
 const File = "docs/bench.json"
 
-// Record is the content of File.
+// Record is the content of File: figures by name, and their origin.
 type Record struct {
 	Origin
 
 	Figures map[string]float64 `json:"figures"`
 }
 
-// Origin says where figures come from.
+// Origin is the commit and machine with which figures were measured.
 type Origin struct {
-	// Commit is a full hash, or empty if it is not known.
+	// Commit is a full hash. It is empty if it is unknown.
 	Commit  string  `json:"commit"`
 	Machine Machine `json:"machine"`
-	// Changed are the files that differed from the commit when the figures were measured. A Record has none.
+	// Changed lists the measured files that differed from the commit, sorted. It is empty in a Record.
 	Changed []string `json:"changed,omitempty"`
 }
 
-// RequireCommit fails where figures are not those of a commit.
+// RequireCommit returns an error unless the figures were measured with the exact files of a commit.
 func (o Origin) RequireCommit() error {
 	switch {
 	case o.Commit == "":
-		return errors.New("git knows no commit of what is measured")
+		return errors.New("git reports no commit for the measured files")
 	case len(o.Changed) > 0:
-		return fmt.Errorf("what is measured differs from commit %.12s in %s: commit first, then measure", o.Commit, summarizeFiles(o.Changed))
+		return fmt.Errorf("the measured files differ from commit %.12s in %s: commit, then measure again", o.Commit, summarizeFiles(o.Changed))
 	}
 	return nil
 }
 
-// ReadRecord reads the record of a repository. It is empty if there is no File.
+// ReadRecord reads the record of a repository. Without File, the record is empty.
 func ReadRecord(root string) (Record, error) {
 	var r Record
 	err := readJSON(filepath.Join(root, File), &r)
@@ -63,11 +63,11 @@ func ReadRecord(root string) (Record, error) {
 	return r, err
 }
 
-// Write writes the record of a repository.
+// Write writes the record to File in a repository.
 func (r Record) Write(root string) error { return WriteJSON(filepath.Join(root, File), r) }
 
-// AddFigures adds the figures of a file that make bench wrote. It drops those of another commit or machine, as pages speak of
-// one. It refuses figures of a changed tree.
+// AddFigures adds the figures of a file that make bench wrote. If they come from another commit or machine than the record, it removes
+// the record's figures first. It returns an error if files differed from the commit.
 func (r *Record) AddFigures(path string) error {
 	var measured map[string]float64
 	var from Origin
@@ -83,40 +83,40 @@ func (r *Record) AddFigures(path string) error {
 	return r.add(measured, "")
 }
 
-// demoLine is one figure in the output of make demo.
+// demoLine matches a figure in the output of make demo.
 var demoLine = regexp.MustCompile(`(?m)^([a-z0-9_]+): (-?[0-9.]+)$`)
 
-// AddDemo adds the figures in the output of make demo, with the prefix demo_.
+// AddDemo adds the figures in the output of make demo, with the prefix demo_. It returns an error if the output has none.
 func (r *Record) AddDemo(output string) error {
 	measured := map[string]float64{}
 	for _, line := range demoLine.FindAllStringSubmatch(output, -1) {
 		value, err := strconv.ParseFloat(line[2], 64)
 		if err != nil {
-			return fmt.Errorf("figure %s of the demo: %w", line[1], err)
+			return fmt.Errorf("demo figure %s: %w", line[1], err)
 		}
 		measured[line[1]] = value
 	}
 	if len(measured) == 0 {
-		return errors.New("the output of the demo has no line such as \"sent: 27900\"")
+		return errors.New("the output of the demo has no figures, such as \"sent: 27900\"")
 	}
 	return r.add(measured, demoPrefix)
 }
 
-// add adds figures under a prefix. Each must belong to a group, so that it is known what outdates it.
+// add adds figures with a prefix before their names. Each must belong to a group, which decides when the figure is out of date.
 func (r *Record) add(measured map[string]float64, prefix string) error {
 	for _, name := range slices.Sorted(maps.Keys(measured)) {
 		if groupOf(prefix+name) == nil {
-			return fmt.Errorf("figure %s%s belongs to no group of test/bench/publish/groups.go", prefix, name)
+			return fmt.Errorf("figure %s%s belongs to no group in test/bench/publish/groups.go", prefix, name)
 		}
 		r.Figures[prefix+name] = measured[name]
 	}
 	return nil
 }
 
-// OriginFile is the file beside a file of figures that has their Origin.
+// OriginFile returns the path of the file with the Origin of a file of figures.
 func OriginFile(figures string) string { return strings.TrimSuffix(figures, ".json") + ".origin.json" }
 
-// WriteJSON writes a value into a file, names in order. It makes the directory if there is none.
+// WriteJSON writes a value to a file as indented JSON. It creates the directory if needed.
 func WriteJSON(path string, value any) error {
 	content, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -139,7 +139,7 @@ func readJSON(path string, into any) error {
 	return nil
 }
 
-// summarizeFiles names one of several files, and how many others there are.
+// summarizeFiles names the first of one or more files, and the number of the others.
 func summarizeFiles(files []string) string {
 	if len(files) == 1 {
 		return files[0]

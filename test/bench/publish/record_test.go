@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// repository makes one with some files, and returns its directory and its commit.
+// repository creates a git repository with some files, and returns its directory and its only commit.
 func repository(t *testing.T) (dir, commit string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -44,7 +44,7 @@ func write(t *testing.T, dir, name, content string) {
 }
 
 func TestStale(t *testing.T) {
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		changed string
 		want    []string // groups
 	}{
@@ -63,12 +63,12 @@ func TestStale(t *testing.T) {
 		r := Record{Origin: Origin{Commit: commit}, Figures: map[string]float64{"policy_x": 1, "attack_x": 1}}
 		stale, err := r.Stale(t.Context(), dir)
 		if err != nil || len(stale) != len(test.want) {
-			t.Errorf("%s changed: got %q (%v), want groups %q", says, stale, err, test.want)
+			t.Errorf("change of %s: got %q (%v), want groups %q", name, stale, err, test.want)
 			continue
 		}
 		for i, group := range test.want {
 			if !strings.Contains(stale[i], "figures of "+group) || !strings.Contains(stale[i], test.changed) {
-				t.Errorf("%s changed: got %q, want it to name %s and %s", says, stale[i], group, test.changed)
+				t.Errorf("change of %s: got %q, want it to name %s and %s", name, stale[i], group, test.changed)
 			}
 		}
 	}
@@ -76,26 +76,26 @@ func TestStale(t *testing.T) {
 
 func TestStaleWithoutCommit(t *testing.T) {
 	dir, _ := repository(t)
-	for says, r := range map[string]struct{ dir, commit string }{
-		"a commit that is not there": {dir, strings.Repeat("1", 40)},
-		"no repository":              {t.TempDir(), strings.Repeat("1", 40)},
+	for name, r := range map[string]struct{ dir, commit string }{
+		"unknown commit": {dir, strings.Repeat("1", 40)},
+		"no repository":  {t.TempDir(), strings.Repeat("1", 40)},
 	} {
 		stale, err := Record{Origin: Origin{Commit: r.commit}, Figures: map[string]float64{"policy_x": 1}}.Stale(t.Context(), r.dir)
 		if err == nil {
-			t.Errorf("%s: got %q and no error", says, stale)
+			t.Errorf("%s: got %q and no error", name, stale)
 		}
 	}
 	if o := CurrentOrigin(t.Context(), t.TempDir(), ""); o.Commit != "" {
-		t.Errorf("no repository: got commit %q", o.Commit)
+		t.Errorf("no repository: got commit %q, want none", o.Commit)
 	}
 }
 
 func TestOriginHasChangedFiles(t *testing.T) {
 	dir, commit := repository(t)
-	write(t, dir, "policy/a.go", "changed before")
+	write(t, dir, "policy/a.go", "changed before the measurement")
 	o := CurrentOrigin(t.Context(), dir, "")
 	write(t, dir, "policy/a.go", "as committed")
-	write(t, dir, "store/b.go", "made meanwhile")
+	write(t, dir, "store/b.go", "created during the measurement")
 	o.UpdateChanged(t.Context(), dir)
 	if diff := cmp.Diff([]string{"policy/a.go", "store/b.go"}, o.Changed); diff != "" || o.Commit != commit {
 		t.Errorf("commit %q, want %q; changed files (-want +got):\n%s", o.Commit, commit, diff)
@@ -105,22 +105,22 @@ func TestOriginHasChangedFiles(t *testing.T) {
 func TestRecordHasOneOrigin(t *testing.T) {
 	here, faster := Machine{Cores: 2}, Machine{Cores: 8}
 	old := map[string]float64{"api_a": 1, "demo_sent": 2}
-	for says, test := range map[string]struct {
-		from  Origin
-		named string
-		want  map[string]float64
-		err   string
+	for name, test := range map[string]struct {
+		from   Origin
+		figure string
+		want   map[string]float64
+		err    string
 	}{
-		"of the same":          {Origin{Commit: "c1", Machine: here}, "api_b", map[string]float64{"api_a": 1, "demo_sent": 2, "api_b": 3}, ""},
-		"of another commit":    {Origin{Commit: "c2", Machine: here}, "api_b", map[string]float64{"api_b": 3}, ""},
-		"of another machine":   {Origin{Commit: "c1", Machine: faster}, "api_b", map[string]float64{"api_b": 3}, ""},
-		"of no commit":         {Origin{Machine: here}, "api_b", old, "knows no commit"},
-		"of a changed tree":    {Origin{Commit: "c1", Machine: here, Changed: []string{"policy/a.go", "b.go"}}, "api_b", old, "policy/a.go and 1 more"},
-		"that nobody measures": {Origin{Commit: "c1", Machine: here}, "other_b", old, "other_b belongs to no group"},
+		"of the same commit and machine": {Origin{Commit: "c1", Machine: here}, "api_b", map[string]float64{"api_a": 1, "demo_sent": 2, "api_b": 3}, ""},
+		"of another commit":              {Origin{Commit: "c2", Machine: here}, "api_b", map[string]float64{"api_b": 3}, ""},
+		"of another machine":             {Origin{Commit: "c1", Machine: faster}, "api_b", map[string]float64{"api_b": 3}, ""},
+		"of no commit":                   {Origin{Machine: here}, "api_b", old, "reports no commit"},
+		"of a changed tree":              {Origin{Commit: "c1", Machine: here, Changed: []string{"policy/a.go", "b.go"}}, "api_b", old, "policy/a.go and 1 more"},
+		"of no group":                    {Origin{Commit: "c1", Machine: here}, "other_b", old, "other_b belongs to no group"},
 	} {
 		r := Record{Origin: Origin{Commit: "c1", Machine: here}, Figures: map[string]float64{"api_a": 1, "demo_sent": 2}}
 		path := filepath.Join(t.TempDir(), "bench.json")
-		if err := WriteJSON(path, map[string]float64{test.named: 3}); err != nil {
+		if err := WriteJSON(path, map[string]float64{test.figure: 3}); err != nil {
 			t.Fatal(err)
 		}
 		if err := WriteJSON(OriginFile(path), test.from); err != nil {
@@ -128,10 +128,10 @@ func TestRecordHasOneOrigin(t *testing.T) {
 		}
 		err := r.AddFigures(path)
 		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
-			t.Errorf("figures %s: got %v, want %q", says, err, test.err)
+			t.Errorf("figures %s: got error %v, want %q", name, err, test.err)
 		}
 		if diff := cmp.Diff(test.want, r.Figures); diff != "" || err == nil && r.Commit != test.from.Commit {
-			t.Errorf("figures %s: commit %s, figures (-want +got):\n%s", says, r.Commit, diff)
+			t.Errorf("figures %s: commit %s, figures (-want +got):\n%s", name, r.Commit, diff)
 		}
 	}
 }
@@ -141,14 +141,14 @@ func TestAddDemo(t *testing.T) {
 	err := r.AddDemo("spec:\n  burst: 20\nEvents stored:  1 with the webhook\n\nsent: 27900\nwide_bystander_with_p99_ms: 10.5\ncount_error: 0\n")
 	want := map[string]float64{"demo_sent": 27900, "demo_wide_bystander_with_p99_ms": 10.5, "demo_count_error": 0}
 	if diff := cmp.Diff(want, r.Figures); err != nil || diff != "" {
-		t.Errorf("%v; figures (-want +got):\n%s", err, diff)
+		t.Errorf("got error %v; figures (-want +got):\n%s", err, diff)
 	}
 	if err := r.AddDemo("demo: interrupted\n"); err == nil {
-		t.Error("an output without figures was taken")
+		t.Error("AddDemo accepted output without figures")
 	}
 }
 
-// TestGroupsCoverAllPackages asks the go command what programs consist of.
+// TestGroupsCoverAllPackages compares the paths of groups with the packages that go list reports for the measured programs.
 func TestGroupsCoverAllPackages(t *testing.T) {
 	const module = "github.com/eventquota/eventquota/"
 	for _, list := range [][]string{
@@ -167,22 +167,23 @@ func TestGroupsCoverAllPackages(t *testing.T) {
 		}
 		seen := 0
 		for line := range strings.Lines(string(out)) {
-			dir, ours := strings.CutPrefix(strings.TrimSpace(line), module)
+			dir, inModule := strings.CutPrefix(strings.TrimSpace(line), module)
 			dir, _, _ = strings.Cut(dir, " ") // the variant for a test
-			if !ours || dir == "test/bench/publish" || strings.HasSuffix(dir, ".test") {
+			if !inModule || dir == "test/bench/publish" || strings.HasSuffix(dir, ".test") {
 				continue
 			}
 			seen++
 			if !covers(groupOf(figure).paths, dir) {
-				t.Errorf("%s is in what %s measures, but group %s does not name it", dir, figure, groupOf(figure).name)
+				t.Errorf("%s is part of what %s measures, but not of the paths of group %s", dir, figure, groupOf(figure).name)
 			}
 		}
 		if seen < 5 {
-			t.Errorf("%s: only %d packages were seen", figure, seen)
+			t.Errorf("%s: go list reported only %d packages, want at least 5", figure, seen)
 		}
 	}
 }
 
+// covers reports whether a package directory is within the paths of a group.
 func covers(paths []string, dir string) bool {
 	for _, p := range paths {
 		p = strings.TrimSuffix(p, "/*.go")

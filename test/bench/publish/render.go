@@ -13,12 +13,14 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// blockStart is the line before what the template that it names renders, and ends the line behind it.
+// blockStart matches the line before a block. It names the template of the block.
 var blockStart = regexp.MustCompile(`^<!-- figures: ([a-z-]+) -->\n$`)
 
+// blockEnd is the line after a block.
 const blockEnd = "<!-- end -->\n"
 
-// Render returns the pages of a repository that have blocks, by path, as they should be.
+// Render renders all pages of the repository root that have blocks, and returns their contents by path. It returns an error if a template
+// or an aim is not used.
 func Render(root string, r Record, aims []Aim) (map[string]string, error) {
 	s := figureSheet{record: r, aims: map[string]Aim{}, usedAims: map[string]bool{}}
 	for _, a := range aims {
@@ -33,20 +35,20 @@ func Render(root string, r Record, aims []Aim) (map[string]string, error) {
 		return nil, err
 	}
 	for _, b := range blocks.Templates() {
-		// One that begins with _ is a part of others, and that of a file is around them.
+		// Other templates use those whose name begins with _. ParseFS also adds one template for each file.
 		if name := b.Name(); !strings.HasPrefix(name, "_") && filepath.Ext(name) == "" && !used[name] {
-			return nil, fmt.Errorf("no page has a block %q", name)
+			return nil, fmt.Errorf("no page has a block for template %q", name)
 		}
 	}
 	for _, a := range aims {
 		if !s.usedAims[a.Figure] {
-			return nil, fmt.Errorf("no template says whether the aim for %s is met", a.Figure)
+			return nil, fmt.Errorf("no template uses the aim for figure %s", a.Figure)
 		}
 	}
 	return pages, nil
 }
 
-// renderPages renders the pages that have blocks, and returns them by path and the names of the blocks that they use.
+// renderPages renders the pages that have blocks. It returns their contents by path, and the names of all blocks.
 func renderPages(root string, blocks *template.Template) (pages map[string]string, used map[string]bool, err error) {
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {
@@ -77,7 +79,7 @@ func renderPages(root string, blocks *template.Template) (pages map[string]strin
 	return pages, used, nil
 }
 
-// render renders the blocks of a page, and returns their names.
+// render renders the blocks of a page. It returns the new page and the names of the blocks.
 func render(page string, blocks *template.Template) (rendered string, names []string, err error) {
 	var out strings.Builder
 	open := ""
@@ -91,13 +93,13 @@ func render(page string, blocks *template.Template) (rendered string, names []st
 			names = append(names, open)
 			out.WriteString(line)
 			if blocks.Lookup(open) == nil {
-				return "", nil, fmt.Errorf("there is no template %q", open)
+				return "", nil, fmt.Errorf("block %q has no template", open)
 			}
 			if err := blocks.ExecuteTemplate(&out, open, nil); err != nil {
 				return "", nil, err
 			}
 		case line == blockEnd && open == "":
-			return "", nil, fmt.Errorf("%s ends no block", strings.TrimSpace(blockEnd))
+			return "", nil, fmt.Errorf("%s without a block before it", strings.TrimSpace(blockEnd))
 		case line == blockEnd:
 			open = ""
 			out.WriteString(line)
@@ -106,7 +108,7 @@ func render(page string, blocks *template.Template) (rendered string, names []st
 		}
 	}
 	if open != "" {
-		return "", nil, fmt.Errorf("block %q has no end", open)
+		return "", nil, fmt.Errorf("block %q has no end line", open)
 	}
 	return out.String(), names, nil
 }
