@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxKeysPerEvent bounds the keys in a Redis call for one Event. They are one for each limit of the namespace, one for the
-	// administrator's limit, two for the shipped limits, one for the spam filter, and four for the register, its index and two sets.
+	// maxKeysPerEvent bounds the keys in a Redis call for one Event. Each limit of the namespace has one key, the administrator's limit
+	// one, the shipped limits two, and the spam filter one. The register has four with its index and two sets.
 	maxKeysPerEvent = policy.MaxLimitsPerEvent + 1 + 2 + 1 + 4
 	// maxCommandsPerWrite bounds the Redis commands for an Event write, including those for writing pending counts and notices.
 	maxCommandsPerWrite = 8 * maxKeysPerEvent

@@ -15,8 +15,8 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// TestHangingWebhookLosesNoQuietEvents holds that the Events of a quiet cluster of 1,000 nodes, ten a second, are all stored while
-// calls of the webhook are not answered: each holds a seat of its level until the timeout that is shipped, a second.
+// TestHangingWebhookLosesNoQuietEvents checks that a hanging webhook loses no Event of a quiet cluster. The load is that of 1,000 nodes, ten
+// Events per second. Each webhook call then holds a seat of its priority level until the shipped timeout of one second.
 func TestHangingWebhookLosesNoQuietEvents(t *testing.T) {
 	var program string
 	build := func(ctx context.Context) (err error) {
@@ -41,7 +41,7 @@ func TestHangingWebhookLosesNoQuietEvents(t *testing.T) {
 	if err := set.InstallShipped(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	checkQuietEventsAreStored(t, c, "all is well")
+	checkQuietEventsAreStored(t, c, "all replicas answer")
 	hang := func(replicas ...int) {
 		t.Helper()
 		for _, i := range replicas {
@@ -61,8 +61,8 @@ func TestHangingWebhookLosesNoQuietEvents(t *testing.T) {
 	checkQuietEventsAreStored(t, c, "packets to all replicas are dropped")
 }
 
-// checkQuietEventsAreStored holds that each Event is stored at its first try, whatever the webhook does.
-func checkQuietEventsAreStored(t *testing.T, c *cluster.Cluster, says string) {
+// checkQuietEventsAreStored writes the Events of a quiet cluster and checks that each is stored at the first try, within queueWait.
+func checkQuietEventsAreStored(t *testing.T, c *cluster.Cluster, state string) {
 	t.Helper()
 	nodes := make([]flood.User, 100)
 	for i := range nodes {
@@ -72,27 +72,27 @@ func checkQuietEventsAreStored(t *testing.T, c *cluster.Cluster, says string) {
 		"kubelets":    {Namespace: quietNamespace, Users: nodes, Writers: 100, Events: 1, EventsPerSecond: 8, HighPriority: true},
 		"controllers": {Namespace: quietNamespace, Users: []flood.User{flood.ServiceAccount(quietNamespace, "a"), flood.ServiceAccount(quietNamespace, "b")}, Writers: 8, Events: 3, EventsPerSecond: 2, HighPriority: true},
 	}
-	writing := map[string]*flood.Flood{}
-	for who, plan := range plans {
+	floods := map[string]*flood.Flood{}
+	for writers, plan := range plans {
 		var err error
-		if writing[who], err = plan.Start(t.Context(), c.Config); err != nil {
+		if floods[writers], err = plan.Start(t.Context(), c.Config); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for who, plan := range plans {
-		got, err := writing[who].Wait()
+	for writers, plan := range plans {
+		got, err := floods[writers].Wait()
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s: Events of %s p50 %s, slowest %s", says, who, got.P50.Round(time.Millisecond), got.Max.Round(time.Millisecond))
+		t.Logf("%s: Events of %s: p50 %s, slowest %s", state, writers, got.P50.Round(time.Millisecond), got.Max.Round(time.Millisecond))
 		if want := plan.Writers * plan.Events; got.Answers[201] != want || got.Rejected > 0 || got.Lost > 0 || got.Max > queueWait {
-			t.Errorf("%s: %s: %+v, want %d stored at the first try, each within %s", says, who, got, want, queueWait)
+			t.Errorf("%s: Events of %s: got %+v, want %d stored at the first try, each within %s", state, writers, got, want, queueWait)
 		}
 	}
 }
 
-// dropPackets makes this machine drop packets of those who connect to an address, on which nobody listens: the queue of a socket
-// that accepts no connection is full.
+// dropPackets makes the kernel drop the packets of new connections to an address that is not in use. It listens there, never accepts, and
+// fills the queue of connections.
 func dropPackets(t *testing.T, address string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
@@ -119,14 +119,14 @@ func dropPackets(t *testing.T, address string) {
 		t.Fatal(err)
 	}
 	for n := 1; ; n++ {
-		// Where nothing is answered, dialing ends by its timeout.
+		// Dialing times out once the queue is full.
 		connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			return
 		}
 		t.Cleanup(func() { connection.Close() })
 		if n == 16 {
-			t.Fatalf("%d connections to %s were accepted", n, address)
+			t.Fatalf("%d connections to %s were established, want the queue to fill before that", n, address)
 		}
 	}
 }

@@ -25,11 +25,11 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// listed is how many Events each LIST has, and readers how many clients list them at the same time.
+// listed is the number of Events in each LIST, and readers the number of clients that list them concurrently.
 const listed, readers = 5000, 32
 
-// TestEventListsAreQueued holds that with the level for LISTs of Events, no more of them are carried out at a time than its
-// seats allow, that the others wait, and that no request of others fails. It prints how others are served with the level and without.
+// TestEventListsAreQueued checks the priority level for LISTs of Events: the level executes at most as many LISTs as its seats allow, and the
+// others wait. Requests of another account must not fail meanwhile. The test logs the other account's p99 with and without the level.
 func TestEventListsAreQueued(t *testing.T) {
 	const slice, slices = 3 * time.Second, 2
 	c := newCluster(t, cluster.Options{NoAudit: true})
@@ -48,13 +48,13 @@ func TestEventListsAreQueued(t *testing.T) {
 		t.Fatal(err)
 	}
 	level := listLevel(t)
-	var calm, with, without samples
+	var quiet, with, without samples
 	for range slices {
-		calm = append(calm, b.RunFor(t.Context(), slice))
+		quiet = append(quiet, b.RunFor(t.Context(), slice))
 		served, most := whileListing(t, c, config, b, slice)
 		without = append(without, served)
 		if most.inLevel > 0 {
-			t.Fatalf("without the level, %d seats of it were in use", most.inLevel)
+			t.Fatalf("%d seats were in use before the level existed", most.inLevel)
 		}
 		if err := shipped.Apply(t.Context(), c.Config, level); err != nil {
 			t.Fatal(err)
@@ -63,32 +63,32 @@ func TestEventListsAreQueued(t *testing.T) {
 		served, most = whileListing(t, c, config, b, slice)
 		with = append(with, served)
 		if most.inLevel == 0 || most.inLevel > most.seats || most.queued == 0 {
-			t.Errorf("%d seats were in use of %d, and %d LISTs waited, want some to wait", most.inLevel, most.seats, most.queued)
+			t.Errorf("%d of %d seats were in use and %d LISTs waited, want some in use, none above the limit and some waiting", most.inLevel, most.seats, most.queued)
 		}
 		if served.Failed > 0 {
-			t.Errorf("%d of %d requests of others failed: %v", served.Failed, served.Requests, served.Err)
+			t.Errorf("%d of %d requests of the other account failed, want none: %v", served.Failed, served.Requests, served.Err)
 		}
 		remove(t, c, level)
 		waitForLists(t, c, config, false)
 	}
-	t.Logf("p99 of others: %s quiet, %s while %d clients list %d Events, %s with the level", calm.p99(), without.p99(), readers, listed, with.p99())
+	t.Logf("p99 of the other account: %s quiet, %s while %d clients list %d Events, %s with the level", quiet.p99(), without.p99(), readers, listed, with.p99())
 }
 
-// storeEvents has n Events stored.
+// storeEvents stores n Events.
 func storeEvents(t *testing.T, c *cluster.Cluster, n int) {
 	t.Helper()
-	const writers = 20
-	plan := flood.Plan{Namespace: quietNamespace, Users: []flood.User{flood.ServiceAccount(quietNamespace, "writer")}, Writers: writers, Events: n / writers}
-	writing, err := plan.Start(t.Context(), c.Config)
+	const clients = 20
+	plan := flood.Plan{Namespace: quietNamespace, Users: []flood.User{flood.ServiceAccount(quietNamespace, "writer")}, Writers: clients, Events: n / clients}
+	writers, err := plan.Start(t.Context(), c.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result, err := writing.Wait(); err != nil || result.Answers[201] != n {
-		t.Fatalf("%+v, %v; want %d Events stored", result, err, n)
+	if result, err := writers.Wait(); err != nil || result.Answers[201] != n {
+		t.Fatalf("got %+v (error %v), want %d Events stored", result, err, n)
 	}
 }
 
-// listLevel are the objects that the component adds.
+// listLevel returns the FlowSchema and the priority level of the shipped component.
 func listLevel(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := shipped.Objects("overlays/single-replica", "components/priority-level-events-list")
@@ -100,6 +100,7 @@ func listLevel(t *testing.T) []*unstructured.Unstructured {
 	})
 }
 
+// remove deletes the objects that listLevel returns.
 func remove(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured) {
 	t.Helper()
 	admin, err := kubernetes.NewForConfig(c.Config)
@@ -117,8 +118,8 @@ func remove(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructur
 	}
 }
 
-// waitForLists waits until the API server has LISTs of Events in the level, or has them there no more.
-func waitForLists(t *testing.T, c *cluster.Cluster, config *rest.Config, there bool) {
+// waitForLists waits until the API server uses the level for LISTs of Events, or until it no longer does.
+func waitForLists(t *testing.T, c *cluster.Cluster, config *rest.Config, want bool) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -137,18 +138,18 @@ func waitForLists(t *testing.T, c *cluster.Cluster, config *rest.Config, there b
 			return false, err
 		}
 		after, err := dispatched(ctx)
-		return after > before == there, err
+		return after > before == want, err
 	})
 	if err != nil {
-		t.Fatalf("wait until LISTs of Events are in the level (%t): %v", there, err)
+		t.Fatalf("wait until LISTs of Events use the level (want %t): %v", want, err)
 	}
 }
 
-// maxSeen is the most that was seen of the level for LISTs.
+// maxSeen has the maximum values that were observed of the level for LISTs.
 type maxSeen struct{ seats, inLevel, queued int64 }
 
-// whileListing is how the API server serves the bystander while readers list all Events, and the most that was seen of the level
-// meanwhile. It returns once a LIST of each has been answered.
+// whileListing measures the bystander's requests for at least d while readers list all Events. It also returns the maximum values of the
+// level meanwhile. Each reader completes at least one LIST.
 func whileListing(t *testing.T, c *cluster.Cluster, config *rest.Config, b *bystander.Bystander, d time.Duration) (bystander.Result, maxSeen) {
 	t.Helper()
 	config = rest.CopyConfig(config)
@@ -191,7 +192,7 @@ func whileListing(t *testing.T, c *cluster.Cluster, config *rest.Config, b *byst
 	return served, seen
 }
 
-// list reads all Events, as kubectl does but for its pages, and decodes none.
+// list reads all Events in a single page, without decoding them.
 func list(ctx context.Context, client kubernetes.Interface) error {
 	content, err := client.CoreV1().RESTClient().Get().Resource("events").Namespace(quietNamespace).SetHeader("Accept", "application/vnd.kubernetes.protobuf").Stream(ctx)
 	if err != nil {
@@ -199,7 +200,7 @@ func list(ctx context.Context, client kubernetes.Interface) error {
 	}
 	n, err := io.Copy(io.Discard, content)
 	if err = errors.Join(err, content.Close()); err == nil && n < 100*listed {
-		err = fmt.Errorf("%d bytes of %d Events", n, listed)
+		err = fmt.Errorf("list Events: got %d bytes, want at least 100 for each of %d Events", n, listed)
 	}
 	return err
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/eventquota/eventquota/test/flood"
 )
 
-// normalWithin bounds the time after a storm until nothing of it is left: what waits is carried out or rejected after queueWait, and
-// rejected writers may be asked to wait for 32 s.
+// normalWithin bounds the time from the end of a storm until its priority level is free. Waiting requests are executed or rejected within
+// queueWait, and the Retry-After of rejected requests is up to 32 s.
 const normalWithin = 40 * time.Second
 
-// TestQueueOverflowIsCountedAndEnds has more writers of one account than its six queues and all seats hold. Each try
-// that the API server rejects is in its metrics, and soon after the end of the storm its level is free.
+// TestQueueOverflowIsCountedAndEnds starts more writers of one account than its six queues and all seats can hold. It checks that the API
+// server counts every rejected try, and that the level is free soon after the storm.
 func TestQueueOverflowIsCountedAndEnds(t *testing.T) {
 	c := newCluster(t, cluster.Options{NoAudit: true})
 	if err := c.InstallPriorityLevels(t.Context()); err != nil {
@@ -32,34 +32,34 @@ func TestQueueOverflowIsCountedAndEnds(t *testing.T) {
 		return rejected(othersLevel(t, c)) > rejected(before), nil
 	})
 	if err != nil {
-		t.Fatalf("nothing was rejected: %v", err)
+		t.Fatalf("no request was rejected: %v", err)
 	}
-	stormed, err := writers.Stop()
+	storm, err := writers.Stop()
 	if err != nil {
 		t.Fatal(err)
 	}
 	after := othersLevel(t, c)
-	t.Logf("%d Events answered, %d tries rejected: %v", stormed.Answered(), stormed.Rejected, after.Rejected)
-	if got := rejected(after) - rejected(before); got != int64(stormed.Rejected) || got == 0 {
-		t.Errorf("the API server counts %d rejected requests, the writers %d, want as many, and some", got, stormed.Rejected)
+	t.Logf("%d Events answered, %d tries rejected: %v", storm.Answered(), storm.Rejected, after.Rejected)
+	if got := rejected(after) - rejected(before); got != int64(storm.Rejected) || got == 0 {
+		t.Errorf("the API server counts %d rejected requests and the writers %d, want the same number above 0", got, storm.Rejected)
 	}
 	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, normalWithin, true, func(context.Context) (bool, error) {
 		now := othersLevel(t, c)
 		return now.Queued == 0 && now.SeatsInUse == 0, nil
 	})
 	if err != nil {
-		t.Errorf("after %s the level is not free: %+v", normalWithin, othersLevel(t, c))
+		t.Errorf("the level is not free %s after the storm: %+v", normalWithin, othersLevel(t, c))
 	}
 	again, err := flood.Plan{Namespace: stormNamespace, Users: []flood.User{noisy}, Writers: 1, Events: 10, HighPriority: true}.Start(t.Context(), c.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, err := again.Wait(); err != nil || got.Answers[201] != 10 || got.Rejected > 0 {
-		t.Errorf("afterwards %+v (%v), want 10 Events stored at the first try", got, err)
+		t.Errorf("after the storm: got %+v (error %v), want 10 Events stored at the first try", got, err)
 	}
 }
 
-// othersLevel is what the API server has counted of the level of everyone else.
+// othersLevel returns the metrics of the priority level for Event writes of ordinary accounts.
 func othersLevel(t *testing.T, c *cluster.Cluster) cluster.PriorityLevel {
 	t.Helper()
 	levels, err := c.PriorityLevels(t.Context())
@@ -69,10 +69,10 @@ func othersLevel(t *testing.T, c *cluster.Cluster) cluster.PriorityLevel {
 	return levels["events"]
 }
 
-// rejected sums over reasons.
+// rejected returns the number of rejected requests, over all reasons.
 func rejected(l cluster.PriorityLevel) (n int64) {
-	for _, of := range l.Rejected {
-		n += of
+	for _, count := range l.Rejected {
+		n += count
 	}
 	return n
 }

@@ -25,7 +25,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// recorder is one of client-go's recorders, of a client without a rate limit of its own, and what it asks of the API server.
+// recorder is a recorder of client-go whose client has no rate limit. It counts its requests to the API server.
 type recorder struct {
 	user   string
 	record func(about *corev1.Pod, message string)
@@ -35,21 +35,21 @@ type recorder struct {
 	inFlight int
 }
 
-// requestCounts is what a recorder has asked of the API server so far.
+// requestCounts counts the requests and log lines of a recorder.
 type requestCounts struct {
-	answers     map[int]int // requests that were answered, by status
-	maxInFlight int         // requests in flight at a time
+	answers     map[int]int // answered requests by status
+	maxInFlight int         // most concurrent requests
 	connections int
-	started     int // Events that a recorder of events.k8s.io has begun to send, each by a goroutine of its own
-	retryAfter  int // seconds, the longest
-	lines       int // that client-go has logged unasked
-	abandoned   int // Events of which it logged that it does not try again
+	started     int // Events that an events.k8s.io recorder has started to send, each in its own goroutine
+	retryAfter  int // longest Retry-After, in seconds
+	lines       int // log lines of client-go at its default verbosity
+	abandoned   int // Events that the recorder has given up, according to its log
 }
 
-// startLegacy starts a recorder of tools/record, with its default limits. It stops with the test.
-func startLegacy(t *testing.T, n *smallLevel, name string) *recorder {
+// startLegacy starts a recorder of tools/record with its default limits. The recorder stops at the end of the test.
+func startLegacy(t *testing.T, c *smallLevelCluster, name string) *recorder {
 	t.Helper()
-	r, client, logger := newRecorder(t, n, name)
+	r, client, logger := newRecorder(t, c, name)
 	b := record.NewBroadcaster(record.WithContext(klog.NewContext(t.Context(), logger)))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	out := b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: name}).WithLogger(logger)
@@ -57,10 +57,10 @@ func startLegacy(t *testing.T, n *smallLevel, name string) *recorder {
 	return r
 }
 
-// startSeries starts a recorder of tools/events. It stops with the test.
-func startSeries(t *testing.T, n *smallLevel, name string) *recorder {
+// startSeries starts a recorder of tools/events. The recorder stops at the end of the test.
+func startSeries(t *testing.T, c *smallLevelCluster, name string) *recorder {
 	t.Helper()
-	r, client, logger := newRecorder(t, n, name)
+	r, client, logger := newRecorder(t, c, name)
 	b := events.NewBroadcaster(&countingSink{events.EventSinkImpl{Interface: client.EventsV1()}, r})
 	if err := b.StartRecordingToSinkWithContext(klog.NewContext(t.Context(), logger)); err != nil {
 		t.Fatal(err)
@@ -73,10 +73,11 @@ func startSeries(t *testing.T, n *smallLevel, name string) *recorder {
 	return r
 }
 
-func newRecorder(t *testing.T, n *smallLevel, name string) (*recorder, kubernetes.Interface, logr.Logger) {
+// newRecorder returns a recorder that cannot record yet, and the client and the logger for it.
+func newRecorder(t *testing.T, c *smallLevelCluster, name string) (*recorder, kubernetes.Interface, logr.Logger) {
 	t.Helper()
 	r := &recorder{user: "system:serviceaccount:" + quietNamespace + ":" + name, requests: requestCounts{answers: map[int]int{}}}
-	config, _, err := n.User(r.user, "system:serviceaccounts")
+	config, _, err := c.User(r.user, "system:serviceaccounts")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func newRecorder(t *testing.T, n *smallLevel, name string) (*recorder, kubernete
 		r.count(func() { r.requests.connections++ })
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
-	config.Wrap(func(to http.RoundTripper) http.RoundTripper { return &countingTransport{to, r} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &countingTransport{next, r} })
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -99,34 +100,35 @@ func newRecorder(t *testing.T, n *smallLevel, name string) (*recorder, kubernete
 	}, funcr.Options{})
 }
 
-// warn records the Warning of a serial number, about a pod of its own: no two are similar.
+// warn records the Warning with a serial number. Each is about another pod, so that no two Warnings are similar.
 func (r *recorder) warn(serial int) {
 	number := strconv.Itoa(serial)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: quietNamespace, Name: "web-" + number, UID: types.UID("uid-" + number)}}
 	r.record(pod, r.message(number))
 }
 
-// message is that of the Warning of a serial number.
+// message returns the message of the Warning with a serial number.
 func (r *recorder) message(number string) string {
 	return fmt.Sprintf("Back-off restarting failed container, says %s of pod %s", r.user, number)
 }
 
-// snapshot is what the recorder has asked so far.
-func (r *recorder) snapshot() (a requestCounts) {
+// snapshot returns a copy of the counts so far.
+func (r *recorder) snapshot() (counts requestCounts) {
 	r.count(func() {
-		a = r.requests
-		a.answers = maps.Clone(a.answers)
+		counts = r.requests
+		counts.answers = maps.Clone(counts.answers)
 	})
-	return a
+	return counts
 }
 
-func (r *recorder) count(what func()) {
+// count calls update with the recorder's mutex held.
+func (r *recorder) count(update func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	what()
+	update()
 }
 
-// countingSink counts the Events that a recorder sends, where counted counts the tries.
+// countingSink counts the Events that a recorder starts to send. countingTransport counts every try.
 type countingSink struct {
 	events.EventSinkImpl
 	r *recorder
@@ -140,25 +142,25 @@ func (s *countingSink) Create(ctx context.Context, event *eventsv1.Event) (*even
 
 // countingTransport counts the requests of a recorder.
 type countingTransport struct {
-	to http.RoundTripper
-	r  *recorder
+	next     http.RoundTripper
+	recorder *recorder
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c *countingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	r := c.r
+func (t *countingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	r := t.recorder
 	r.count(func() {
 		r.inFlight++
 		r.requests.maxInFlight = max(r.requests.maxInFlight, r.inFlight)
 	})
-	response, err := c.to.RoundTrip(request)
+	response, err := t.next.RoundTrip(request)
 	r.count(func() {
 		r.inFlight--
 		if err != nil {
 			return
 		}
 		r.requests.answers[response.StatusCode]++
-		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // without one, 0
+		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 without the header
 		r.requests.retryAfter = max(r.requests.retryAfter, seconds)
 	})
 	return response, err

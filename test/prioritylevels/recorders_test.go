@@ -10,34 +10,34 @@ import (
 )
 
 const (
-	// maxTries are how often client-go sends a request that is answered with Retry-After.
+	// maxTries is the number of times that client-go sends a request if every answer has a Retry-After header.
 	maxTries = 11
-	// queuedEvents are the Events that a recorder of core/v1 keeps beside the one that it sends.
+	// queuedEvents is the number of Events that a core/v1 recorder queues in addition to the one that it sends.
 	queuedEvents = 1000
-	// burstEvents are the Warnings of a burst.
+	// burstEvents is the number of Warnings in a burst.
 	burstEvents = 10000
 )
 
-// TestRecordersWithFullLevel holds what docs/priority-levels.md says of client-go's recorders whose Events the priority level rejects,
-// and prints the figures of its table.
+// TestRecordersWithFullLevel checks what docs/priority-levels.md says about client-go's recorders while a full priority level rejects their
+// Events. It logs the figures of the table there.
 func TestRecordersWithFullLevel(t *testing.T) {
-	n := newSmallLevel(t)
-	err := n.Grant(t.Context(), "write-events-of-events.k8s.io", "system:authenticated",
+	c := newSmallLevel(t)
+	err := c.Grant(t.Context(), "write-events-of-events.k8s.io", "system:authenticated",
 		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("Kubernetes %s", n.Version)
-	t.Run("one Event", n.checkSingleEvent)
-	t.Run("a burst of core/v1", n.checkLegacyBurst)
-	t.Run("a burst of events.k8s.io", n.checkSeriesBurst)
+	t.Logf("Kubernetes %s", c.Version)
+	t.Run("one Event", c.checkSingleEvent)
+	t.Run("a burst of core/v1", c.checkLegacyBurst)
+	t.Run("a burst of events.k8s.io", c.checkSeriesBurst)
 }
 
-// checkSingleEvent holds that either recorder sends an Event 11 times and then loses it, that each try is a request and a line of the audit
-// log, and that a line of the recorder's log is all that is left of it.
-func (n *smallLevel) checkSingleEvent(t *testing.T) {
-	recorders := []*recorder{startLegacy(t, n, "once-core"), startSeries(t, n, "once-series")}
-	n.whileFull(t, func() {
+// checkSingleEvent checks that both recorders send an Event maxTries times and then lose it. Each try is a request and a line of the audit
+// log. The only other trace is one line in the recorder's log.
+func (c *smallLevelCluster) checkSingleEvent(t *testing.T) {
+	recorders := []*recorder{startLegacy(t, c, "once-core"), startSeries(t, c, "once-series")}
+	c.whileFull(t, func() {
 		for _, r := range recorders {
 			r.warn(0)
 		}
@@ -46,86 +46,86 @@ func (n *smallLevel) checkSingleEvent(t *testing.T) {
 		}
 	})
 	for _, r := range recorders {
-		a := r.snapshot()
-		if want := map[int]int{http.StatusTooManyRequests: maxTries}; !maps.Equal(a.answers, want) || a.lines != 1 {
-			t.Errorf("%s: answers %v and %d lines of log, want %v and one", r.user, a.answers, a.lines, want)
+		counts := r.snapshot()
+		if want := map[int]int{http.StatusTooManyRequests: maxTries}; !maps.Equal(counts.answers, want) || counts.lines != 1 {
+			t.Errorf("%s: got answers %v and %d log lines, want %v and 1", r.user, counts.answers, counts.lines, want)
 		}
-		if lines := n.auditLines(t, r.user); !maps.Equal(lines, a.answers) {
-			t.Errorf("%s: lines of the audit log %v, want one for each of the answers %v", r.user, lines, a.answers)
+		if lines := c.auditLines(t, r.user); !maps.Equal(lines, counts.answers) {
+			t.Errorf("%s: got audit log lines %v, want one for each of the answers %v", r.user, lines, counts.answers)
 		}
-		if stored := n.storedSerials(t, r); len(stored) > 0 {
-			t.Errorf("%s: the Event is stored", r.user)
+		if stored := c.storedSerials(t, r); len(stored) > 0 {
+			t.Errorf("%s: the Event was stored, want it lost", r.user)
 		}
-		t.Logf("%s: %d requests and lines of the audit log, none stored", r.user, a.answers[http.StatusTooManyRequests])
+		t.Logf("%s: %d requests and audit log lines, no Event stored", r.user, counts.answers[http.StatusTooManyRequests])
 	}
 }
 
-// checkLegacyBurst holds that the recorder of core/v1 makes one request at a time, keeps 1,000 Events beside it, and drops all newer ones,
-// most of them without a trace.
-func (n *smallLevel) checkLegacyBurst(t *testing.T) {
-	r := startLegacy(t, n, "core")
+// checkLegacyBurst checks that the core/v1 recorder makes one request at a time and queues 1,000 Events. It drops all newer Events, most of
+// them without a log line.
+func (c *smallLevelCluster) checkLegacyBurst(t *testing.T) {
+	r := startLegacy(t, c, "core")
 	before := processUsage()
 	var full usage
-	n.whileFull(t, func() {
+	c.whileFull(t, func() {
 		r.warn(0)
 		eventually(t, "the first Event is rejected", func() bool { return r.snapshot().answers[http.StatusTooManyRequests] > 0 })
 		for serial := 1; serial < burstEvents; serial++ {
 			r.warn(serial)
-			runtime.Gosched() // the recorder logs the few that it has no time to distribute
+			runtime.Gosched() // otherwise the recorder cannot distribute some Events in time, and logs them
 		}
 		full = processUsage().minus(before)
 	})
-	eventually(t, "what was kept is stored", func() bool { return r.snapshot().answers[http.StatusCreated] >= 1+queuedEvents })
-	stored, a := n.storedSerials(t, r), r.snapshot()
-	n.log(t, r, len(stored), full)
+	eventually(t, "the queued Events are stored", func() bool { return r.snapshot().answers[http.StatusCreated] >= 1+queuedEvents })
+	stored, counts := c.storedSerials(t, r), r.snapshot()
+	c.logBurst(t, r, len(stored), full)
 	for serial := range 1 + queuedEvents {
 		if !stored[serial] {
-			t.Fatalf("Event %d is lost, want the oldest %d stored", serial, 1+queuedEvents)
+			t.Fatalf("Event %d was lost, want the oldest %d stored", serial, 1+queuedEvents)
 		}
 	}
 	lost := burstEvents - len(stored)
-	if len(stored) != 1+queuedEvents || a.lines > lost/2 || a.maxInFlight != 1 {
-		t.Errorf("%d Events stored, %d lines of log, %d requests at a time, want %d, few and one", len(stored), a.lines, a.maxInFlight, 1+queuedEvents)
+	if len(stored) != 1+queuedEvents || counts.lines > lost/2 || counts.maxInFlight != 1 {
+		t.Errorf("got %d Events stored, %d log lines and %d concurrent requests, want %d, at most half of the lost Events, and 1", len(stored), counts.lines, counts.maxInFlight, 1+queuedEvents)
 	}
 	if full.goroutines >= queuedEvents {
-		t.Errorf("%d goroutines more than before, want none for an Event that waits", full.goroutines)
+		t.Errorf("got %d more goroutines, want none for queued Events", full.goroutines)
 	}
 }
 
-// checkSeriesBurst holds that the recorder of events.k8s.io keeps a goroutine for each Event that waits, sends them at the same time, and
-// loses none while tries are left.
-func (n *smallLevel) checkSeriesBurst(t *testing.T) {
-	r := startSeries(t, n, "series")
+// checkSeriesBurst checks that the events.k8s.io recorder has a goroutine for each waiting Event and sends Events concurrently. It loses no
+// Event that is accepted within maxTries.
+func (c *smallLevelCluster) checkSeriesBurst(t *testing.T) {
+	r := startSeries(t, c, "series")
 	before := processUsage()
 	var full usage
-	n.whileFull(t, func() {
+	c.whileFull(t, func() {
 		for serial := range burstEvents {
 			r.warn(serial)
-			if serial%100 == 0 { // all at once would take as many connections, and fill the recorder's queue, which drops what is beyond 1,000
-				eventually(t, "the recorder has begun with them", func() bool { return r.snapshot().started > serial })
-				eventually(t, "most are rejected", func() bool { return r.snapshot().answers[http.StatusTooManyRequests] > serial })
+			if serial%100 == 0 { // a faster burst would need too many connections, and overflow the recorder's queue of 1,000 Events
+				eventually(t, "the recorder starts to send them", func() bool { return r.snapshot().started > serial })
+				eventually(t, "as many tries are rejected", func() bool { return r.snapshot().answers[http.StatusTooManyRequests] > serial })
 			}
 		}
-		eventually(t, "as many are rejected as were recorded", func() bool { return r.snapshot().answers[http.StatusTooManyRequests] >= burstEvents })
+		eventually(t, "as many tries are rejected as Events were recorded", func() bool { return r.snapshot().answers[http.StatusTooManyRequests] >= burstEvents })
 		full = processUsage().minus(before)
 	})
-	a := r.waitForOutcomes(t)
-	stored := n.storedSerials(t, r)
-	n.log(t, r, len(stored), full)
-	if len(stored) != burstEvents || a.abandoned > 0 {
-		t.Errorf("%d Events stored, %d given up, want %d and none", len(stored), a.abandoned, burstEvents)
+	counts := r.waitForOutcomes(t)
+	stored := c.storedSerials(t, r)
+	c.logBurst(t, r, len(stored), full)
+	if len(stored) != burstEvents || counts.abandoned > 0 {
+		t.Errorf("got %d Events stored and %d given up, want %d and 0", len(stored), counts.abandoned, burstEvents)
 	}
-	if full.goroutines < burstEvents || a.maxInFlight < 2 {
-		t.Errorf("%d goroutines more than before, %d requests at a time, want at least %d and several", full.goroutines, a.maxInFlight, burstEvents)
+	if full.goroutines < burstEvents || counts.maxInFlight < 2 {
+		t.Errorf("got %d more goroutines and %d concurrent requests, want at least %d and 2", full.goroutines, counts.maxInFlight, burstEvents)
 	}
 }
 
-// waitForOutcomes waits until each Event is stored or given up. It fails the test once a tenth of them takes longer than patience.
+// waitForOutcomes waits until each Event is stored or given up. The test fails if a tenth of the Events takes longer than waitTimeout.
 func (r *recorder) waitForOutcomes(t *testing.T) requestCounts {
 	t.Helper()
-	// A connection may fail after the API server has stored its Event, which exists for the next try then.
-	done := func(a requestCounts) int {
-		return a.answers[http.StatusCreated] + a.answers[http.StatusConflict] + a.abandoned
+	// If a connection fails after the API server has stored the Event, the next try gets a conflict.
+	done := func(counts requestCounts) int {
+		return counts.answers[http.StatusCreated] + counts.answers[http.StatusConflict] + counts.abandoned
 	}
 	for {
 		before := done(r.snapshot())
@@ -137,23 +137,23 @@ func (r *recorder) waitForOutcomes(t *testing.T) requestCounts {
 	}
 }
 
-// log prints the figures of a burst.
-func (n *smallLevel) log(t *testing.T, r *recorder, stored int, full usage) {
+// logBurst logs the figures of a burst.
+func (c *smallLevelCluster) logBurst(t *testing.T, r *recorder, stored int, full usage) {
 	t.Helper()
-	a := r.snapshot()
-	t.Logf("%d Warnings recorded, %d stored, %d lost, %d lines of the recorder's log", burstEvents, stored, burstEvents-stored, a.lines)
-	t.Logf("requests by answer %v, lines of the audit log %v; at most %d in flight, %d connections, longest Retry-After %d s",
-		a.answers, n.auditLines(t, r.user), a.maxInFlight, a.connections, a.retryAfter)
-	t.Logf("while all are rejected: %d goroutines, %.1f MiB of heap, %.1f MiB of stacks", full.goroutines, mebibytes(full.heap), mebibytes(full.stacks))
+	counts := r.snapshot()
+	t.Logf("%d Warnings recorded, %d stored, %d lost, %d lines in the recorder's log", burstEvents, stored, burstEvents-stored, counts.lines)
+	t.Logf("requests by status %v, audit log lines by status %v; at most %d concurrent requests, %d connections, longest Retry-After %d s",
+		counts.answers, c.auditLines(t, r.user), counts.maxInFlight, counts.connections, counts.retryAfter)
+	t.Logf("increase while all Events are rejected: %d goroutines, %.1f MiB of heap, %.1f MiB of stacks", full.goroutines, mebibytes(full.heap), mebibytes(full.stacks))
 }
 
-// usage is what the process of a recorder has.
+// usage has the memory and goroutines of a process.
 type usage struct {
 	heap, stacks int64 // in bytes
 	goroutines   int
 }
 
-// processUsage is what this process has, without what can be collected.
+// processUsage returns the usage of this process after a garbage collection.
 func processUsage() usage {
 	runtime.GC()
 	var m runtime.MemStats

@@ -22,99 +22,100 @@ import (
 )
 
 const (
-	// eventLevel is the priority level of Event writes of ordinary accounts, and shippedSeats are its seats.
+	// eventLevel is the priority level for Event writes of ordinary accounts, and shippedSeats the number of its seats.
 	eventLevel, shippedSeats = "events", 12
-	// fewSeatsPatch leaves the level a few seats and no queues: a request above the seats is rejected at once, as one is that meets full
-	// queues. With queues it would be rejected after 15 s.
+	// fewSeatsPatch gives the level a few seats and no queues. It then rejects a request at once if no seat is free, as it would with full
+	// queues. With queues that have space, it would reject the request after 15 s.
 	fewSeatsPatch = `{"spec":{"limited":{"nominalConcurrencyShares":1,"limitResponse":{"type":"Reject","queuing":null}}}}`
-	// manySeatsPatch has more seats than shipped, and a queue for all that a test writes: nothing is rejected.
+	// manySeatsPatch gives the level more seats than shipped, and a queue for all requests of a test. It then rejects no request.
 	manySeatsPatch = `{"spec":{"limited":{"nominalConcurrencyShares":100,"limitResponse":{"type":"Queue","queuing":{"queues":1,"handSize":1,"queueLengthLimit":50000}}}}}`
-	// waitTimeout is how long a test waits for what it cannot go on without.
+	// waitTimeout is the time after which eventually and poll fail the test.
 	waitTimeout = 2 * time.Minute
 )
 
-// smallLevel is a cluster whose level for Event writes can be full.
-type smallLevel struct {
+// smallLevelCluster is a cluster whose priority level for Event writes can be filled.
+type smallLevelCluster struct {
 	*cluster.Cluster
 
-	client kubernetes.Interface // the administrator's
-	holder *http.Client         // of an account that holds seats
+	client kubernetes.Interface // client of the administrator
+	holder *http.Client         // client of an account that occupies seats
 }
 
-func newSmallLevel(t *testing.T) *smallLevel {
+// newSmallLevel starts a cluster with the shipped priority levels.
+func newSmallLevel(t *testing.T) *smallLevelCluster {
 	t.Helper()
-	// A seat can be held as long as a request may last, 1m by default.
-	n := &smallLevel{Cluster: newCluster(t, cluster.Options{APIServerFlags: map[string]string{"request-timeout": "10m"}})}
+	// A request occupies a seat for at most the request timeout, which is one minute by default.
+	c := &smallLevelCluster{Cluster: newCluster(t, cluster.Options{APIServerFlags: map[string]string{"request-timeout": "10m"}})}
 	var err error
-	if n.client, err = kubernetes.NewForConfig(n.Config); err != nil {
+	if c.client, err = kubernetes.NewForConfig(c.Config); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.InstallPriorityLevels(t.Context()); err != nil {
+	if err := c.InstallPriorityLevels(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	config, _, err := n.User("system:serviceaccount:"+stormNamespace+":holder", "system:serviceaccounts")
+	config, _, err := c.User("system:serviceaccount:"+stormNamespace+":holder", "system:serviceaccounts")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n.holder, err = rest.HTTPClientFor(config); err != nil {
+	if c.holder, err = rest.HTTPClientFor(config); err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return c
 }
 
-// whileFull has every Event write of ordinary accounts rejected while during runs: one account holds all seats, by Events whose bodies
-// do not end. Then nothing is rejected any more.
-func (n *smallLevel) whileFull(t *testing.T, during func()) {
+// whileFull makes the API server reject every Event write of ordinary accounts while during runs. One account occupies all seats with Events
+// whose bodies do not end. Afterwards, the level rejects no request.
+func (c *smallLevelCluster) whileFull(t *testing.T, during func()) {
 	t.Helper()
-	seats := n.change(t, fewSeatsPatch, func(l cluster.PriorityLevel) bool { return l.Seats < shippedSeats }).Seats
+	seats := c.change(t, fewSeatsPatch, func(l cluster.PriorityLevel) bool { return l.Seats < shippedSeats }).Seats
 	ctx, release := context.WithCancel(t.Context())
 	var held sync.WaitGroup
 	defer held.Wait()
 	defer release()
 	for range seats {
 		held.Go(func() {
-			if err := n.occupySeat(ctx); !errors.Is(err, context.Canceled) {
-				t.Errorf("hold a seat: %v", err)
+			if err := c.occupySeat(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("occupy a seat: %v", err)
 			}
 		})
 	}
-	n.eventually(t, "all seats are held", func(l cluster.PriorityLevel) bool { return l.SeatsInUse == seats })
+	c.eventually(t, "all seats are occupied", func(l cluster.PriorityLevel) bool { return l.SeatsInUse == seats })
 	during()
-	n.change(t, manySeatsPatch, func(l cluster.PriorityLevel) bool { return l.Seats > shippedSeats })
+	c.change(t, manySeatsPatch, func(l cluster.PriorityLevel) bool { return l.Seats > shippedSeats })
 }
 
-// occupySeat writes an Event whose body does not end, until ctx ends.
-func (n *smallLevel) occupySeat(ctx context.Context) error {
+// occupySeat writes an Event whose body does not end until ctx is done. It always returns an error.
+func (c *smallLevelCluster) occupySeat(ctx context.Context) error {
 	body, end := io.Pipe()
 	defer end.Close()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(n.Config.Host, "/")+"/api/v1/namespaces/"+stormNamespace+"/events", body)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.Config.Host, "/")+"/api/v1/namespaces/"+stormNamespace+"/events", body)
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := n.holder.Do(request)
+	response, err := c.holder.Do(request)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
-	return fmt.Errorf("answered %s", response.Status)
+	return fmt.Errorf("got status %s, want no answer", response.Status)
 }
 
-// change patches the level, and returns it once the API server has it as wanted.
-func (n *smallLevel) change(t *testing.T, patch string, is func(cluster.PriorityLevel) bool) cluster.PriorityLevel {
+// change patches the level and returns its metrics once is returns true for them.
+func (c *smallLevelCluster) change(t *testing.T, patch string, is func(cluster.PriorityLevel) bool) cluster.PriorityLevel {
 	t.Helper()
-	_, err := n.client.FlowcontrolV1().PriorityLevelConfigurations().Patch(t.Context(), eventLevel, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := c.client.FlowcontrolV1().PriorityLevelConfigurations().Patch(t.Context(), eventLevel, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n.eventually(t, "the level has changed", is)
+	return c.eventually(t, "the level has changed", is)
 }
 
-// eventually waits until the level is as wanted, and returns it.
-func (n *smallLevel) eventually(t *testing.T, what string, is func(cluster.PriorityLevel) bool) (l cluster.PriorityLevel) {
+// eventually waits until is returns true for the metrics of the level, and returns them.
+func (c *smallLevelCluster) eventually(t *testing.T, what string, is func(cluster.PriorityLevel) bool) (l cluster.PriorityLevel) {
 	t.Helper()
 	poll(t, 200*time.Millisecond, what, func() bool {
-		levels, err := n.PriorityLevels(t.Context())
+		levels, err := c.PriorityLevels(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,10 +125,10 @@ func (n *smallLevel) eventually(t *testing.T, what string, is func(cluster.Prior
 	return l
 }
 
-// auditLines are the lines of the audit log about Event writes of a user, by the status of the answer.
-func (n *smallLevel) auditLines(t *testing.T, user string) map[int]int {
+// auditLines counts the lines of the audit log about a user's Event writes, by status code.
+func (c *smallLevelCluster) auditLines(t *testing.T, user string) map[int]int {
 	t.Helper()
-	audit, err := cluster.ReadAudit(n.AuditLog, cluster.AuditOptions{})
+	audit, err := cluster.ReadAudit(c.AuditLog, cluster.AuditOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,17 +141,17 @@ func (n *smallLevel) auditLines(t *testing.T, user string) map[int]int {
 	return lines
 }
 
-// storedSerials are the serial numbers of the Warnings of a recorder that are stored.
-func (n *smallLevel) storedSerials(t *testing.T, r *recorder) map[int]bool {
+// storedSerials returns the serial numbers of a recorder's stored Warnings.
+func (c *smallLevelCluster) storedSerials(t *testing.T, r *recorder) map[int]bool {
 	t.Helper()
-	list, err := n.client.CoreV1().Events(quietNamespace).List(t.Context(), metav1.ListOptions{})
+	list, err := c.client.CoreV1().Events(quietNamespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	serials := map[int]bool{}
 	for i := range list.Items {
-		number, ours := strings.CutPrefix(list.Items[i].Message, r.message(""))
-		if !ours {
+		number, found := strings.CutPrefix(list.Items[i].Message, r.message(""))
+		if !found {
 			continue
 		}
 		serial, err := strconv.Atoi(number)
@@ -162,16 +163,16 @@ func (n *smallLevel) storedSerials(t *testing.T, r *recorder) map[int]bool {
 	return serials
 }
 
-// eventually waits for what must come to be.
+// eventually waits until is returns true. It fails the test after waitTimeout.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	poll(t, 20*time.Millisecond, what, is)
 }
 
-// poll looks every so often whether something has come to be, and fails the test if it does not.
-func poll(t *testing.T, every time.Duration, what string, is func() bool) {
+// poll calls is at an interval until it returns true. It fails the test after waitTimeout.
+func poll(t *testing.T, interval time.Duration, what string, is func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), every, waitTimeout, true, func(context.Context) (bool, error) { return is(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), interval, waitTimeout, true, func(context.Context) (bool, error) { return is(), nil })
 	if err != nil {
 		t.Fatalf("wait until %s: %v", what, err)
 	}
