@@ -2,26 +2,26 @@ package facts
 
 import "testing"
 
-// TestFacts shares one control plane: each fact has a namespace of its own.
-func TestFacts(t *testing.T) { //nolint:tparallel // they count what the API server does
+// TestFacts checks the facts on one shared control plane. Each fact uses its own namespace.
+func TestFacts(t *testing.T) { //nolint:tparallel // the subtests count calls and log lines of one API server
 	t.Parallel() // TestWritesRenewTTL mostly waits
 	r := newRig(t)
-	t.Run("a CREATE by either API is asked about once in each phase", r.createIsReviewedOnce)
-	t.Run("a client's patch is an UPDATE", r.patchIsAnUpdate)
-	t.Run("a conflict is admitted again", r.conflictIsReviewedAgain)
-	t.Run("a patch of nothing asks nobody", r.patchOfMissingEvent)
-	t.Run("but a put and an apply of nothing create", r.putOfMissingEvent)
-	t.Run("what makes an UPDATE invalid", r.updateValidation)
+	t.Run("each phase reviews a CREATE once", r.createIsReviewedOnce)
+	t.Run("a patch is an UPDATE", r.patchIsAnUpdate)
+	t.Run("a conflict is reviewed again", r.conflictIsReviewedAgain)
+	t.Run("a patch of a missing Event is not reviewed", r.patchOfMissingEvent)
+	t.Run("a put and an apply of a missing Event create it", r.putOfMissingEvent)
+	t.Run("validation of an UPDATE", r.updateValidation)
 	t.Run("a generated name", r.generatedName)
-	t.Run("mutating sees what is invalid, validating does not", r.invalidEventsReachMutatingPhase)
-	t.Run("what is too large for etcd is tried twice", r.tooLargeEventIsRetriedOnce)
-	t.Run("what is admitted may not be stored", r.admittedEventMayNotBeStored)
-	t.Run("a terminating namespace asks nobody", r.terminatingNamespaceIsNotReviewed)
-	t.Run("a patch says which Event it is for", r.patchIdentifiesEvent)
-	t.Run("a generated name that is refused costs one call in either phase", r.refusedGeneratedNameIsRetried)
+	t.Run("invalid Events reach only the mutating phase", r.invalidEventsReachMutatingPhase)
+	t.Run("an Event too large for etcd is tried twice", r.tooLargeEventIsRetriedOnce)
+	t.Run("an admitted Event may not be stored", r.admittedEventMayNotBeStored)
+	t.Run("a CREATE in a terminating namespace is not reviewed", r.terminatingNamespaceIsNotReviewed)
+	t.Run("a patch can identify its Event", r.patchIdentifiesEvent)
+	t.Run("a refused generated name is retried", r.refusedGeneratedNameIsRetried)
 	t.Run("Retry-After reaches the client", r.retryAfterReachesClient)
 	t.Run("only the validating phase logs a refusal", r.refusalsAreLogged)
-	t.Run("what makes a notice valid and shown", r.validNotices)
-	t.Run("which count and time kubectl shows", r.kubectlShowsSeriesCount)
-	t.Run("a status patch can test the uid", r.statusPatchIgnoresUID)
+	t.Run("valid notices, and which ones kubectl describe shows", r.validNotices)
+	t.Run("the count and time that kubectl shows", r.kubectlShowsSeriesCount)
+	t.Run("a status patch ignores the uid, but can test it", r.statusPatchIgnoresUID)
 }

@@ -16,11 +16,10 @@ import (
 	"github.com/eventquota/eventquota/test/eventtest"
 )
 
-// A refusal in the validating phase is a line in the API server's log. One in the mutating
-// phase leaves nothing there.
+// refusalsAreLogged checks that a refusal in the validating phase takes one line in the API server's log, and one in the mutating phase none.
 func (r *rig) refusalsAreLogged(t *testing.T) {
 	r.namespace(t, "f37", nil)
-	const mutating, validating = "refused for this while mutating", "refused for this while validating"
+	const mutating, validating = "refused in the mutating phase", "refused in the validating phase"
 	for _, refusal := range []struct{ path, message string }{{"/mutate", mutating}, {"/validate", validating}} {
 		r.respond("f37", func(c call) *admissionv1.AdmissionResponse {
 			return &admissionv1.AdmissionResponse{
@@ -33,9 +32,9 @@ func (r *rig) refusalsAreLogged(t *testing.T) {
 			t.Fatalf("got %v, want TooManyRequests", err)
 		}
 	}
-	// What the first refusal logs stands before what the second does.
+	// Lines of the first refusal, if any, precede those of the second.
 	var refusals int
-	cli.Eventually(t, "a line about the refusal in the validating phase", func() bool {
+	cli.Eventually(t, "the API server logs the refusal in the validating phase", func() bool {
 		refusals = r.logged(t, "rejected by webhook", validating)
 		return refusals > 0
 	})
@@ -52,7 +51,7 @@ func (r *rig) logged(t *testing.T, parts ...string) int {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(r.Dir, "plane-*", "kube-apiserver.log"))
 	if err != nil || len(logs) == 0 {
-		t.Fatalf("find the API server's log below %s: %v", r.Dir, err)
+		t.Fatalf("find the API server's log in %s: %v", r.Dir, err)
 	}
 	var count int
 	for _, log := range logs {

@@ -13,30 +13,30 @@ import (
 	"github.com/eventquota/eventquota/test/eventtest"
 )
 
-// A patch says which Event it is meant for by uid and resourceVersion. One that does not
-// find that Event changes nothing, and its answer says why.
+// patchIdentifiesEvent checks that a patch can name the Event to change by uid and resourceVersion. If another Event is stored, the patch
+// changes nothing, and the reason of the answer says why.
 func (r *rig) patchIdentifiesEvent(t *testing.T) {
 	r.namespace(t, "f30", nil)
 	core, events := r.client.CoreV1().Events("f30"), r.client.EventsV1().Events("f30")
-	const another = "11111111-2222-3333-4444-555555555555"
+	const otherUID = "11111111-2222-3333-4444-555555555555"
 	for i, test := range []struct {
 		name   string
-		events bool // through events.k8s.io/v1, else core/v1
+		events bool // through events.k8s.io/v1 instead of core/v1
 		kind   types.PatchType
 		patch  string              // UID and VERSION are the Event's, OLD its first resourceVersion
-		reason metav1.StatusReason // empty if it is carried out
-		field  string              // of the cause
+		reason metav1.StatusReason // empty if the patch succeeds
+		field  string              // field of the cause
 	}{
 		{name: "with its uid and resourceVersion", kind: types.MergePatchType,
 			patch: `{"metadata": {"uid": "UID", "resourceVersion": "VERSION", "labels": {"a": "b"}}}`},
-		{name: "with the uid of another", kind: types.MergePatchType,
-			patch: `{"metadata": {"uid": "` + another + `", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonInvalid, field: "metadata.uid"},
-		{name: "with the uid of another, by events.k8s.io", events: true, kind: types.MergePatchType,
-			patch: `{"metadata": {"uid": "` + another + `", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonInvalid, field: "metadata.uid"},
-		{name: "with a resourceVersion of before", kind: types.MergePatchType,
+		{name: "with another uid", kind: types.MergePatchType,
+			patch: `{"metadata": {"uid": "` + otherUID + `", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonInvalid, field: "metadata.uid"},
+		{name: "with another uid, through events.k8s.io", events: true, kind: types.MergePatchType,
+			patch: `{"metadata": {"uid": "` + otherUID + `", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonInvalid, field: "metadata.uid"},
+		{name: "with an earlier resourceVersion", kind: types.MergePatchType,
 			patch: `{"metadata": {"resourceVersion": "OLD", "labels": {"a": "b"}}}`, reason: metav1.StatusReasonConflict},
-		{name: "with the uid of another and a resourceVersion of before", kind: types.MergePatchType,
-			patch:  `{"metadata": {"uid": "` + another + `", "resourceVersion": "OLD", "labels": {"a": "b"}}}`,
+		{name: "with another uid and an earlier resourceVersion", kind: types.MergePatchType,
+			patch:  `{"metadata": {"uid": "` + otherUID + `", "resourceVersion": "OLD", "labels": {"a": "b"}}}`,
 			reason: metav1.StatusReasonConflict},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -56,33 +56,33 @@ func (r *rig) patchIdentifiesEvent(t *testing.T) {
 				_, err = core.Patch(t.Context(), name, test.kind, []byte(patch), metav1.PatchOptions{})
 			}
 			if got := apierrors.ReasonForError(err); got != test.reason || (err == nil) != (test.reason == "") {
-				t.Fatalf("got %q, want %q: %v", got, test.reason, err)
+				t.Fatalf("got reason %q, want %q (error %v)", got, test.reason, err)
 			}
 			if test.reason == metav1.StatusReasonInvalid {
 				if got := invalidFields(t, err); got != test.field {
-					t.Errorf("field %q is the cause, want %q", got, test.field)
+					t.Errorf("got invalid fields %q, want %q", got, test.field)
 				}
 			}
 			now, err := core.Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if carriedOut := now.Labels["a"] == "b"; carriedOut != (test.reason == "") {
-				t.Errorf("carried out is %t", carriedOut)
+			if applied := now.Labels["a"] == "b"; applied != (test.reason == "") {
+				t.Errorf("patch applied: got %t, want %t", applied, test.reason == "")
 			}
 		})
 	}
 }
 
-// kubectl shows the count of an Event's series where it has both. Without lastTimestamp and eventTime `kubectl events`
-// does not know when an Event that has been counted was last seen; `kubectl get events` shows firstTimestamp then, if
-// there is one.
+// kubectlShowsSeriesCount checks the count and time that kubectl shows. The count of a series takes precedence over count. Without
+// lastTimestamp and eventTime, kubectl events shows an unknown time for an Event with a count above 1. kubectl get events then shows
+// firstTimestamp, if it is set.
 func (r *rig) kubectlShowsSeriesCount(t *testing.T) {
 	r.namespace(t, "shown", nil)
 	for name, test := range map[string]struct {
 		change      func(e *corev1.Event)
 		count       string
-		get, events bool // the time is unknown to these
+		get, events bool // whether kubectl get events and kubectl events show an unknown time
 	}{
 		"series": {change: func(e *corev1.Event) { e.Series = &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NowMicro()} }, count: "7"},
 		"both":   {change: func(*corev1.Event) {}, count: "3"},
@@ -99,16 +99,16 @@ func (r *rig) kubectlShowsSeriesCount(t *testing.T) {
 		get := r.kubectl(t, "get", "events", "--namespace=shown", "--field-selector=metadata.name="+name, "--no-headers", "--output=wide")
 		// The last columns are FIRST SEEN, COUNT and NAME.
 		if fields := strings.Fields(get); len(fields) < 3 || fields[len(fields)-2] != test.count || strings.HasPrefix(get, "<unknown>") != test.get {
-			t.Errorf("%s: want count %s, and an unknown time is %t: %s", name, test.count, test.get, get)
+			t.Errorf("%s: want count %s and an unknown time: %t, kubectl get events shows %s", name, test.count, test.get, get)
 		}
 		events := r.kubectl(t, "events", "--namespace=shown", "--for=pod/"+name, "--no-headers")
 		if got := strings.HasPrefix(events, "<unknown> (x3"); got != test.events {
-			t.Errorf("%s: unknown to events is %t, want %t: %s", name, got, test.events, events)
+			t.Errorf("%s: unknown time in kubectl events: got %t, want %t: %s", name, got, test.events, events)
 		}
 	}
 }
 
-// kubectl returns what kubectl prints.
+// kubectl returns the standard output of kubectl.
 func (r *rig) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	stdout, _, err := r.Kubectl(t.Context(), "", args...)

@@ -16,20 +16,19 @@ import (
 	"github.com/eventquota/eventquota/test/eventtest"
 )
 
-// The API server takes AlreadyExists in the validating phase for a clash of the name that it
-// has generated, and tries seven more names. So what merges a CREATE with generateName
-// refuses it with AlreadyExists in the mutating phase, and with TooManyRequests in the
-// validating phase: then it costs one call.
+// refusedGeneratedNameIsRetried checks refusals of a CREATE with generateName. The API server takes AlreadyExists in the validating phase for
+// a collision of the generated name and tries seven more names. AlreadyExists in the mutating phase and TooManyRequests in either phase
+// cost one call, so eventquota answers merged Events with them.
 func (r *rig) refusedGeneratedNameIsRetried(t *testing.T) {
 	r.namespace(t, "f36", nil)
 	for _, test := range []struct {
 		name       string
-		path       string // of the phase that refuses
+		path       string // path of the phase that refuses
 		code       int32
 		reason     metav1.StatusReason
-		named      bool // by the client
-		names      bool // the mutating phase gives a name
-		validating int  // calls; the mutating phase has one in any case
+		named      bool // the client sets a name too
+		names      bool // the mutating phase sets a name
+		validating int  // calls in the validating phase; the mutating phase always has one
 	}{
 		{name: "AlreadyExists while mutating", path: "/mutate", code: http.StatusConflict, reason: metav1.StatusReasonAlreadyExists},
 		{name: "TooManyRequests while mutating", path: "/mutate", code: http.StatusTooManyRequests, reason: metav1.StatusReasonTooManyRequests},
@@ -62,7 +61,7 @@ func (r *rig) refusedGeneratedNameIsRetried(t *testing.T) {
 			}
 			_, err := r.client.CoreV1().Events("f36").Create(t.Context(), event, metav1.CreateOptions{})
 			if got := apierrors.ReasonForError(err); got != test.reason {
-				t.Errorf("got %q, want %q: %v", got, test.reason, err)
+				t.Errorf("got reason %q, want %q (error %v)", got, test.reason, err)
 			}
 			r.takeCalls(t, "f36", "/mutate", 1)
 			names, uids := sets.New[string](), sets.New[types.UID]()
@@ -71,13 +70,14 @@ func (r *rig) refusedGeneratedNameIsRetried(t *testing.T) {
 				uids.Insert(eventOf(t, c.request.Object.Raw).UID)
 			}
 			if names.Len() != test.validating || uids.Len() != test.validating {
-				t.Errorf("%d calls saw names %v and uids %v", test.validating, sets.List(names), sets.List(uids))
+				t.Errorf("%d calls had names %v and uids %v, want a different name and uid in each", test.validating, sets.List(names), sets.List(uids))
 			}
 		})
 	}
 }
 
-// A Retry-After header comes of that detail of the refusal. client-go would try again, so this is seen without it.
+// retryAfterReachesClient checks that details.retryAfterSeconds of a refusal becomes a Retry-After header. It does not use client-go, which
+// would retry.
 func (r *rig) retryAfterReachesClient(t *testing.T) {
 	r.namespace(t, "retry", func(call) *admissionv1.AdmissionResponse {
 		return &admissionv1.AdmissionResponse{Result: &metav1.Status{
@@ -103,6 +103,6 @@ func (r *rig) retryAfterReachesClient(t *testing.T) {
 	}
 	defer response.Body.Close()
 	if got := response.Header.Get("Retry-After"); response.StatusCode != http.StatusTooManyRequests || got != "7" {
-		t.Errorf("got code %d and Retry-After %q, want 429 and 7", response.StatusCode, got)
+		t.Errorf("got status %d and Retry-After %q, want 429 and 7", response.StatusCode, got)
 	}
 }

@@ -1,6 +1,5 @@
-// Package facts re-checks on a real API server what the design takes for granted about
-// it. A failure here means that a new Kubernetes version behaves differently, and that
-// whatever leans on the fact has to be looked at.
+// Package facts checks facts about the API server that the design depends on. A failure means that a new Kubernetes version behaves
+// differently, and that code that depends on the fact needs a review.
 package facts
 
 import (
@@ -23,41 +22,41 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// exemptUser is the user whose writes the webhooks do not see.
+// exemptUser is a user whose writes the webhooks do not review.
 const exemptUser = "exempt"
 
-// webhookTimeout is in seconds, and long: no fact is about a webhook that is late.
+// webhookTimeout is the timeout of the webhooks in seconds. It is long, because no fact is about a late webhook.
 const webhookTimeout int32 = 20
 
-// rig is a control plane that asks a webhook which notes what it sees and answers what
-// a test says.
+// rig is a control plane with webhooks that record their calls and answer as a test specifies.
 type rig struct {
 	*cluster.Cluster
 
-	client kubernetes.Interface // the administrator's
-	exempt kubernetes.Interface // the exempt user's, an administrator too
+	client kubernetes.Interface // client of the administrator
+	exempt kubernetes.Interface // client of exemptUser, also an administrator
 
-	policies dynamic.Interface // the administrator's; nil before the API server serves policies
+	policies dynamic.Interface // client of the administrator; nil until the CRDs are installed
 
-	url string // where the webhooks are served
-	ca  []byte // PEM certificate to trust there
+	url string // base URL of the webhooks
+	ca  []byte // their CA certificate in PEM
 
 	mu      sync.Mutex
 	calls   map[string][]call // by namespace, oldest first
 	answers map[string]answer // by namespace
 }
 
-// call is one call of the webhook.
+// call is a call of a webhook.
 type call struct {
 	path    string // /mutate, /validate or /other
 	proto   string // HTTP version, such as HTTP/2.0
-	timeout string // what the API server said in the URL
+	timeout string // timeout parameter of the URL
 	request *admissionv1.AdmissionRequest
 }
 
-// answer decides about a call. It runs without the rig's lock and may write Events.
+// answer returns the response to a call. The rig calls it without holding its mutex, so that it may write Events.
 type answer func(call) *admissionv1.AdmissionResponse
 
+// newRig starts a control plane and installs /mutate and /validate.
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{
@@ -77,7 +76,7 @@ func newRig(t *testing.T) *rig {
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(r.serve))
 	server.EnableHTTP2 = true
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the API server ends with its connections open
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the API server exits with open connections
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	r.url, r.ca = server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -85,7 +84,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// namespace makes a namespace, in which respond decides about Events. Nil admits all.
+// namespace creates a namespace whose Event writes are answered by respond. A nil respond admits all.
 func (r *rig) namespace(t *testing.T, name string, respond answer) {
 	t.Helper()
 	r.respond(name, respond)
@@ -96,15 +95,14 @@ func (r *rig) namespace(t *testing.T, name string, respond answer) {
 	}
 }
 
-// respond lets answer decide about Events in namespace from now on. Nil admits all.
+// respond sets the answer to Event writes in a namespace. A nil answer admits all.
 func (r *rig) respond(namespace string, answer answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answers[namespace] = answer
 }
 
-// takePaths returns the paths that were called about Events in namespace since the last look,
-// sorted.
+// takePaths removes the recorded calls for a namespace and returns their paths, sorted.
 func (r *rig) takePaths(namespace string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,44 +115,44 @@ func (r *rig) takePaths(namespace string) []string {
 	return paths
 }
 
-// takeCalls returns the calls of path about Events in namespace since the last look, and
-// fails the test unless there are n of them.
+// takeCalls removes the recorded calls of a path for a namespace and returns them. It ends the test unless there are n.
 func (r *rig) takeCalls(t *testing.T, namespace, path string, n int) []call {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var seen, other []call
+	var taken, other []call
 	for _, c := range r.calls[namespace] {
 		if c.path == path {
-			seen = append(seen, c)
+			taken = append(taken, c)
 		} else {
 			other = append(other, c)
 		}
 	}
 	r.calls[namespace] = other
-	if len(seen) != n {
-		t.Fatalf("%s was called %d times, want %d", path, len(seen), n)
+	if len(taken) != n {
+		t.Fatalf("%s was called %d times, want %d", path, len(taken), n)
 	}
-	return seen
+	return taken
 }
 
+// serve records a call and answers it.
 func (r *rig) serve(w http.ResponseWriter, request *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	one := call{path: request.URL.Path, proto: request.Proto, timeout: request.URL.Query().Get("timeout"), request: review.Request}
+	c := call{path: request.URL.Path, proto: request.Proto, timeout: request.URL.Query().Get("timeout"), request: review.Request}
 	r.mu.Lock()
-	r.calls[one.request.Namespace] = append(r.calls[one.request.Namespace], one)
-	respond := r.answers[one.request.Namespace]
+	r.calls[c.request.Namespace] = append(r.calls[c.request.Namespace], c)
+	respond := r.answers[c.request.Namespace]
 	r.mu.Unlock()
 
 	review.Response = &admissionv1.AdmissionResponse{Allowed: true}
 	if respond != nil {
-		review.Response = respond(one)
+		review.Response = respond(c)
 	}
-	review.Response.UID, review.Request = one.request.UID, nil
+	review.Response.UID, review.Request = c.request.UID, nil
 	if err := json.NewEncoder(w).Encode(review); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}

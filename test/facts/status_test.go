@@ -15,31 +15,30 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// A patch of a custom resource's status that names the uid of another object is
-// taken all the same; one that tests it is not. So only the latter leaves alone
-// what was deleted and made again.
+// statusPatchIgnoresUID checks patches of a custom resource's status. The API server accepts a merge patch with another object's uid, but
+// refuses a JSON patch that tests for another uid. Only such a test protects an object that was deleted and created again.
 func (r *rig) statusPatchIgnoresUID(t *testing.T) {
-	made := r.policy(t, v1alpha1.KindClusterEventPolicy, "", "made")
-	const another = "11111111-2222-3333-4444-555555555555"
-	tests := "[{\"op\": \"test\", \"path\": \"/metadata/uid\", \"value\": %q}, {\"op\": \"add\", \"path\": \"/status\", \"value\": {\"observedGeneration\": 7}}]"
+	created := r.policy(t, v1alpha1.KindClusterEventPolicy, "", "created")
+	const otherUID = "11111111-2222-3333-4444-555555555555"
+	testPatch := "[{\"op\": \"test\", \"path\": \"/metadata/uid\", \"value\": %q}, {\"op\": \"add\", \"path\": \"/status\", \"value\": {\"observedGeneration\": 7}}]"
 	for _, tt := range []struct {
-		says  string
-		kind  types.PatchType
-		patch string
-		taken bool
+		name     string
+		kind     types.PatchType
+		patch    string
+		accepted bool
 	}{
-		{"names another", types.MergePatchType, fmt.Sprintf("{\"metadata\": {\"uid\": %q}, \"status\": {\"observedGeneration\": 5}}", another), true},
-		{"tests for another", types.JSONPatchType, fmt.Sprintf(tests, another), false},
-		{"tests for its own", types.JSONPatchType, fmt.Sprintf(tests, made.GetUID()), true},
+		{"merge patch with another uid", types.MergePatchType, fmt.Sprintf("{\"metadata\": {\"uid\": %q}, \"status\": {\"observedGeneration\": 5}}", otherUID), true},
+		{"JSON patch that tests for another uid", types.JSONPatchType, fmt.Sprintf(testPatch, otherUID), false},
+		{"JSON patch that tests for its own uid", types.JSONPatchType, fmt.Sprintf(testPatch, created.GetUID()), true},
 	} {
-		_, err := r.policies.Resource(v1alpha1.Resources()[v1alpha1.KindClusterEventPolicy]).Patch(t.Context(), "made", tt.kind, []byte(tt.patch), metav1.PatchOptions{}, "status")
-		if tt.taken && err != nil || !tt.taken && !apierrors.IsInvalid(err) {
-			t.Errorf("a patch that %s: taken %t, want %t (%v)", tt.says, err == nil, tt.taken, err)
+		_, err := r.policies.Resource(v1alpha1.Resources()[v1alpha1.KindClusterEventPolicy]).Patch(t.Context(), "created", tt.kind, []byte(tt.patch), metav1.PatchOptions{}, "status")
+		if tt.accepted && err != nil || !tt.accepted && !apierrors.IsInvalid(err) {
+			t.Errorf("%s: accepted: got %t, want %t (error %v)", tt.name, err == nil, tt.accepted, err)
 		}
 	}
 }
 
-// policy makes a policy of that kind, in namespace if the kind is of namespaces.
+// policy creates a policy. The namespace must be empty for a ClusterEventPolicy. It installs the CRDs first if necessary.
 func (r *rig) policy(t *testing.T, kind, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	if r.policies == nil {
@@ -48,14 +47,14 @@ func (r *rig) policy(t *testing.T, kind, namespace, name string) *unstructured.U
 	policy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"action": "Exempt"}}}
 	policy.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
 	policy.SetName(name)
-	made, err := r.policies.Resource(v1alpha1.Resources()[kind]).Namespace(namespace).Create(t.Context(), policy, metav1.CreateOptions{})
+	created, err := r.policies.Resource(v1alpha1.Resources()[kind]).Namespace(namespace).Create(t.Context(), policy, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	return created
 }
 
-// servePolicies makes the API server serve the policies' kinds.
+// servePolicies installs the CRDs and sets r.policies.
 func (r *rig) servePolicies(t *testing.T) {
 	t.Helper()
 	crds, err := manifests.CRDs()

@@ -16,8 +16,8 @@ import (
 	"github.com/eventquota/eventquota/test/eventtest"
 )
 
-// An Event that is written again outlives one that is not. A patch that changes
-// nothing is no write: the API server answers it without telling etcd.
+// TestWritesRenewTTL checks that a write renews the TTL of an Event. A patch that changes nothing does not, because the API server answers it
+// without a write to etcd.
 func TestWritesRenewTTL(t *testing.T) {
 	t.Parallel()
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true, EventTTL: 3 * time.Second})
@@ -26,7 +26,7 @@ func TestWritesRenewTTL(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := client.CoreV1().Events("default")
-	for _, name := range []string{"written", "patched-in-vain", "left-alone"} {
+	for _, name := range []string{"written", "patched-without-change", "left-alone"} {
 		if _, err := events.Create(t.Context(), eventtest.Core("default", name), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -39,13 +39,13 @@ func TestWritesRenewTTL(t *testing.T) {
 	err = wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		count++
 		if err := setCount(ctx, "written", count); err != nil {
-			return false, fmt.Errorf("the Event that is written again is gone: %w", err)
+			return false, fmt.Errorf("patch the Event that should not expire: %w", err)
 		}
-		inVain := setCount(ctx, "patched-in-vain", 1)
+		unchanged := setCount(ctx, "patched-without-change", 1)
 		_, leftAlone := events.Get(ctx, "left-alone", metav1.GetOptions{})
-		return apierrors.IsNotFound(inVain) && apierrors.IsNotFound(leftAlone), nil
+		return apierrors.IsNotFound(unchanged) && apierrors.IsNotFound(leftAlone), nil
 	})
 	if err != nil {
-		t.Errorf("wait until the two Events that are not written are gone: %v", err)
+		t.Errorf("wait until the two Events without writes have expired: %v", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/eventquota/eventquota/test/eventtest"
 )
 
-// A patch or a put of an Event arrives as UPDATE, with the whole new and old object,
-// and in the validating phase only, because that is what the mutating rule says.
+// patchIsAnUpdate checks that a patch or a put of an Event is reviewed as an UPDATE with the whole old and new object. Only the validating
+// phase reviews it, because the rule of the mutating webhook has only CREATE.
 func (r *rig) patchIsAnUpdate(t *testing.T) {
 	r.namespace(t, "f3", nil)
 	events := r.client.CoreV1().Events("f3")
@@ -32,7 +32,7 @@ func (r *rig) patchIsAnUpdate(t *testing.T) {
 		before, after := eventOf(t, request.OldObject.Raw), eventOf(t, request.Object.Raw)
 		if request.Operation != admissionv1.Update || before.Count != oldCount || after.Count != newCount ||
 			after.Message != created.Message || after.UID != created.UID {
-			t.Errorf("saw %s from %s to %s", request.Operation, request.OldObject.Raw, request.Object.Raw)
+			t.Errorf("got %s from %s to %s, want an UPDATE of count %d to %d with the same message and uid", request.Operation, request.OldObject.Raw, request.Object.Raw, oldCount, newCount)
 		}
 		r.takeCalls(t, "f3", "/mutate", 0)
 	}
@@ -46,15 +46,15 @@ func (r *rig) patchIsAnUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(2, 3)
-	// A patch that changes nothing is admitted too, though it is not written.
+	// A patch that changes nothing is reviewed too, although it is not written.
 	if _, err := events.Patch(t.Context(), "a", types.StrategicMergePatchType, []byte(`{"count": 3}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	check(3, 3)
 }
 
-// When somebody else has written the Event since it was read, the API server applies
-// the patch to the new Event and admits the result once more.
+// conflictIsReviewedAgain checks a patch whose Event another client has changed since the API server read it. The API server applies the
+// patch to the new Event, and calls the webhook again with the result.
 func (r *rig) conflictIsReviewedAgain(t *testing.T) {
 	var once sync.Once
 	r.namespace(t, "f3-conflict", func(c call) *admissionv1.AdmissionResponse {
@@ -85,27 +85,26 @@ func (r *rig) conflictIsReviewedAgain(t *testing.T) {
 		counts = append(counts, eventOf(t, c.request.OldObject.Raw).Count)
 	}
 	if fmt.Sprint(counts) != "[1 50]" || calls[0].request.UID == calls[1].request.UID {
-		t.Errorf("saw old counts %v in calls %s and %s, want [1 50] in two different calls",
+		t.Errorf("got old counts %v in requests with uids %s and %s, want [1 50] and different uids",
 			counts, calls[0].request.UID, calls[1].request.UID)
 	}
 }
 
-// A patch of an Event that does not exist is refused before admission.
+// patchOfMissingEvent checks that a patch of a missing Event fails without a webhook call.
 func (r *rig) patchOfMissingEvent(t *testing.T) {
 	r.namespace(t, "f3-nothing", nil)
 	for _, kind := range []types.PatchType{types.StrategicMergePatchType, types.MergePatchType} {
 		_, err := r.client.CoreV1().Events("f3-nothing").Patch(t.Context(), "a", kind, []byte(`{"count": 2}`), metav1.PatchOptions{})
 		if !apierrors.IsNotFound(err) {
-			t.Errorf("%s: got %v, want not found", kind, err)
+			t.Errorf("%s: got error %v, want not found", kind, err)
 		}
 	}
 	if got := r.takePaths("f3-nothing"); len(got) != 0 {
-		t.Errorf("%s were called", got)
+		t.Errorf("got calls of %s, want none", got)
 	}
 }
 
-// A put and a server-side apply create an Event that does not exist, and are a CREATE
-// to admission, the mutating phase included.
+// putOfMissingEvent checks that a put and a server-side apply of a missing Event create it. Both phases review them as CREATE.
 func (r *rig) putOfMissingEvent(t *testing.T) {
 	r.namespace(t, "f3-put", nil)
 	events := r.client.CoreV1().Events("f3-put")
@@ -117,7 +116,7 @@ func (r *rig) putOfMissingEvent(t *testing.T) {
 		for _, path := range []string{"/mutate", "/validate"} {
 			request := r.takeCalls(t, "f3-put", path, 1)[0].request
 			if request.Operation != admissionv1.Create || request.Name != name {
-				t.Errorf("%s: saw %s of %q, want CREATE of %q", path, request.Operation, request.Name, name)
+				t.Errorf("%s: got %s of %q, want CREATE of %q", path, request.Operation, request.Name, name)
 			}
 		}
 	}

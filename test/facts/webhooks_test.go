@@ -15,8 +15,8 @@ import (
 	"github.com/eventquota/eventquota/test/eventtest"
 )
 
-// installBoth makes the API server call /mutate and /validate for what all facts are about.
-// The facts do not depend on which calls are shipped.
+// installBoth installs /mutate for CREATE and /validate for CREATE and UPDATE of all Events. It does not use the shipped configuration, so
+// that the facts do not depend on it.
 func (r *rig) installBoth(t *testing.T) {
 	t.Helper()
 	mutate := r.webhook("/mutate", "", admissionregistrationv1.Create)
@@ -36,13 +36,14 @@ func (r *rig) installBoth(t *testing.T) {
 	r.untilCalled(t, metav1.NamespaceDefault, "/mutate", "/validate")
 }
 
-// installOther makes the API server call /other too, for a CREATE in namespace in the validating phase.
+// installOther installs /other, a second validating webhook, for CREATEs in a namespace.
 func (r *rig) installOther(t *testing.T, namespace string) {
 	t.Helper()
 	r.validate(t, r.webhook("/other", namespace, admissionregistrationv1.Create))
 	r.untilCalled(t, namespace, "/other")
 }
 
+// validate creates a configuration for one validating webhook.
 func (r *rig) validate(t *testing.T, webhook admissionregistrationv1.ValidatingWebhook) {
 	t.Helper()
 	_, err := r.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(),
@@ -54,7 +55,7 @@ func (r *rig) validate(t *testing.T, webhook admissionregistrationv1.ValidatingW
 	}
 }
 
-// webhook is one that the rig serves at a path, for Events of namespace, or of all if that is empty.
+// webhook returns a webhook at a path of the rig, for Events in a namespace or, if that is empty, in all namespaces.
 func (r *rig) webhook(path, namespace string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.ValidatingWebhook {
 	selector := &metav1.LabelSelector{}
 	if namespace != "" {
@@ -66,7 +67,7 @@ func (r *rig) webhook(path, namespace string, operations ...admissionregistratio
 		ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: new(r.url + path), CABundle: r.ca},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: operations,
-			Rule: admissionregistrationv1.Rule{ // for Events of one API; matchPolicy Equivalent adds the other
+			Rule: admissionregistrationv1.Rule{ // matchPolicy Equivalent adds events.k8s.io/v1
 				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"events"},
 				Scope: new(admissionregistrationv1.NamespacedScope),
 			},
@@ -82,8 +83,7 @@ func (r *rig) webhook(path, namespace string, operations ...admissionregistratio
 	}
 }
 
-// untilCalled waits until the API server calls all paths for one dry-run in namespace, and
-// forgets these calls.
+// untilCalled repeats a dry run in a namespace until it makes the API server call all paths. It removes the recorded calls.
 func (r *rig) untilCalled(t *testing.T, namespace string, paths ...string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -93,6 +93,6 @@ func (r *rig) untilCalled(t *testing.T, namespace string, paths ...string) {
 		return !missing, err
 	})
 	if err != nil {
-		t.Fatalf("wait until %q are called in %s: %v", paths, namespace, err)
+		t.Fatalf("wait for calls of %q in namespace %s: %v", paths, namespace, err)
 	}
 }

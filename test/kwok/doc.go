@@ -1,3 +1,3 @@
-// Package kwok holds the webhook to what it is for in the storm that clusters have: kwok plays
-// the kubelets of pods that the real scheduler places, a few Events about each of many.
+// Package kwok tests the webhook in a storm as clusters have them, with a few Events about each of many pods. The real scheduler places the
+// pods, and kwok simulates the kubelets.
 package kwok

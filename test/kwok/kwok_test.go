@@ -33,17 +33,16 @@ const (
 	namespace = "shop"
 	pods      = 1000
 	nodes     = 10
-	// burst is that of each reason of each controller, which gets nothing back while the test runs.
+	// burst is the burst of the recommended quota, for each reason of each controller. Its buckets do not refill during the test.
 	burst = 50
-	// kubeletPort is where kwok serves what kubelets do.
+	// kubeletPort is the port of kwok's kubelet API.
 	kubeletPort = 10247
-	// recommended is the quota for a cluster of this size.
+	// recommended is the file with the recommended quota for a cluster of this size.
 	recommended = "../../manifests/components/recommended-100-nodes/pod-lives.yaml"
 )
 
-// TestPodChurn holds what a wide storm costs etcd under the recommended quota: the tokens of each
-// reason of each controller, and a few writes of the notices that report the rest. And it holds that nothing
-// is lost.
+// TestPodChurn checks a wide storm under the recommended quota. It may write to etcd only what the tokens of each reason of each controller
+// allow, and a few more times for the notices that report the dropped Events. No occurrence may be lost.
 func TestPodChurn(t *testing.T) {
 	must := func(err error) {
 		t.Helper()
@@ -65,11 +64,11 @@ func TestPodChurn(t *testing.T) {
 	t.Cleanup(webhook.Kill)
 	quota, err := os.ReadFile(recommended)
 	must(err)
-	slow := strings.Replace(string(quota), "interval: 1m\n", "interval: 12h\n", 1)
-	if slow == string(quota) {
-		t.Fatalf("%s has changed:\n%s", recommended, quota)
+	slowQuota := strings.Replace(string(quota), "interval: 1m\n", "interval: 12h\n", 1)
+	if slowQuota == string(quota) {
+		t.Fatalf("%s has no interval of 1m to replace:\n%s", recommended, quota)
 	}
-	_, _, err = c.Kubectl(t.Context(), slow, "apply", "-f", "-")
+	_, _, err = c.Kubectl(t.Context(), slowQuota, "apply", "-f", "-")
 	must(err)
 	_, _, err = c.Kubectl(t.Context(), "", "wait", "clustereventquota/pod-lives", "--for=condition=Ready", "--timeout=1m")
 	must(err)
@@ -85,9 +84,9 @@ func TestPodChurn(t *testing.T) {
 
 	audit, err := cluster.ReadAudit(c.AuditLog, cluster.AuditOptions{IgnoreUsers: []string{replica.User}})
 	must(err)
-	// Recorders write in the background, and drop what they have no place for.
+	// Recorders write in the background, and drop Events when their queues are full. The test waits until they pause.
 	last, since := int64(0), time.Now()
-	eventually(t, "all Events about the pods", func() (bool, error) {
+	eventually(t, "the Events about the pods have stopped", func() (bool, error) {
 		if err := audit.ReadNew(); err != nil {
 			return false, err
 		}
@@ -96,7 +95,7 @@ func TestPodChurn(t *testing.T) {
 		}
 		return last > 2*pods && time.Since(since) > 5*time.Second, nil
 	})
-	eventually(t, "the collector answers again", func() (bool, error) {
+	eventually(t, "the sink delivers again", func() (bool, error) {
 		log := webhook.Log()
 		return !strings.Contains(log, "Copies of Events are not delivered") || strings.Contains(log, "Copies of Events are delivered again"), nil
 	})
@@ -106,32 +105,32 @@ func TestPodChurn(t *testing.T) {
 	must(err)
 	events, err := client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
 	must(err)
-	told, seen := int64(0), map[string]bool{}
+	reported, reasons := int64(0), map[string]bool{}
 	for i := range events.Items {
 		e := &events.Items[i]
 		if e.Type == corev1.EventTypeNormal && e.Source.Component != "eventquota" { // not a notice
-			seen[e.Source.Component+e.ReportingController+" "+e.Reason] = true
+			reasons[e.Source.Component+e.ReportingController+" "+e.Reason] = true
 		}
 		if e.Series != nil {
-			told += int64(e.Series.Count)
+			reported += int64(e.Series.Count)
 		} else {
-			told += int64(max(e.Count, 1))
+			reported += int64(max(e.Count, 1))
 		}
 	}
-	t.Logf("%d occurrences reached the API server, %d are told of by %d Events; %d writes to etcd",
-		audit.Occurrences(), told, len(events.Items), after-before)
-	if told != audit.Occurrences() {
-		t.Errorf("%d occurrences are told of, want %d", told, audit.Occurrences())
+	t.Logf("%d occurrences reached the API server, %d Events report %d; %d writes to etcd",
+		audit.Occurrences(), len(events.Items), reported, after-before)
+	if reported != audit.Occurrences() {
+		t.Errorf("the stored Events report %d occurrences, want %d", reported, audit.Occurrences())
 	}
-	t.Logf("reasons of controllers: %v", slices.Sorted(maps.Keys(seen)))
-	tokens := int64(len(seen)) * burst
-	if writes := after - before; writes < tokens || writes > tokens+10*int64(len(seen)) {
-		t.Errorf("%d writes of Events to etcd, want the %d of the tokens and at most 10 more for each of %d notices", writes, tokens, len(seen))
+	t.Logf("reasons of controllers: %v", slices.Sorted(maps.Keys(reasons)))
+	tokens := int64(len(reasons)) * burst
+	if writes := after - before; writes < tokens || writes > tokens+10*int64(len(reasons)) {
+		t.Errorf("%d Event writes to etcd, want at least %d for the tokens, and at most 10 more for each of %d notices", writes, tokens, len(reasons))
 	}
 }
 
-// checkDelivery holds that all of a storm is in the log store or in etcd, or counted as not delivered, as the collector did not answer
-// for a while. What is stored is taken from what was answered, and not from counts in Events or notices.
+// checkDelivery checks that every occurrence of the storm is stored in etcd, has reached the collector, or is counted as not delivered. The
+// collector was paused for a while. The number of stored occurrences comes from the answers in the audit log, not from Events or notices.
 func checkDelivery(t *testing.T, logs *otel.Store, audit *cluster.Audit, log string) {
 	t.Helper()
 	all, repeats := logs.Records()
@@ -139,31 +138,31 @@ func checkDelivery(t *testing.T, logs *otel.Store, audit *cluster.Audit, log str
 	for _, r := range all {
 		verdicts[r.Texts["eventquota.verdict"]] += r.Numbers["eventquota.occurrences"]
 	}
-	said := regexp.MustCompile(`"msg":"Sink has stopped","notDelivered":(\d+)`).FindStringSubmatch(log)
-	if said == nil {
-		t.Fatalf("the webhook does not say what was not delivered:\n%s", log)
+	match := regexp.MustCompile(`"msg":"Sink has stopped","notDelivered":(\d+)`).FindStringSubmatch(log)
+	if match == nil {
+		t.Fatalf("the webhook did not log how many occurrences were not delivered:\n%s", log)
 	}
-	missing, _ := strconv.ParseInt(said[1], 10, 64) // it has digits only
-	t.Logf("%d occurrences are stored as they came, the collector has %d in %d records (%v), %d of them twice, and %d are not delivered",
+	missing, _ := strconv.ParseInt(match[1], 10, 64) // the pattern has only digits here
+	t.Logf("%d occurrences were admitted, the collector has %d in %d records (%v) and got %d records again, and %d occurrences were not delivered",
 		audit.Admitted(), logs.Occurrences(), len(all), verdicts, repeats, missing)
 	if got := audit.Admitted() + logs.Occurrences() + missing; got != audit.Occurrences() {
-		t.Errorf("%d occurrences are stored, in the collector or not delivered, want %d", got, audit.Occurrences())
+		t.Errorf("got %d occurrences admitted, in the collector or not delivered, want %d", got, audit.Occurrences())
 	}
 	if logs.Occurrences() < pods {
-		t.Errorf("the collector has %d occurrences of %d pods", logs.Occurrences(), pods)
+		t.Errorf("the collector has %d occurrences, want at least one for each of %d pods", logs.Occurrences(), pods)
 	}
 }
 
-// kwokVariable is set for the process that is kwok.
+// kwokVariable is the environment variable that makes the test program run kwok.
 const kwokVariable = "EVENTQUOTA_AS_KWOK"
 
-// TestMain makes this program kwok where it is told to: kwok ends its process when its server stops.
+// TestMain runs kwok if kwokVariable is set, and the tests otherwise. kwok needs a separate process, because it exits when its server stops.
 func TestMain(m *testing.M) {
 	if os.Getenv(kwokVariable) == "" {
 		os.Exit(m.Run())
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the test's process ends
+		_, _ = io.Copy(io.Discard, os.Stdin) // returns when the process of the test ends
 		os.Exit(0)
 	}()
 	flags := pflag.NewFlagSet("kwok", pflag.ContinueOnError)
@@ -178,22 +177,22 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// runKwok lets kwok play the kubelets of all nodes until the test ends.
-func runKwok(t *testing.T, c *cluster.Cluster, more ...string) {
+// runKwok lets kwok simulate the kubelets of all nodes until the test ends. The arguments flags are additional flags of kwok.
+func runKwok(t *testing.T, c *cluster.Cluster, flags ...string) {
 	t.Helper()
 	_, kubeconfig, err := c.User("kwok", "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"--kubeconfig=" + kubeconfig, "--config=stages.yaml", "--manage-all-nodes", "--node-lease-duration-seconds=0"}, more...)
-	kwok := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...) // it ends with its standard input
+	args := append([]string{"--kubeconfig=" + kubeconfig, "--config=stages.yaml", "--manage-all-nodes", "--node-lease-duration-seconds=0"}, flags...)
+	kwok := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...) // kwok exits when its standard input is closed
 	kwok.Env = append(os.Environ(), kwokVariable+"=1")
 	log, err := os.Create(filepath.Join(t.TempDir(), "kwok.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	kwok.Stdout, kwok.Stderr = log, log
-	alive, err := kwok.StdinPipe()
+	stdin, err := kwok.StdinPipe()
 	if err == nil {
 		err = kwok.Start()
 	}
@@ -201,14 +200,14 @@ func runKwok(t *testing.T, c *cluster.Cluster, more ...string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(alive.Close(), kwok.Wait(), log.Close()); err != nil || t.Failed() {
-			said, _ := os.ReadFile(log.Name())
-			t.Errorf("kwok: %v\n%s", err, said[max(0, len(said)-4096):])
+		if err := errors.Join(stdin.Close(), kwok.Wait(), log.Close()); err != nil || t.Failed() {
+			content, _ := os.ReadFile(log.Name())
+			t.Errorf("kwok: %v\n%s", err, content[max(0, len(content)-4096):])
 		}
 	})
 }
 
-// createAndDeletePods makes nodes, and pods on them, waits until these run, and deletes them. It calls between before they go.
+// createAndDeletePods creates nodes and pods, waits until the pods run, calls between, and deletes the pods.
 func createAndDeletePods(t *testing.T, client kubernetes.Interface, between func()) {
 	t.Helper()
 	for i := range nodes {
@@ -222,34 +221,34 @@ func createAndDeletePods(t *testing.T, client kubernetes.Interface, between func
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web-", i)},
 			Spec: corev1.PodSpec{
 				Containers:  []corev1.Container{{Name: "web", Image: "web"}},
-				Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, // no controller says that nodes are ready
+				Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, // no controller removes the not-ready taint
 			},
 		}
 		if _, err := client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	left := func(selector string, want int) func() (bool, error) {
+	hasPods := func(selector string, want int) func() (bool, error) {
 		return func() (bool, error) {
 			list, err := client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: selector, ResourceVersion: "0"})
 			return err == nil && len(list.Items) == want, err
 		}
 	}
-	eventually(t, "all pods run", left("status.phase=Running", pods))
+	eventually(t, "all pods run", hasPods("status.phase=Running", pods))
 	between()
-	eventually(t, "all pods are to go", func() (bool, error) { // on a busy machine it takes longer than one request may
+	eventually(t, "the deletion of all pods is accepted", func() (bool, error) { // on a busy machine, one request may time out
 		err := client.CoreV1().Pods(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
-		return err == nil, nil //nolint:nilerr // the next one goes on
+		return err == nil, nil //nolint:nilerr // the next request continues
 	})
-	eventually(t, "all pods are gone", left("", 0))
+	eventually(t, "all pods are deleted", hasPods("", 0))
 }
 
-// eventually waits until something holds.
-func eventually(t *testing.T, what string, holds func() (bool, error)) {
+// eventually waits up to five minutes until check returns true, and ends the test otherwise.
+func eventually(t *testing.T, expected string, check func() (bool, error)) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 500*time.Millisecond, 5*time.Minute, true,
-		func(context.Context) (bool, error) { return holds() })
+		func(context.Context) (bool, error) { return check() })
 	if err != nil {
-		t.Fatalf("%s: %v", what, err)
+		t.Fatalf("wait until %s: %v", expected, err)
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// kubeletFlags makes kwok serve what kubelets do, at a port of loopback. Ports that are forwarded to a pod of the
-// webhook lead to the replica.
+// kubeletFlags returns the flags that make kwok serve the kubelet API on kubeletPort. kwok forwards port 8443 of the webhook's pods to the
+// replica's metrics.
 func kubeletFlags(t *testing.T, webhook *replica.Replica) (flags []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,8 +53,8 @@ spec:
 	}
 }
 
-// exposeAsPod makes the API server believe that the replica runs in a pod of the Service, on the first node, and
-// that it calls the Service.
+// exposeAsPod creates a running pod of the webhook's Service on the first node, and a webhook configuration that names the Service. It never
+// matches a request. The kubectl plugin finds the replica through these objects.
 func exposeAsPod(t *testing.T, client kubernetes.Interface, webhook *replica.Replica) {
 	t.Helper()
 	objects, err := shipped.Objects(shipped.Base)
@@ -80,7 +80,7 @@ func exposeAsPod(t *testing.T, client kubernetes.Interface, webhook *replica.Rep
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"never.example"}, APIVersions: []string{"v1"}, Resources: []string{"nothing"}},
 	}
-	called := &admissionregistrationv1.ValidatingWebhookConfiguration{
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "eventquota-in-pod", Labels: map[string]string{"app.kubernetes.io/name": "eventquota"}},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "never.example.com", SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
@@ -90,13 +90,12 @@ func exposeAsPod(t *testing.T, client kubernetes.Interface, webhook *replica.Rep
 			},
 		}},
 	}
-	if _, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), called, metav1.CreateOptions{}); err != nil {
+	if _, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), configuration, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// checkPlugins holds that top and explain work as plugins of kubectl, for a user who has the rights that help
-// names and no other.
+// checkPlugins checks that kubectl eventquota top and explain work for a user with only the rights that their help names.
 func checkPlugins(t *testing.T, c *cluster.Cluster, client kubernetes.Interface, program string) {
 	t.Helper()
 	must := func(err error) {
@@ -111,24 +110,24 @@ func checkPlugins(t *testing.T, c *cluster.Cluster, client kubernetes.Interface,
 	must(err)
 	dir := t.TempDir()
 	must(os.Symlink(program, filepath.Join(dir, "kubectl-eventquota")))
-	ask := func(args ...string) (string, error) {
+	plugin := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), kubectl, append([]string{"eventquota"}, args...)...)
 		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig)
-		var notes strings.Builder
-		cmd.Stderr = &notes
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		if err != nil {
-			return "", fmt.Errorf("%w: %s", err, notes.String())
+			return "", fmt.Errorf("%w: %s", err, stderr.String())
 		}
 		return string(out), nil
 	}
-	if _, err := ask("top", "--interval", "0"); err == nil || !strings.Contains(err.Error(), `cannot list resource "validatingwebhookconfigurations"`) {
-		t.Errorf("without any right: %v, want the first that is missing", err)
+	if _, err := plugin("top", "--interval", "0"); err == nil || !strings.Contains(err.Error(), `cannot list resource "validatingwebhookconfigurations"`) {
+		t.Errorf("top without rights: got error %v, want one that names the first missing right", err)
 	}
 	grantRights(t, client)
 	var out string
-	for began := time.Now(); ; { // the API server learns of rights a moment later
-		if out, err = ask("top", "--interval", "0", "--by", "namespace", "-o", "json"); err == nil {
+	for began := time.Now(); ; { // the API server caches rights for a moment
+		if out, err = plugin("top", "--interval", "0", "--by", "namespace", "-o", "json"); err == nil {
 			break
 		}
 		if !strings.Contains(err.Error(), "forbidden") || time.Since(began) > time.Minute {
@@ -144,7 +143,7 @@ func checkPlugins(t *testing.T, c *cluster.Cluster, client kubernetes.Interface,
 	}
 	must(json.Unmarshal([]byte(out), &top))
 	if len(top.Rows) == 0 || top.Rows[0].Name != namespace || top.Rows[0].Admitted == 0 || top.Rows[0].Dropped == 0 {
-		t.Errorf("top says %s, want what became of the Events in namespace %s", out, namespace)
+		t.Errorf("top printed %s, want admitted and dropped Events in namespace %s first", out, namespace)
 	}
 	events, err := client.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
 	must(err)
@@ -153,45 +152,45 @@ func checkPlugins(t *testing.T, c *cluster.Cluster, client kubernetes.Interface,
 		if about.Kind != "Pod" {
 			continue
 		}
-		out, err := ask("explain", "pod/"+about.Name, "-n", namespace, "--writer", "kwok", "-o", "name")
+		out, err := plugin("explain", "pod/"+about.Name, "-n", namespace, "--writer", "kwok", "-o", "name")
 		must(err)
 		if !strings.Contains(out, "event/"+events.Items[i].Name+"\n") {
-			t.Errorf("explain names %q, want event/%s", out, events.Items[i].Name)
+			t.Errorf("explain printed %q, want event/%s", out, events.Items[i].Name)
 		}
 		return
 	}
-	t.Error("no Event about a pod is stored")
+	t.Error("no Event about a pod is stored, want one to explain")
 }
 
-// grantRights gives the operator the rights that the help of top and explain names.
+// grantRights grants the user operator the rights that the help of top and explain names.
 func grantRights(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	operator := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "operator"}}
 	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 	}
-	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "operator"}, Rules: []rbacv1.PolicyRule{
+	clusterRole := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "operator"}, Rules: []rbacv1.PolicyRule{
 		rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "list"),
 		rule("", "events", "list"),
 		{APIGroups: []string{"eventquota.io"}, Resources: []string{"eventpolicies", "eventquotas", "clustereventpolicies", "clustereventquotas"}, Verbs: []string{"list"}},
 		rule("", "namespaces", "get"),
 	}}
-	there := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "operator"}, Rules: []rbacv1.PolicyRule{
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "operator"}, Rules: []rbacv1.PolicyRule{
 		rule("", "services", "get"), rule("", "pods", "list"), rule("", "pods/portforward", "get", "create"), rule("", "serviceaccounts/token", "create"),
 	}}
 	rbac := client.RbacV1()
-	_, err := rbac.ClusterRoles().Create(t.Context(), everywhere, metav1.CreateOptions{})
+	_, err := rbac.ClusterRoles().Create(t.Context(), clusterRole, metav1.CreateOptions{})
 	if err == nil {
 		_, err = rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: everywhere.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "operator"}, Subjects: operator,
+			ObjectMeta: clusterRole.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "operator"}, Subjects: operator,
 		}, metav1.CreateOptions{})
 	}
 	if err == nil {
-		_, err = rbac.Roles(cluster.ServiceNamespace).Create(t.Context(), there, metav1.CreateOptions{})
+		_, err = rbac.Roles(cluster.ServiceNamespace).Create(t.Context(), role, metav1.CreateOptions{})
 	}
 	if err == nil {
 		_, err = rbac.RoleBindings(cluster.ServiceNamespace).Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: there.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operator"}, Subjects: operator,
+			ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operator"}, Subjects: operator,
 		}, metav1.CreateOptions{})
 	}
 	if err != nil {

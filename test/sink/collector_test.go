@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,43 +24,40 @@ import (
 	"github.com/eventquota/eventquota/test/otel"
 )
 
-// sinkCounts are what a sink says of its records.
+// sinkCounts counts what a sink reports. It is safe for concurrent use.
 type sinkCounts struct {
 	mu          sync.Mutex
-	delivered   int
-	undelivered map[sink.Reason]int64
+	delivered   int                   // records
+	undelivered map[sink.Reason]int64 // occurrences
 }
 
+// Delivered counts delivered records.
 func (c *sinkCounts) Delivered(_ string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.delivered += n
 }
 
-func (c *sinkCounts) Undelivered(_, _ string, why sink.Reason, occurrences int64) {
+// Undelivered counts occurrences that were not delivered.
+func (c *sinkCounts) Undelivered(_, _ string, reason sink.Reason, occurrences int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.undelivered[why] += occurrences
+	c.undelivered[reason] += occurrences
 }
 
-// undeliveredFor is how many were not delivered for some reasons, or for any.
-func (c *sinkCounts) undeliveredFor(why ...sink.Reason) (n int64) {
+// undeliveredFor returns the number of occurrences that were not delivered for one of the reasons, or for any reason without arguments.
+func (c *sinkCounts) undeliveredFor(reasons ...sink.Reason) (n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for reason, one := range c.undelivered {
-		for _, w := range why {
-			if w == reason {
-				n += one
-			}
-		}
-		if len(why) == 0 {
-			n += one
+	for reason, occurrences := range c.undelivered {
+		if len(reasons) == 0 || slices.Contains(reasons, reason) {
+			n += occurrences
 		}
 	}
 	return n
 }
 
-// newSink is a sink that sends to an endpoint, and stop ends it.
+// newSink starts a sink that sends to an OTLP endpoint. stop sends the waiting records and stops it.
 func newSink(t *testing.T, endpoint, protocol string) (s *sink.Sink, c *sinkCounts, stop func()) {
 	t.Helper()
 	u, err := url.Parse(endpoint)
@@ -67,22 +65,22 @@ func newSink(t *testing.T, endpoint, protocol string) (s *sink.Sink, c *sinkCoun
 		t.Fatal(err)
 	}
 	env := map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": protocol, "OTEL_EXPORTER_OTLP_TIMEOUT": "2000"}
-	to, err := sink.OTLP(u, resource.Empty(), "test", func(name string) string { return env[name] })
+	output, err := sink.OTLP(u, resource.Empty(), "test", func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
 	c = &sinkCounts{undelivered: map[sink.Reason]int64{}}
 	s = sink.New(sink.Options{Default: policy.SinkAll, Bytes: sink.DefaultBytes, DrainTimeout: 20 * time.Second, Counts: c, Log: logr.Discard()})
-	s.Add(map[string]sink.Output{"otlp": to})
+	s.Add(map[string]sink.Output{"otlp": output})
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); s.Run(ctx) }()
-	stop = sync.OnceFunc(func() { cancel(); <-ended })
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); s.Run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-stopped })
 	t.Cleanup(stop)
 	return s, c, stop
 }
 
-// sendDropped lets a sink have n Events that were dropped.
+// sendDropped gives a sink copies of n dropped Events.
 func sendDropped(s *sink.Sink, n int) {
 	for i := range n {
 		r := &admission.Request{Object: &corev1.Event{
@@ -97,8 +95,8 @@ func sendDropped(s *sink.Sink, n int) {
 	}
 }
 
-// TestCollector lets one be slow, refuse, ask for time, hang, and go away and come back, while Events come. What arrived and
-// what is counted as not delivered is what was sent; and after it was away or hung for moments, all has arrived.
+// TestCollector sends Events to a collector that is slow, restarts, hangs, answers that it is unavailable, and refuses records. Every Event
+// must arrive or be counted as undelivered. Short outages must lose none.
 func TestCollector(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http/protobuf"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -110,14 +108,14 @@ func TestCollector(t *testing.T) {
 			s, counted, stop := newSink(t, endpoint, protocol)
 			sent := 0
 			send := func(n int) { sendDropped(s, n); sent += n }
-			arrived := func(says string) {
+			waitForAll := func(state string) {
 				t.Helper()
-				cli.Eventually(t, says, func() bool {
+				cli.Eventually(t, "all Events arrive or are counted as undelivered while the collector "+state, func() bool {
 					return c.Store.Occurrences()+counted.undeliveredFor() >= int64(sent) && s.HeldBytes() == 0
 				})
 			}
 			send(2000)
-			arrived("all arrive")
+			waitForAll("answers")
 
 			c.Store.SetHook(func(r *http.Request) int {
 				select {
@@ -127,57 +125,57 @@ func TestCollector(t *testing.T) {
 				return 0
 			})
 			send(3000)
-			arrived("all arrive slowly")
+			waitForAll("is slow")
 
 			c.Kill()
 			send(1000)
 			if err := c.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			arrived("all arrive once it is back")
+			waitForAll("has restarted")
 
 			if err := c.Pause(); err != nil {
 				t.Fatal(err)
 			}
 			send(1000)
-			<-time.After(3 * time.Second) // one attempt has timed out
+			<-time.After(3 * time.Second) // until one attempt has timed out
 			if err := c.Resume(); err != nil {
 				t.Fatal(err)
 			}
-			arrived("all arrive once it goes on")
+			waitForAll("has resumed")
 
 			var mu sync.Mutex
-			asked := 0
+			requests := 0
 			c.Store.SetHook(func(*http.Request) int {
 				mu.Lock()
 				defer mu.Unlock()
-				if asked++; asked <= 2 {
+				if requests++; requests <= 2 {
 					return http.StatusServiceUnavailable
 				}
 				return 0
 			})
 			send(100)
-			arrived("all arrive after a while")
+			waitForAll("has been unavailable twice")
 			if n := counted.undeliveredFor(); n != 0 || c.Store.Occurrences() != int64(sent) {
-				t.Fatalf("%d arrived and %d are not delivered, of %d, want all to arrive", c.Store.Occurrences(), n, sent)
+				t.Fatalf("of the Events, %d arrived and %d were not delivered, want all %d to arrive", c.Store.Occurrences(), n, sent)
 			}
 
 			c.Store.SetHook(func(*http.Request) int { return http.StatusBadRequest })
 			send(700)
-			arrived("all are refused")
+			waitForAll("refuses all")
 			if n := counted.undeliveredFor(sink.Refused); n != 700 {
-				t.Errorf("%d are counted as refused, want 700: %v", n, counted.undelivered)
+				t.Errorf("got %d occurrences counted as refused, want 700: %v", n, counted.undelivered)
 			}
 			c.Store.SetHook(nil)
 			send(300)
-			stop() // what waits is sent first
+			stop() // sends the waiting records first
 			if n := c.Store.Occurrences(); n+counted.undeliveredFor() != int64(sent) || n != int64(sent)-700 {
-				t.Errorf("%d arrived and %d are not delivered, of %d", n, counted.undeliveredFor(), sent)
+				t.Errorf("of %[3]d Events, %[1]d arrived and %[2]d were not delivered, want all but 700 to arrive", n, counted.undeliveredFor(), sent)
 			}
 			all, repeats := c.Store.Records()
-			t.Logf("%d records of %d, %d came again", len(all), sent, repeats)
+			t.Logf("%d records of %d Events arrived, and %d records arrived again", len(all), sent, repeats)
 			if r := all[0]; r.Body != "Back-off restarting" || r.Texts["k8s.event.reason"] != "BackOff" || r.Texts["eventquota.rule"] != "ClusterEventQuota fair" {
-				t.Errorf("a record arrives as %v", r)
+				t.Errorf("got record %v, want one of the dropped Events with its reason and rule", r)
 			}
 		})
 	}

@@ -1,2 +1,2 @@
-// Package sink holds the sink to real collectors and stores of logs.
+// Package sink tests the sink with a real OpenTelemetry Collector and a real log store.
 package sink

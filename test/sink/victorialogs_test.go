@@ -16,7 +16,7 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// TestVictoriaLogs holds that what a sink sends by HTTP is found in a store of logs, without a collector between.
+// TestVictoriaLogs checks that records that a sink sends over HTTP can be queried in VictoriaLogs, without a collector in between.
 func TestVictoriaLogs(t *testing.T) {
 	bin, err := otel.Build(t.Context(), "github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs")
 	if err != nil {
@@ -27,25 +27,25 @@ func TestVictoriaLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := fmt.Sprint("127.0.0.1:", port)
-	logs := exec.CommandContext(t.Context(), filepath.Join(bin, "victoria-logs"), "-storageDataPath="+t.TempDir(), "-httpListenAddr="+address, "-loggerLevel=ERROR")
-	if err := logs.Start(); err != nil {
+	server := exec.CommandContext(t.Context(), filepath.Join(bin, "victoria-logs"), "-storageDataPath="+t.TempDir(), "-httpListenAddr="+address, "-loggerLevel=ERROR")
+	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = logs.Process.Kill(); _ = logs.Wait() })
-	query := func(ask string) (found []map[string]string) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/select/logsql/query?query="+url.QueryEscape(ask), nil)
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	query := func(text string) (found []map[string]string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/select/logsql/query?query="+url.QueryEscape(text), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		answer, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return nil // it does not listen yet
+			return nil // the server does not listen yet
 		}
 		defer answer.Body.Close()
 		for lines := bufio.NewReader(answer.Body); ; {
 			line, err := lines.ReadBytes('\n')
-			if one := map[string]string{}; json.Unmarshal(line, &one) == nil {
-				found = append(found, one)
+			if record := map[string]string{}; json.Unmarshal(line, &record) == nil {
+				found = append(found, record)
 			}
 			if err != nil {
 				_, _ = io.Copy(io.Discard, answer.Body)
@@ -53,7 +53,7 @@ func TestVictoriaLogs(t *testing.T) {
 			}
 		}
 	}
-	cli.Eventually(t, "it listens", func() bool {
+	cli.Eventually(t, "VictoriaLogs is healthy", func() bool {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/health", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -69,11 +69,11 @@ func TestVictoriaLogs(t *testing.T) {
 	sendDropped(s, 1200)
 	stop()
 	if n := counted.undeliveredFor(); n != 0 || counted.delivered != 1200 {
-		t.Fatalf("%d delivered, %v not", counted.delivered, counted.undelivered)
+		t.Fatalf("got %d delivered records and undelivered occurrences %v, want 1200 and none", counted.delivered, counted.undelivered)
 	}
-	cli.Eventually(t, "it has all", func() bool { return len(query(`k8s.event.reason:BackOff`)) == 1200 })
-	one := query(`k8s.event.name:="web.7"`)
-	if len(one) != 1 || one[0]["_msg"] != "Back-off restarting" || one[0]["eventquota.bucket"] != "namespace" || one[0]["eventquota.occurrences"] != "1" {
-		t.Errorf("web.7 is %v", one)
+	cli.Eventually(t, "VictoriaLogs finds all records", func() bool { return len(query(`k8s.event.reason:BackOff`)) == 1200 })
+	found := query(`k8s.event.name:="web.7"`)
+	if len(found) != 1 || found[0]["_msg"] != "Back-off restarting" || found[0]["eventquota.bucket"] != "namespace" || found[0]["eventquota.occurrences"] != "1" {
+		t.Errorf("got records %v for Event web.7, want one with its message, bucket and 1 occurrence", found)
 	}
 }

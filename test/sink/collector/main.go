@@ -1,5 +1,5 @@
-// Command collector is an OpenTelemetry Collector with as much as the tests of the sink need: it takes OTLP, and passes it on
-// by OTLP over HTTP before it answers.
+// Command collector is an OpenTelemetry Collector with only the components that the tests of the sink need. It receives OTLP, and forwards it
+// as OTLP over HTTP before it answers.
 package main
 
 import (
@@ -32,11 +32,12 @@ func main() {
 	}
 }
 
-func factories() (made otelcol.Factories, err error) {
-	made.Telemetry = otelconftelemetry.NewFactory()
-	if made.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory()); err != nil {
-		return made, err
+// factories returns the OTLP receiver and the OTLP HTTP exporter.
+func factories() (result otelcol.Factories, err error) {
+	result.Telemetry = otelconftelemetry.NewFactory()
+	if result.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory()); err != nil {
+		return result, err
 	}
-	made.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](otlphttpexporter.NewFactory())
-	return made, err
+	result.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](otlphttpexporter.NewFactory())
+	return result, err
 }
