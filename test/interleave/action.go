@@ -16,6 +16,7 @@ type action struct {
 // actions collects possible next steps.
 type actions []action
 
+// add adds a step. A step with twice the weight is chosen twice as often.
 func (as *actions) add(weight int, do func(), id string) { *as = append(*as, action{id, weight, do}) }
 
 // enabled returns all possible next steps, in an order that depends only on the schedule so far.
@@ -37,6 +38,7 @@ func (w *world) enabled() []action {
 	return as
 }
 
+// opActions adds the steps of the operations in flight.
 func (w *world) opActions(as *actions, live []*operation) {
 	for _, o := range live {
 		w.forwardActions(as, o)
@@ -44,6 +46,7 @@ func (w *world) opActions(as *actions, live []*operation) {
 	}
 }
 
+// forwardActions adds the steps that execute, answer or lose an operation.
 func (w *world) forwardActions(as *actions, o *operation) {
 	forward := func() { w.ops.forward(o) }
 	switch {
@@ -57,6 +60,7 @@ func (w *world) forwardActions(as *actions, o *operation) {
 	}
 }
 
+// faultActions adds the faults of an operation that the mix allows.
 func (w *world) faultActions(as *actions, o *operation) {
 	m := w.mix
 	if o.refuse != nil && m.Refuses {
@@ -69,15 +73,15 @@ func (w *world) faultActions(as *actions, o *operation) {
 		return
 	}
 	if o.fail != nil && m.APIFails && w.allowFault("") {
-		what := "the API server fails before: "
+		description := "the API server fails before: "
 		if o.ran {
-			what = "the API server fails after: "
+			description = "the API server fails after: "
 		}
 		as.add(2, func() {
 			w.allowFault("failure")
 			o.fail()
 			w.ops.answer(o, nil)
-		}, what+o.id)
+		}, description+o.id)
 	}
 	cut := func() { w.ops.answer(o, errCut) }
 	switch {
@@ -90,7 +94,8 @@ func (w *world) faultActions(as *actions, o *operation) {
 	}
 }
 
-// timeActions let time pass. Unless the mix is Slow, calls in flight keep enough time to end before their deadlines.
+// timeActions adds steps that let time pass. Unless the mix is Slow, these steps leave calls in flight enough time to end before their
+// deadlines.
 func (w *world) timeActions(as *actions, live []*operation) {
 	steps := []time.Duration{5 * time.Millisecond, 110 * time.Millisecond, 260 * time.Millisecond, 1100 * time.Millisecond, 3 * time.Second}
 	weight := 3
@@ -105,7 +110,7 @@ func (w *world) timeActions(as *actions, live []*operation) {
 		if w.callsHaveTime(live) {
 			steps = []time.Duration{time.Millisecond}
 		}
-	case len(live) > 0: // settlers have longer deadlines
+	case len(live) > 0: // operations of settlers, which have longer deadlines
 		steps = steps[1:4]
 	}
 	if w.mix.Windows > 0 && w.mix.Slow && !slices.ContainsFunc(w.leaders, func(l *leader) bool { return !l.over() }) {
@@ -117,18 +122,18 @@ func (w *world) timeActions(as *actions, live []*operation) {
 	}
 	if i := slices.IndexFunc(live, func(o *operation) bool { return o.prompt }); i >= 0 {
 		// The API server stores an admitted Event within a tenth of a second, otherwise settlers would not find it.
-		const most = 100 * time.Millisecond
-		if w.oldestWait(live) > most {
+		const limit = 100 * time.Millisecond
+		if w.oldestWait(live) > limit {
 			return
 		}
-		steps = slices.DeleteFunc(steps, func(d time.Duration) bool { return d > most })
+		steps = slices.DeleteFunc(steps, func(d time.Duration) bool { return d > limit })
 	}
 	for _, d := range steps {
 		as.add(weight, func() { w.advanceTime(d) }, fmt.Sprintf("at most %v pass", d))
 	}
 }
 
-// oldestWait returns for how long the oldest admitted Event has waited to be stored.
+// oldestWait returns the time for which the oldest admitted Event has waited to be stored.
 func (w *world) oldestWait(live []*operation) (oldest time.Duration) {
 	for _, o := range live {
 		if o.prompt {
@@ -138,28 +143,28 @@ func (w *world) oldestWait(live []*operation) (oldest time.Duration) {
 	return oldest
 }
 
-// apiIdle reports whether no decision and no store by the API server is in flight.
+// apiIdle reports whether no decision is in flight and no admitted Event waits to be stored.
 func (w *world) apiIdle() bool {
 	return len(w.calls) == 0 && !slices.ContainsFunc(w.ops.live(), func(o *operation) bool { return o.prompt })
 }
 
-// callsHaveTime reports whether all calls in flight have time left.
+// callsHaveTime reports whether time can pass without making a call in flight miss its deadline.
 func (w *world) callsHaveTime(live []*operation) bool {
-	const most = 20 * time.Millisecond
+	const limit = 20 * time.Millisecond
 	for _, o := range live {
-		if o.redis != nil && time.Since(o.at) > most {
+		if o.redis != nil && time.Since(o.at) > limit {
 			return false
 		}
 	}
 	for c := range w.calls {
-		if time.Since(c.began) > most {
+		if time.Since(c.began) > limit {
 			return false
 		}
 	}
 	return true
 }
 
-// advanceTime lets time pass, but only until the next operation arrives.
+// advanceTime lets up to d pass. It returns early when an operation arrives.
 func (w *world) advanceTime(d time.Duration) {
 	select {
 	case <-w.ops.wake:
@@ -173,6 +178,7 @@ func (w *world) advanceTime(d time.Duration) {
 	}
 }
 
+// leaderActions adds the start and the end of settlers' terms.
 func (w *world) leaderActions(as *actions) {
 	active := 0
 	for _, l := range w.leaders {
@@ -187,8 +193,8 @@ func (w *world) leaderActions(as *actions) {
 		if w.mix.Crashes {
 			endings = append(endings, "crashes")
 		}
-		for _, how := range endings {
-			as.add(1, func() { l.end(how) }, l.name+" "+how)
+		for _, ending := range endings {
+			as.add(1, func() { l.end(ending) }, l.name+" "+ending)
 		}
 	}
 	if active >= w.mix.Settlers {
@@ -201,6 +207,7 @@ func (w *world) leaderActions(as *actions) {
 	}
 }
 
+// replicaActions adds the starts, stops and faults of replicas.
 func (w *world) replicaActions(as *actions) {
 	running := 0
 	for _, r := range w.replicas {
@@ -233,14 +240,14 @@ func (w *world) replicaActions(as *actions) {
 	}
 }
 
-// clockActions let the clock of r jump.
+// clockActions adds jumps of the replica's clock.
 func (r *replica) clockActions(as *actions) {
 	for _, d := range []time.Duration{3 * time.Second, -3 * time.Second} {
 		as.add(1, func() { r.world.allowFault("jump"); r.clockOffset += d }, fmt.Sprintf("the clock of %s jumps by %v", r.name, d))
 	}
 }
 
-// leads reports whether a settler runs on r.
+// leads reports whether a settler runs on the replica.
 func (r *replica) leads() bool {
 	for _, l := range r.world.leaders {
 		if l.replica == r && !l.over() {
@@ -250,12 +257,11 @@ func (r *replica) leads() bool {
 	return false
 }
 
-// allowFault reports whether a schedule may have another of the faults that are limited. Unless kind is empty, it counts
-// one first.
+// allowFault reports whether the schedule may have another of the limited faults. Unless kind is empty, it first counts one.
 func (w *world) allowFault(kind string) bool {
-	const most = 4
+	const maxFaults = 4
 	if kind != "" {
 		w.faultsUsed++
 	}
-	return w.faultsUsed < most
+	return w.faultsUsed < maxFaults
 }

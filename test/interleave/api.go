@@ -42,9 +42,10 @@ type api struct {
 
 func resource() schema.GroupResource { return corev1.Resource("events") }
 
+// at returns the key of an Event in api.events.
 func at(namespace, name string) string { return namespace + "/" + name }
 
-// put stores an Event.
+// put stores an Event under a new version. It sets the UID of a new one.
 func (a *api) put(s *storedEvent) {
 	a.version++
 	s.Event = s.DeepCopy()
@@ -73,6 +74,7 @@ func (a *api) create(e *corev1.Event) (*corev1.Event, error) {
 	return s.Event, nil
 }
 
+// get returns an Event, and remembers that a settler has not found it.
 func (a *api) get(namespace, name string) (*corev1.Event, error) {
 	if s := a.events[at(namespace, name)]; s != nil {
 		return s.Event, nil
@@ -121,7 +123,7 @@ func merge(body []byte, e *corev1.Event) error {
 	if err := json.Unmarshal(body, &annotations); err != nil {
 		return err
 	}
-	kept := e.Annotations
+	before := e.Annotations
 	e.Annotations = nil
 	var patched struct {
 		*corev1.Event
@@ -138,7 +140,7 @@ func merge(body []byte, e *corev1.Event) error {
 		e.UID, e.ResourceVersion = patched.Metadata.UID, patched.Metadata.ResourceVersion
 	}
 	e.Annotations = map[string]string{}
-	maps.Copy(e.Annotations, kept)
+	maps.Copy(e.Annotations, before)
 	for name, value := range annotations.Metadata.Annotations {
 		if value == nil {
 			delete(e.Annotations, name)
@@ -149,7 +151,7 @@ func merge(body []byte, e *corev1.Event) error {
 	return nil
 }
 
-// client is the API client of a settler: the part of the core/v1 client that it uses.
+// client is the API client of a settler for one namespace. It has only the methods that settlers use.
 type client struct {
 	typedcorev1.EventInterface
 

@@ -14,9 +14,10 @@ import (
 	"github.com/eventquota/eventquota/test/interleave/luaredis"
 )
 
-// labelKey is the context key of a label that says for whom something is done.
+// labelKey is the context key of the label that names the caller in a schedule.
 type labelKey struct{}
 
+// withLabel returns a context with a label.
 func withLabel(ctx context.Context, label string) context.Context {
 	return context.WithValue(ctx, labelKey{}, label)
 }
@@ -38,7 +39,7 @@ type caller struct {
 	replica *replica
 }
 
-// call has the commands of one Call.
+// call has the commands of one Call, and the answers so far.
 type call struct {
 	server  *luaredis.Server
 	args    [][]any
@@ -47,7 +48,7 @@ type call struct {
 	errs    []error
 }
 
-// over reports whether all of its commands were executed.
+// over reports whether all commands were executed.
 func (c *call) over() bool { return len(c.answers) == len(c.args) }
 
 // next executes the next command. Other callers' commands may come between two of them.

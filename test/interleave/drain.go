@@ -13,8 +13,7 @@ import (
 // now returns the time of the simulation.
 func (w *world) now() time.Time { return time.Now() }
 
-// runUntil executes and answers all operations, in turn, until a condition holds. It reports whether that happens within a
-// time.
+// runUntil executes and answers all operations in turn until a condition holds. It reports whether that happens within a time.
 func (w *world) runUntil(within time.Duration, until func() bool) bool {
 	deadline := w.now().Add(within)
 	for busy, at := 0, w.now(); ; busy++ {
@@ -44,10 +43,10 @@ func (w *world) runUntil(within time.Duration, until func() bool) bool {
 	}
 }
 
-// maxRounds is a number of rounds that is never needed, unless an operation never ends.
+// maxRounds is larger than any number of rounds that is needed if all operations end.
 const maxRounds = 2000
 
-// cutRedis cuts all connections to Redis, and refuses new ones.
+// cutRedis cuts all connections to Redis and refuses new ones.
 func (w *world) cutRedis() {
 	for _, r := range w.replicas {
 		r.redisLink = redisRefuses
@@ -57,7 +56,7 @@ func (w *world) cutRedis() {
 	}
 }
 
-// runToEnd runs a function that submits operations to its end.
+// runToEnd calls a function that submits operations, and reports whether it returns within a time.
 func (w *world) runToEnd(within time.Duration, run func()) bool {
 	ended := make(chan struct{})
 	go func() {
@@ -74,7 +73,7 @@ func (w *world) runToEnd(within time.Duration, run func()) bool {
 	})
 }
 
-// stopFaults ends all faults, and ends the terms of settlers.
+// stopFaults ends all faults and the terms of all settlers.
 func (w *world) stopFaults() {
 	w.moved()
 	w.faultsStopped = true
@@ -97,7 +96,8 @@ func (w *world) idle() bool {
 		!slices.ContainsFunc(w.leaders, func(l *leader) bool { return !l.over() })
 }
 
-// end ends all faults, lets everybody finish and a settler write all pending counts, and checks the invariants.
+// end ends all faults and waits until all clients have finished. Then it stops the replicas, writes all pending counts, and checks the
+// invariants.
 func (w *world) end() {
 	w.stopFaults()
 	// The milliseconds keep the drain timeout out of step with the pauses of a settler.

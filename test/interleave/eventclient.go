@@ -17,7 +17,7 @@ import (
 
 // eventClient is a client of the API server that reports Events. A recorder remembers its names and their counts, as
 // client-go's recorder does. A repeat is a PATCH, or, if the Event is not found, a CREATE of the same name. A client sends
-// one Event at a time. Clients that are no recorders use a new name each time.
+// one Event at a time. Clients that are not recorders use a new name each time.
 type eventClient struct {
 	world    *world
 	name     string
@@ -39,17 +39,17 @@ type sent struct {
 }
 
 func newEventClient(w *world, id int, seed uint64) *eventClient {
-	s := &eventClient{
+	c := &eventClient{
 		world: w, id: id, name: fmt.Sprint("client ", id), user: cmp.Or(w.mix.User, "kubelet"), sent: map[kind]sent{},
 		rng: rand.New(rand.NewPCG(seed, uint64(id)+100)), recorder: id <= w.mix.Recorders,
 	}
-	s.quotas = w.mix.quotas(id)
-	for i := range s.quotas {
+	c.quotas = w.mix.quotas(id)
+	for i := range c.quotas {
 		if w.ample {
-			s.quotas[i].Burst *= ampleTokens
+			c.quotas[i].Burst *= ampleTokens
 		}
-		w.name(s.quotas[i].Key, s.quotas[i].Name)
-		w.name(noticeKey(&s.quotas[i]), "the notice of "+s.quotas[i].Name)
+		w.name(c.quotas[i].Key, c.quotas[i].Name)
+		w.name(noticeKey(&c.quotas[i]), "the notice of "+c.quotas[i].Name)
 	}
 	if w.mix.Bounds != (store.Bounds{}) {
 		for _, limit := range []string{"each", "the spam filter"} {
@@ -57,80 +57,80 @@ func newEventClient(w *world, id int, seed uint64) *eventClient {
 			w.name(noticeKey(&overflow), "the notice of the overflow bucket of "+limit)
 		}
 	}
-	return s
+	return c
 }
 
-// act reports a random Event through a replica.
-func (s *eventClient) act(via *replica) {
-	w, m := s.world, s.world.mix
-	pick := func(prefix string, n int) string { return fmt.Sprint(prefix, 1+s.rng.IntN(max(n, 1))) }
+// act writes a random Event, which a replica decides.
+func (c *eventClient) act(via *replica) {
+	w, m := c.world, c.world.mix
+	pick := func(prefix string, n int) string { return fmt.Sprint(prefix, 1+c.rng.IntN(max(n, 1))) }
 	k := kind{namespace: "default", pod: pick("pod-", m.Pods), reason: pick("Reason", m.Reasons), message: pick("message ", m.Messages)}
-	f := s.sent[k]
-	repeat := s.recorder && f.name != "" && time.Since(f.first) < w.limits.IdenticalWindow*9/10
+	f := c.sent[k]
+	repeat := c.recorder && f.name != "" && time.Since(f.first) < w.limits.IdenticalWindow*9/10
 	if repeat {
 		f.count++
 		if w.skips {
-			s.skip(&f, s.rng.Int64N(3))
+			c.skip(&f, c.rng.Int64N(3))
 		}
 	} else {
-		s.serial++
-		f = sent{name: fmt.Sprintf("e%d.%d", s.id, s.serial), count: 1, first: time.Now()}
-		if s.recorder && m.Bursts && s.rng.IntN(2) == 0 {
-			s.skip(&f, 3) // earlier writes, which were lost
+		c.serial++
+		f = sent{name: fmt.Sprintf("e%d.%d", c.id, c.serial), count: 1, first: time.Now()}
+		if c.recorder && m.Bursts && c.rng.IntN(2) == 0 {
+			c.skip(&f, 3) // writes that were lost before
 		}
 	}
-	s.sent[k], s.busy = f, true
+	c.sent[k], c.busy = f, true
 	via.calls++
 	go func() {
 		for again := repeat; again; {
-			done, missing := s.patch(k, f, via)
+			done, missing := c.patch(k, f, via)
 			if done {
 				return
 			}
 			again = !missing
 		}
-		s.create(k, f, via)
+		c.create(k, f, via)
 	}()
 }
 
 // skip lets a recorder count occurrences without a write for each. A refusal by a quota leaves no state, so a store with
 // quotas assumes that the skipped occurrences were refused and reported.
-func (s *eventClient) skip(f *sent, n int64) {
+func (c *eventClient) skip(f *sent, n int64) {
 	f.count += n
-	if s.quotas != nil {
-		s.world.skipped += n
+	if c.quotas != nil {
+		c.world.skipped += n
 	}
 }
 
-func (s *eventClient) done(via *replica) {
-	s.world.mu.Lock()
-	defer s.world.mu.Unlock()
-	s.busy = false
+func (c *eventClient) done(via *replica) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	c.busy = false
 	via.calls--
 }
 
 // decide lets a replica decide a write of e. old is nil for a CREATE.
-func (s *eventClient) decide(e, old *corev1.Event, via *replica) (store.Decision, *store.Write) {
-	w := s.world
-	write, l := w.storeWrite(e, old, s.user), w.limits
-	l.Quotas = slices.Clone(s.quotas)
+func (c *eventClient) decide(e, old *corev1.Event, via *replica) (store.Decision, *store.Write) {
+	w := c.world
+	write, l := w.storeWrite(e, old, c.user), w.limits
+	l.Quotas = slices.Clone(c.quotas)
 	if l.SpamFilter.Burst > 0 || !l.SpamFilter.Key.IsZero() {
 		l.SpamFilter.NoticeObject = write.InvolvedObject
 	}
-	d := via.decide(s.name, &write, &l)
+	d := via.decide(c.name, &write, &l)
 	verb := "CREATE"
 	if old != nil {
 		verb = "UPDATE"
 	}
-	w.note("%s: %s of %s count %d, through %s: %s", s.name, verb, write.Name, write.Count, via.name, describeDecision(d))
+	w.note("%s: %s of %s count %d, through %s: %s", c.name, verb, write.Name, write.Count, via.name, describeDecision(d))
 	return d, &write
 }
 
 // create sends a CREATE, which the API server stores if it is admitted.
-func (s *eventClient) create(k kind, f sent, via *replica) {
-	w, e := s.world, k.event(f.name, f.count, f.first)
-	defer s.done(via)
-	d, write := s.decide(e, nil, via)
+func (c *eventClient) create(k kind, f sent, via *replica) {
+	w, e := c.world, k.event(f.name, f.count, f.first)
+	defer c.done(via)
+	d, write := c.decide(e, nil, via)
 	if !d.Verdict.Admits() {
 		return
 	}
@@ -140,37 +140,37 @@ func (s *eventClient) create(k kind, f sent, via *replica) {
 	if d.Verdict == store.Aggregate {
 		e.Message = admission.AggregateMessage(e.Message, false)
 	}
-	o := &operation{by: s.name, name: "the API server stores " + f.name, once: true, prompt: true}
+	o := &operation{by: c.name, name: "the API server stores " + f.name, once: true, prompt: true}
 	o.run = func() {
 		if w.api.events[at(e.Namespace, e.Name)] != nil {
 			w.lostEvents += f.count
 			return
 		}
 		w.api.put(&storedEvent{
-			Event: e, kind: k, recorder: s.recorder,
+			Event: e, kind: k, recorder: c.recorder,
 			rejectsPatches: w.mix.Rejects && w.rng.IntN(4) == 0, forbidden: w.mix.APIFails && w.rng.IntN(3) == 0,
 		})
 	}
 	o.refuse = func() { w.lostEvents += f.count }
-	_ = w.ops.submit(context.Background(), o) // it cannot fail without a deadline
+	_ = w.ops.submit(context.Background(), o) // cannot fail without a deadline
 }
 
-// patch sends a PATCH as an UPDATE, and reports whether it is done. If not, missing says whether the Event does not exist;
-// otherwise it has changed meanwhile.
-func (s *eventClient) patch(k kind, f sent, via *replica) (done, missing bool) {
-	w := s.world
+// patch sends a PATCH, which replicas see as an UPDATE. done reports whether it needs no further attempt. If done is false, the Event is
+// missing or has changed meanwhile.
+func (c *eventClient) patch(k kind, f sent, via *replica) (done, missing bool) {
+	w := c.world
 	old := w.api.events[at(k.namespace, f.name)]
 	if old == nil {
 		return false, true
 	}
 	version, e := old.ResourceVersion, old.DeepCopy()
 	e.Count, e.Message, e.LastTimestamp = int32(f.count), k.message, metav1.NewTime(time.Now())
-	if d, _ := s.decide(e, old.Event, via); !d.Verdict.Admits() {
-		s.done(via)
+	if d, _ := c.decide(e, old.Event, via); !d.Verdict.Admits() {
+		c.done(via)
 		return true, false
 	}
 	conflict := false
-	o := &operation{by: s.name, name: fmt.Sprintf("the API server sets %s to %d", f.name, f.count), once: true, prompt: true}
+	o := &operation{by: c.name, name: fmt.Sprintf("the API server sets %s to %d", f.name, f.count), once: true, prompt: true}
 	o.run = func() {
 		if now := w.api.events[at(k.namespace, f.name)]; now != old || now.ResourceVersion != version {
 			conflict = true
@@ -180,10 +180,10 @@ func (s *eventClient) patch(k kind, f sent, via *replica) (done, missing bool) {
 		old.Event = e
 		w.api.put(old)
 	}
-	_ = w.ops.submit(context.Background(), o) // it cannot fail without a deadline
+	_ = w.ops.submit(context.Background(), o) // cannot fail without a deadline
 	if conflict {
 		return false, false
 	}
-	s.done(via)
+	c.done(via)
 	return true, false
 }

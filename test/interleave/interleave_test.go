@@ -22,8 +22,7 @@ var (
 	verbose = flag.Bool("print", false, "print a failing schedule before it is shrunk")
 )
 
-// TestMain lets goroutines take turns on one processor. With more, the goroutines that one step wakes would run in a different
-// order each time.
+// TestMain restricts the program to one processor. With more, the goroutines that a step wakes would run in a different order each time.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(800)
@@ -57,7 +56,7 @@ func TestInterleavings(t *testing.T) {
 	}
 }
 
-// report shrinks a failing schedule, and prints the result.
+// report shrinks a failing schedule and fails the test with the result.
 func report(t *testing.T, m *interleave.Mix, engine *luaredis.Engine, r *interleave.Result, kind interleave.Kind) {
 	t.Helper()
 	if *verbose {
@@ -86,6 +85,7 @@ func TestSchedulesAreDeterministic(t *testing.T) {
 	}
 }
 
+// difference returns the parts of two traces around their first difference.
 func difference(a, b []string) string {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {

@@ -25,15 +25,15 @@ type leader struct {
 	ended   chan struct{}
 }
 
-// startLeader starts a term.
-func (w *world) startLeader(on *replica) *leader {
+// startLeader starts a term on a replica.
+func (w *world) startLeader(r *replica) *leader {
 	w.terms++
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &leader{name: fmt.Sprint("settler ", w.terms), replica: on, cancel: cancel, abandon: make(chan struct{}), ended: make(chan struct{})}
-	s := l.settler(settler.Options{Shared: true, Available: on.available, Abandon: l.abandon})
+	l := &leader{name: fmt.Sprint("settler ", w.terms), replica: r, cancel: cancel, abandon: make(chan struct{}), ended: make(chan struct{})}
+	s := l.settler(settler.Options{Shared: true, Available: r.available, Abandon: l.abandon})
 	go func() {
 		defer close(l.ended)
-		if err := s.Run(ctx); err != nil && !w.mix.Slow && !w.mix.Junk { // otherwise it may have had no time, or a register was unreadable
+		if err := s.Run(ctx); err != nil && !w.mix.Slow && !w.mix.Junk { // in these mixes, a timeout or an unreadable register is not a violation
 			w.reportViolation(kindFailed, "%s: %v", l.name, err)
 		}
 	}()
@@ -41,6 +41,7 @@ func (w *world) startLeader(on *replica) *leader {
 	return l
 }
 
+// settler returns the settler of the term.
 func (l *leader) settler(o settler.Options) *settler.Settler {
 	w := l.replica.world
 	o.Observe = func(t settler.Attempt) {
@@ -51,6 +52,7 @@ func (l *leader) settler(o settler.Options) *settler.Settler {
 	return settler.New(&queue{l}, &clients{world: w, settler: l}, o)
 }
 
+// over reports whether the term has ended.
 func (l *leader) over() bool {
 	select {
 	case <-l.ended:
@@ -61,9 +63,9 @@ func (l *leader) over() bool {
 }
 
 // end ends a term: gracefully, immediately, or by a crash.
-func (l *leader) end(how string) {
+func (l *leader) end(ending string) {
 	l.ending = true
-	switch how {
+	switch ending {
 	case "ends":
 		l.cancel()
 	case "loses its lease":

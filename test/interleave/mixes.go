@@ -15,14 +15,14 @@ const noRefill = 1000 * time.Hour
 // Mix describes a kind of schedules: the cluster, its load, and the faults that may happen.
 type Mix struct {
 	Name, Summary string
-	// Replicas decide the writes of Clients, the first Recorders of which are recorders. Bursts lets an Event begin with a
-	// count above 1. Memory uses a memory store, with one replica, instead of Redis.
+	// Replicas, Clients and Recorders are numbers. The first of the clients are recorders. Bursts lets an Event begin with a count
+	// above 1. Memory uses a memory store, with one replica, instead of Redis.
 	Replicas, Clients, Recorders int
 	Bursts, Memory               bool
 	// Pods, Reasons and Messages are the numbers of distinct values, and Steps is the length of a schedule.
 	Pods, Reasons, Messages, Steps int
-	// Spam is the burst of spam filters, 0 for none, and Quotas returns the quotas of a client's writes. Combined makes
-	// the notices of both combined. Windows is the length of both windows; default minutes.
+	// Spam is the burst of spam filters, or 0 for none. Quotas returns the quotas of a client's writes. Combined makes the notices
+	// of both combined. Windows is the length of both merge windows, by default 5 and 10 minutes.
 	Spam      int
 	Quotas    func(client int) []store.Bucket
 	Combined  bool
@@ -31,7 +31,7 @@ type Mix struct {
 
 	// Settlers is the highest number of concurrent settlers.
 	Settlers int
-	// Slow lets time pass while calls are in flight. The others are faults.
+	// Slow lets time pass while calls are in flight. The other fields allow faults.
 	Slow, Outages, LoseCommands, LoseAnswers, Stops, Crashes       bool
 	Failover, PartialLoss, SlotMoves, ClockJumps, Rejects, Refuses bool
 	Deletions, Junk, APIFails                                      bool
@@ -39,7 +39,7 @@ type Mix struct {
 	Bounds store.Bounds
 	// Unmerged turns merging off, so that only quotas have state.
 	Unmerged bool
-	// Long is the longest outage. User is the user of all clients; default kubelet.
+	// Long is the length of long outages, or 0 for none. User is the user of all clients, by default a kubelet.
 	Long time.Duration
 	User string
 }
@@ -63,6 +63,7 @@ func (m *Mix) limits(rng *rand.Rand) store.Limits {
 	return l
 }
 
+// quotas returns the quotas of a client's writes.
 func (m *Mix) quotas(client int) []store.Bucket {
 	if m.Quotas == nil {
 		return nil
@@ -88,6 +89,7 @@ func (m *Mix) tokensMayBeLost() bool {
 // countsMayBeLost reports whether occurrences may be missing in the end.
 func (m *Mix) countsMayBeLost() bool { return m.Failover || m.PartialLoss || m.Junk }
 
+// noticeKey returns the key of the notice about a bucket.
 func noticeKey(b *store.Bucket) store.Key { return engine.NoticeKey(b) }
 
 // quota returns a bucket that writes share.
@@ -117,6 +119,7 @@ func quotaPerClient(client int) []store.Bucket {
 	return []store.Bucket{b}
 }
 
+// quotaWithFailureMode returns a function for Mix.Quotas, with one quota for all clients.
 func quotaWithFailureMode(f store.FailureMode) func(int) []store.Bucket {
 	return func(int) []store.Bucket {
 		b := quota("the quota", 4)

@@ -31,7 +31,7 @@ func (w *world) redisActions(as *actions) {
 	}
 }
 
-// keyActions adds faults of one key.
+// keyActions adds faults of single keys.
 func (w *world) keyActions(as *actions) {
 	m := w.mix
 	if m.PartialLoss && w.allowFault("") {
@@ -48,7 +48,7 @@ func (w *world) keyActions(as *actions) {
 	}
 }
 
-// slotActions let the slot that has all keys move to another server, key by key, or be served by none.
+// slotActions adds steps that move the slot with all keys to another server, key by key, or that leave it without a server.
 func (w *world) slotActions(as *actions) {
 	keys := append(w.redis.Keys(false), w.redis.Keys(true)...)
 	for _, reply := range w.redis.Moving {
@@ -78,8 +78,8 @@ func (w *world) slotActions(as *actions) {
 	}
 }
 
-// moved ends all moves of slots. While a slot moves, a breaker must open at most once: a probe must not succeed if the
-// store's commands fail.
+// moved ends all moves of slots. It reports a breaker that has opened more than once during a move, because a probe must not succeed while
+// the store's commands fail.
 func (w *world) moved() {
 	if len(w.redis.Moving) == 0 {
 		return

@@ -35,21 +35,21 @@ type replica struct {
 	// available reports whether calls reach the store.
 	available    func() bool
 	redisLink    redisLink
-	clockOffset  time.Duration // of its clock
+	clockOffset  time.Duration // offset of the replica's clock
 	stop         context.CancelFunc
 	stopped      bool
 	ended        chan struct{}
-	calls        int // in flight
-	opened       int // how often its breaker has opened; openedBefore is the number when a slot began to move
-	openedBefore int
+	calls        int // decisions in flight
+	opened       int // number of times that the breaker has opened
+	openedBefore int // opened at the start of a slot's move
 	unanswered   int // calls to Redis without an answer since it was stopped
 
 	mu          sync.Mutex
 	backlogSize int
 }
 
-// newReplica makes a replica. If runs, the background work of its store runs until the replica is stopped.
-func (w *world) newReplica(name string, runs bool) *replica {
+// newReplica returns a replica. If background is true, the background work of its store runs until the replica is stopped.
+func (w *world) newReplica(name string, background bool) *replica {
 	r := &replica{name: name, world: w, ended: make(chan struct{}), available: func() bool { return true }}
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
@@ -64,13 +64,13 @@ func (w *world) newReplica(name string, runs bool) *replica {
 		return r
 	}
 	breaker := redisclient.NewBreaker(&caller{world: w, replica: r}, redisclient.BreakerOptions{
-		Deadline: deadline + 700*time.Microsecond, // not in step with the deadline of a decision
+		Deadline: deadline + 700*time.Microsecond, // never coincides with the deadline of a decision
 		OnChange: r.changed,
 	})
 	s := redis.New(breaker, redis.Options{
 		Prefix:      prefix,
 		Bounds:      w.mix.Bounds,
-		StepTimeout: 237 * time.Millisecond, // not in step with any ticker of the store
+		StepTimeout: 237 * time.Millisecond, // never coincides with a ticker of the store
 		Now:         func() time.Time { return time.Now().Add(r.clockOffset) },
 		OnUnreported: func(_ time.Time, _ string, register store.Key, d *engine.Drops) {
 			w.countUnreported(r, register, d)
@@ -91,14 +91,14 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	}
 	f := fallback.New(unconfirmed{s, w}, s, o)
 	r.store, r.decides, r.available = s, f, breaker.Closed
-	if !runs {
+	if !background {
 		close(r.ended)
 		return r
 	}
 	var running sync.WaitGroup
 	running.Go(func() { s.Run(withLabel(ctx, "its backlog")) })
 	running.Go(func() {
-		<-time.After(3 * time.Millisecond) // so that the two are not in step
+		<-time.After(3 * time.Millisecond) // so that the timers of the two never coincide
 		breaker.Run(withLabel(ctx, "a probe"), s.Probe)
 	})
 	go func() {
@@ -108,8 +108,8 @@ func (w *world) newReplica(name string, runs bool) *replica {
 	return r
 }
 
-// unconfirmed counts the occurrences of decisions that Redis may or may not have. This includes a decision whose caller's
-// time ends while other replicas are faster.
+// unconfirmed is a store that counts the occurrences of decisions that Redis may or may not have. They include decisions whose context
+// ended during the call.
 type unconfirmed struct {
 	store.Store
 
@@ -137,18 +137,20 @@ func (r *replica) changed(open bool, _ error) {
 	r.world.note("%s decides with Redis again", r.name)
 }
 
+// backlog returns the latest size of the store's backlog.
 func (r *replica) backlog() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.backlogSize
 }
 
-// unreachable reports whether Redis does not answer r, or did not answer several calls since r was stopped.
+// unreachable reports whether Redis does not answer the replica, or has not answered several calls since the replica was stopped.
 func (r *replica) unreachable() bool {
-	const often = 3
-	return r.redisLink != redisAnswers || r.stopped && r.unanswered >= often
+	const maxUnanswered = 3
+	return r.redisLink != redisAnswers || r.stopped && r.unanswered >= maxUnanswered
 }
 
+// over reports whether the replica has stopped, with its background work.
 func (r *replica) over() bool {
 	select {
 	case <-r.ended:
@@ -163,13 +165,13 @@ type decision struct {
 	buckets  []store.Bucket
 	spam     store.Bucket
 	began    time.Time
-	overlaps int64 // other calls that were in flight at the same time
+	overlaps int64 // number of other calls that were in flight at the same time
 }
 
 // groupKey is the context key of the group that a decision is about.
 type groupKey struct{}
 
-// decide lets a replica decide a write, and records counts and tokens.
+// decide decides a write on the replica, and records counts and tokens.
 func (r *replica) decide(label string, write *store.Write, l *store.Limits) store.Decision {
 	w := r.world
 	c := w.enter(write, l)
@@ -189,7 +191,7 @@ func (r *replica) decide(label string, write *store.Write, l *store.Limits) stor
 	return d
 }
 
-// enter records that a decision begins. The spam filter of each group is a bucket, too.
+// enter records the start of a decision. It treats the spam filter of each group as a bucket.
 func (w *world) enter(write *store.Write, l *store.Limits) *decision {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,7 +212,7 @@ func (w *world) enter(write *store.Write, l *store.Limits) *decision {
 	return c
 }
 
-// leave records which tokens a decision has taken, and reports a refusal by a bucket that has tokens.
+// leave records the tokens that a decision has taken, and reports a violation if a bucket with tokens has refused.
 func (w *world) leave(c *decision, d store.Decision) {
 	w.mu.Lock()
 	delete(w.calls, c)

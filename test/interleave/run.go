@@ -17,10 +17,10 @@ import (
 // Result is the result of one schedule.
 type Result struct {
 	Seed       uint64
-	Steps      []string // the actions, in order
+	Steps      []string // IDs of the actions, in order
 	Violations []Violation
-	Trace      []string // the steps with their effects, for reading
-	Hash       uint64   // of Trace
+	Trace      []string // the steps and their effects, for readers
+	Hash       uint64   // hash of Trace
 }
 
 // Kinds returns the kinds of violations, sorted.
@@ -35,7 +35,7 @@ func (r *Result) Kinds() []Kind {
 	return kinds
 }
 
-// Run runs one schedule: a random one, or, if plan is not nil, the steps of plan that are possible.
+// Run runs one schedule. It is random unless plan is not nil; then it has those steps of plan that are possible.
 func Run(t *testing.T, m *Mix, seed uint64, engine *luaredis.Engine, plan []string) *Result {
 	t.Helper()
 	r := &Result{Seed: seed}
@@ -43,21 +43,21 @@ func Run(t *testing.T, m *Mix, seed uint64, engine *luaredis.Engine, plan []stri
 	synctest.Test(t, func(*testing.T) { newWorld(m, seed, engine).play(r, plan) })
 	h := fnv.New64a()
 	for _, line := range r.Trace {
-		_, _ = h.Write([]byte(line + "\n")) // never fails
+		_, _ = h.Write([]byte(line + "\n")) // a hash never fails
 	}
 	r.Hash = h.Sum64()
 	return r
 }
 
-// stepTime is the time of the first step; each later one takes a nanosecond more. So no two calls begin at the same time, and
-// no deadlines coincide. Timers that are due at the same time would fire in random order.
+// stepTime is the time that the first step takes. Each later step takes a nanosecond more than the one before, so that no two calls start at
+// the same time and no deadlines coincide. Timers that are due at the same time would fire in random order.
 const stepTime = 13 * time.Microsecond
 
 // play runs a schedule to its end.
 func (w *world) play(r *Result, plan []string) {
 	for i := range w.mix.Replicas {
 		w.replicas = append(w.replicas, w.newReplica(fmt.Sprint("replica ", i+1), true))
-		<-time.After(7 * time.Millisecond) // so that no two are in step
+		<-time.After(7 * time.Millisecond) // so that no timers of two replicas coincide
 	}
 	note := func(step string) {
 		synctest.Wait()
@@ -130,7 +130,7 @@ func planned(plan []string) func([]action) *action {
 	}
 }
 
-// withoutNumbers returns an action without the parts that may differ after other steps.
+// withoutNumbers returns an action's ID without the parts that depend on earlier steps.
 func withoutNumbers(id string) string {
 	id, _, _ = strings.Cut(id, ", count")
 	before, after, found := strings.Cut(id, ", for ")

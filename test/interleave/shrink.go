@@ -4,7 +4,8 @@ import (
 	"slices"
 )
 
-// Shrink returns the result of the shortest plan with the same kind of violation that it finds within so many runs.
+// Shrink removes steps from a schedule while it still has a kind of violation, with at most so many runs. It returns the result of the
+// shortest schedule that it finds.
 func Shrink(first *Result, kind Kind, runs int, run func(plan []string) *Result) *Result {
 	best := first
 	fails := func(plan []string) bool {

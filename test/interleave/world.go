@@ -17,18 +17,18 @@ import (
 // prefix is the prefix of keys in Redis.
 const prefix = "eventquota:"
 
-// ampleTokens is the factor by which the bursts of ample buckets are larger.
+// ampleTokens is the factor by which the bursts of a world with ample buckets are multiplied.
 const ampleTokens = 20
 
 // world is a simulated cluster: recorders, an API server, replicas of the webhook, Redis and settlers. Replicas and settlers
 // are the real code. One goroutine drives all others.
 type world struct {
 	mix          *Mix
-	rng          *rand.Rand // for the world; the schedule has its own
+	rng          *rand.Rand // for choices other than those of the schedule
 	began        time.Time
 	ops          *operations
 	redis        *luaredis.Server
-	clockOffset  time.Duration // of the clock of Redis
+	clockOffset  time.Duration // offset of the clock of Redis
 	redisCopy    *luaredis.Copy
 	api          *api
 	policies     *policy.Current
@@ -40,31 +40,31 @@ type world struct {
 	terms        int
 
 	mu            sync.Mutex
-	names         map[store.Key]string // of registers and buckets
-	encoded       map[string]string    // names, by the text of the key in Redis
-	aliases       map[string]string    // of notices, whose names are random
-	notes         []string             // of the current step
+	names         map[store.Key]string // names of registers and buckets
+	encoded       map[string]string    // the same by the text of the key in Redis
+	aliases       map[string]string    // aliases of notices, whose names are random
+	notes         []string             // effects of the current step
 	violations    []Violation
 	nameCounts    map[groupName]*nameCount
 	buckets       map[store.Key]store.Bucket // the quotas
 	spamGroups    map[store.Key]store.Key    // the groups of spam filters
 	tokensTaken   map[store.Key]int64        // tokens of quotas that were taken
-	calls         map[*decision]struct{}     // decisions under way
+	calls         map[*decision]struct{}     // decisions in flight
 	creates       uint64
 	unreported    int64
 	unconfirmed   int64 // occurrences that a replica may report again if Redis has lost data
-	uncertain     int64 // the part of unreported that Redis may have all the same
+	uncertain     int64 // the part of unreported that Redis may still have
 	givenUp       int64
 	skips         bool              // recorders skip counts
-	ample         bool              // buckets have more tokens than needed, so that tokens taken in excess are noticed
+	ample         bool              // buckets have more tokens than needed, so that the check of tokens finds excess takes
 	skipped       int64             // counts that a quota may have refused, as far as a store knows
 	lostEvents    int64             // counts of Events that were admitted, and then deleted or refused by another webhook
 	local         map[store.Key]int // decisions without the store, by group
 	overwritten   string            // the register that was overwritten
 	denied        int
-	longOutages   int  // long outages
+	longOutages   int  // number of long outages
 	faultsStopped bool // all faults have ended
-	faultsUsed    int  // the number of limited faults
+	faultsUsed    int  // number of limited faults
 }
 
 func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
@@ -88,7 +88,7 @@ func newWorld(mix *Mix, seed uint64, engine *luaredis.Engine) *world {
 	return w
 }
 
-// note records an effect of the current step.
+// note records an effect of the current step for the trace.
 func (w *world) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *world) reportViolation(k Kind, format string, args ...any) {
 // since returns the time since the start of the schedule.
 func (w *world) since() time.Duration { return time.Since(w.began) }
 
-// alias returns the name of an Event in schedules.
+// alias returns the name of an Event in traces.
 func (w *world) alias(name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +127,7 @@ func (w *world) alias(name string) string {
 	return name
 }
 
-// nameNotice gives a notice an alias, by its object, as its name is random.
+// nameNotice sets the alias of a notice, because its name is random. The alias depends on the object of the notice.
 func (w *world) nameNotice(name string, about string, first time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +178,7 @@ func (w *world) recordCount(write *store.Write, denied bool) {
 	}
 }
 
-// countUnreported counts drops that a replica could not report to Redis.
+// countUnreported counts dropped occurrences that a replica could not report to Redis.
 func (w *world) countUnreported(r *replica, register store.Key, d *engine.Drops) {
 	w.note("%s could not report %d drops to %s", r.name, d.Total, w.nameOf(register))
 	w.mu.Lock()

@@ -57,7 +57,7 @@ func (w *world) storeWrite(e, old *corev1.Event, user string) store.Write {
 		panic(fmt.Sprintf("admission passes no write of %+v to the store: %v", e, err))
 	}
 	w.name(q.Write.GroupKey, e.InvolvedObject.Name+" of "+user)
-	if q.Write.CreateID != 0 { // admission chose a random one
+	if q.Write.CreateID != 0 { // admission has chosen a random ID
 		w.mu.Lock()
 		w.creates++
 		q.Write.CreateID = w.creates
@@ -66,7 +66,7 @@ func (w *world) storeWrite(e, old *corev1.Event, user string) store.Write {
 	return q.Write
 }
 
-// name sets the name of a register or bucket in schedules.
+// name sets the name of a register or bucket in traces.
 func (w *world) name(key store.Key, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -116,7 +116,7 @@ func (r Record) Stale(ctx context.Context, root string) (all []string, err error
 			return nil, err
 		}
 		if len(files) > 0 {
-			all = append(all, fmt.Sprintf("the figures of %s are out of date: since commit %.12s, %s changed", g.name, r.Commit, summarizeFiles(files)))
+			all = append(all, fmt.Sprintf("the figures of %s may be out of date: since commit %.12s, %s changed", g.name, r.Commit, summarizeFiles(files)))
 		}
 	}
 	return all, nil

@@ -20,7 +20,7 @@ type Engine struct {
 	sums          map[string]string
 }
 
-// NewEngine makes an Engine.
+// NewEngine returns an Engine without scripts.
 func NewEngine() *Engine {
 	e := &Engine{
 		state:   lua.NewState(lua.Options{SkipOpenLibs: true}),
@@ -70,7 +70,7 @@ func (e *Engine) load(source string) string {
 	return sum
 }
 
-// script runs a script, given the whole command.
+// script runs the script with a hash. args has the whole command.
 func (s *Server) script(sum string, args []string) (answer any, err error) {
 	e := s.engine
 	if err := e.compileErrors[sum]; err != nil {
@@ -118,7 +118,7 @@ func (e *Engine) call(l *lua.LState, raises bool) int {
 	return 1
 }
 
-// argument returns a value as an argument of a command. Redis formats numbers with 17 digits.
+// argument converts a value to an argument of a command. It formats numbers with 17 digits, as Redis does.
 func argument(l *lua.LState, v lua.LValue) string {
 	switch v := v.(type) {
 	case lua.LString:

@@ -83,7 +83,7 @@ func (c *comparingCaller) compare(ctx context.Context, cmd goredis.Cmder) {
 	_ = c.real.Process(ctx, want)
 	got := answerOf(cmd)
 	if !reflect.DeepEqual(got, want.Val()) || errorWord(cmd.Err()) != errorWord(want.Err()) {
-		c.t.Errorf("%.300q answers %q, error %v; a real server answers %q, error %v", args, got, cmd.Err(), want.Val(), want.Err())
+		c.t.Errorf("%.300q: got answer %q and error %v, but a real server returns %q and error %v", args, got, cmd.Err(), want.Val(), want.Err())
 	}
 	c.sent++
 }
@@ -113,7 +113,7 @@ func errorWord(err error) string {
 	return word
 }
 
-// advanceTo sets the clock of the test. Keys that expire by it are deleted on the real server.
+// advanceTo sets the clock of the test, and deletes expired keys on the real server.
 func (c *comparingCaller) advanceTo(to time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +156,7 @@ func (s subject) Complete(ctx context.Context, now time.Time, w store.PendingWri
 
 var _ redisclient.Caller = (*comparingCaller)(nil)
 
-// The in-process server answers the commands of a store as a real server does.
+// TestStoreCommandsMatchRedis compares the answers to a store's commands with those of a real server.
 func TestStoreCommandsMatchRedis(t *testing.T) {
 	c, stores := newComparingCaller(t), 0
 	fresh := func(*testing.T) storetest.Subject {
@@ -174,7 +174,8 @@ func TestStoreCommandsMatchRedis(t *testing.T) {
 	}
 }
 
-// Random commands, most of them valid, get the same answers as from a real server, and leave the same expiries.
+// TestRandomCommandsMatchRedis compares the answers to random commands, and the expiries after them, with those of a real
+// server. Most of the commands are valid.
 func TestRandomCommandsMatchRedis(t *testing.T) {
 	c, rng := newComparingCaller(t), rand.New(rand.NewPCG(1, 1))
 	pick := func(of ...string) any { return of[rng.IntN(len(of))] }
@@ -199,24 +200,24 @@ func TestRandomCommandsMatchRedis(t *testing.T) {
 		want := goredis.NewCmd(t.Context(), cmd.Args()...)
 		_ = c.real.Process(t.Context(), want)
 		if !reflect.DeepEqual(answerOf(cmd), want.Val()) || errorWord(cmd.Err()) != errorWord(want.Err()) {
-			t.Fatalf("%q answers %v, error %v; a real server answers %v, error %v", cmd.Args(), answerOf(cmd), cmd.Err(), want.Val(), want.Err())
+			t.Fatalf("%q: got answer %v and error %v, but a real server returns %v and error %v", cmd.Args(), answerOf(cmd), cmd.Err(), want.Val(), want.Err())
 		}
 		inProcess, err := c.inProcess.Do("pttl", key)
 		left, realErr := c.real.Do(t.Context(), "pttl", key).Int64()
 		if err != nil || realErr != nil || (inProcess == int64(-1)) != (left == -1) || (inProcess == int64(-2)) != (left == -2) {
-			t.Fatalf("after %q, PTTL is %v for %v, error %v; on a real server %v, error %v", cmd.Args(), inProcess, key, err, left, realErr)
+			t.Fatalf("after %q: got PTTL %v of %v and error %v, but a real server returns %v and error %v", cmd.Args(), inProcess, key, err, left, realErr)
 		}
 	}
 }
 
-// The slots are those in the documentation on redis.io, and those of CLUSTER KEYSLOT on a real server.
+// TestSlotsMatchRedisCluster checks slots that are documented on redis.io, or that CLUSTER KEYSLOT of a real server has returned.
 func TestSlotsMatchRedisCluster(t *testing.T) {
 	for key, want := range map[string]int{"123456789": 12739, "foo": 12182, "a{foo}b": 12182, "bar": 5061, "{bar}{foo}": 5061, "somekey": 11058} {
 		if slot := luaredis.Slot(key); slot != want {
-			t.Errorf("%q is in slot %d, want %d", key, slot, want)
+			t.Errorf("key %q: got slot %d, want %d", key, slot, want)
 		}
 	}
 	if luaredis.Slot("foo{}{bar}") == luaredis.Slot("bar") {
-		t.Error("an empty hash tag is used, want the whole key")
+		t.Error("a key with an empty hash tag is not hashed as a whole")
 	}
 }

@@ -38,7 +38,7 @@ type Server struct {
 	Moved   map[string]bool
 
 	engine *Engine
-	known  map[string]bool // the scripts that it has, by hash
+	known  map[string]bool // hashes of the scripts that the server has
 	data   map[string]*value
 	frozen int64 // the start of the running script, in microseconds of Unix time; 0 while none runs
 }
@@ -53,7 +53,7 @@ type value struct {
 // Copy is the data of a Server at one time.
 type Copy struct{ data map[string]*value }
 
-// NewServer makes an empty Server.
+// NewServer returns an empty Server with a clock.
 func NewServer(e *Engine, now func() time.Time) *Server {
 	return &Server{Now: now, Moving: map[int]string{}, Moved: map[string]bool{}, engine: e, known: map[string]bool{}, data: map[string]*value{}}
 }
@@ -61,7 +61,7 @@ func NewServer(e *Engine, now func() time.Time) *Server {
 // Copy copies all data.
 func (s *Server) Copy() Copy { return Copy{cloned(s.data)} }
 
-// Restore replaces all data by a copy, as a failover to a replica that lags does. The replica has no scripts.
+// Restore replaces all data with a copy and forgets all scripts, as a failover to a lagging replica does.
 func (s *Server) Restore(c Copy) {
 	s.data = cloned(c.data)
 	clear(s.known)
@@ -75,7 +75,7 @@ func cloned(data map[string]*value) map[string]*value {
 	return c
 }
 
-// Keys returns the keys of sorted sets, or else of strings, sorted.
+// Keys returns the keys of all sorted sets or, if sets is false, of all strings. They are sorted.
 func (s *Server) Keys(sets bool) []string {
 	var keys []string
 	for key := range s.data {
@@ -90,7 +90,7 @@ func (s *Server) Keys(sets bool) []string {
 // Lose deletes a key.
 func (s *Server) Lose(key string) { delete(s.data, key) }
 
-// Overwrite replaces the value of a key by a text, and keeps its expiry.
+// Overwrite replaces the value of a key with a text and keeps its expiry.
 func (s *Server) Overwrite(key, text string) {
 	if v := s.get(key); v != nil {
 		v.text, v.scores = text, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Set sets the answer of a command, as a client does.
+// Set sets the answer or the error of a command, as a client of Redis does.
 func Set(cmd redis.Cmder, answer any, err error) {
 	if err == nil && answer == nil {
 		err = redis.Nil
@@ -40,7 +40,7 @@ func Set(cmd redis.Cmder, answer any, err error) {
 		ok = false
 	}
 	if !ok {
-		cmd.SetErr(fmt.Errorf("luaredis: %T does not take %T", cmd, answer))
+		cmd.SetErr(fmt.Errorf("luaredis: %T cannot hold an answer of type %T", cmd, answer))
 	}
 }
 

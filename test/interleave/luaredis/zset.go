@@ -48,7 +48,7 @@ func (s *Server) sets(name string, args []string) (any, error) {
 	return formatRange(found, args[4:])
 }
 
-// remove removes members from the set under a key, and returns how many of them it had.
+// remove removes members from the set at a key, and returns the number of members that were removed.
 func (s *Server) remove(v *value, key string, members []string) (n int64) {
 	for _, member := range members {
 		if _, ok := v.scores[member]; ok {
@@ -125,7 +125,7 @@ func parseBound(text string) (scoreBound, error) {
 	return scoreBound{score, exclusive}, err
 }
 
-// admits reports whether a score is within b, as a lower bound or as an upper one.
+// admits reports whether a score is within b. lower says whether b is a lower or an upper bound.
 func (b scoreBound) admits(score float64, lower bool) bool {
 	switch {
 	case score == b.score:
