@@ -102,6 +102,7 @@ func (c *eventClient) skip(f *sent, n int64) {
 	}
 }
 
+// done ends a write through a replica, so that the client can write again.
 func (c *eventClient) done(via *replica) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()

@@ -189,6 +189,7 @@ func (w *world) countUnreported(r *replica, register store.Key, d *engine.Drops)
 	}
 }
 
+// nameOf returns the name of a register or bucket in traces.
 func (w *world) nameOf(key store.Key) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -58,6 +58,7 @@ func (s *Server) count(name string, keys []string) int64 {
 	return n
 }
 
+// expiry executes a command that sets or returns the expiry of a key.
 func (s *Server) expiry(name string, args []string) (any, error) {
 	v := s.get(args[1])
 	switch {
@@ -74,6 +75,7 @@ func (s *Server) expiry(name string, args []string) (any, error) {
 	return v.expires - s.micros()/1000, nil
 }
 
+// strings executes a command on strings.
 func (s *Server) strings(name string, args []string) (any, error) {
 	if name == "mget" {
 		var all []any
@@ -115,6 +117,7 @@ func (s *Server) strings(name string, args []string) (any, error) {
 	return v.text[min(from, n):max(min(from, n), min(to+1, n))], nil
 }
 
+// set executes SET. old is the value at the key, or nil.
 func (s *Server) set(old *value, args []string) (any, error) {
 	v := &value{text: args[2]}
 	for i := 3; i < len(args); i++ {

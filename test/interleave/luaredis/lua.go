@@ -90,6 +90,7 @@ func (s *Server) script(sum string, args []string) (answer any, err error) {
 	return toReply(result)
 }
 
+// list returns texts as a Lua table.
 func list(l *lua.LState, texts []string) *lua.LTable {
 	t := l.CreateTable(len(texts), 0)
 	for _, text := range texts {
@@ -133,6 +134,7 @@ func argument(l *lua.LState, v lua.LValue) string {
 	return ""
 }
 
+// reply implements redis.status_reply and redis.error_reply, whose tables have the field ok or err.
 func reply(l *lua.LState, field string) int {
 	t := l.NewTable()
 	t.RawSetString(field, lua.LString(l.CheckString(1)))
@@ -140,6 +142,7 @@ func reply(l *lua.LState, field string) int {
 	return 1
 }
 
+// fromReply converts an answer to a Lua value, as Redis does for the result of redis.call.
 func fromReply(l *lua.LState, answer any) lua.LValue {
 	switch answer := answer.(type) {
 	case int64:
@@ -160,6 +163,7 @@ func fromReply(l *lua.LState, answer any) lua.LValue {
 	return lua.LFalse
 }
 
+// toReply converts the result of a script to an answer. Numbers lose their fraction, and false becomes nil.
 func toReply(v lua.LValue) (any, error) {
 	switch v := v.(type) {
 	case lua.LNumber:

@@ -62,6 +62,7 @@ func (s *Server) remove(v *value, key string, members []string) (n int64) {
 	return n
 }
 
+// zadd executes ZADD without options. v is the value at the key, or nil.
 func (s *Server) zadd(v *value, args []string) (any, error) {
 	if len(args)%2 != 0 {
 		return nil, Error("ERR syntax error")
@@ -90,6 +91,7 @@ func (s *Server) zadd(v *value, args []string) (any, error) {
 	return added, nil
 }
 
+// scored is a member of a sorted set with its score.
 type scored struct {
 	member string
 	score  float64
@@ -114,11 +116,13 @@ func (v *value) between(least, most string) ([]scored, error) {
 	return found, nil
 }
 
+// scoreBound is the bound of a range of scores.
 type scoreBound struct {
 	score     float64
 	exclusive bool
 }
 
+// parseBound parses a bound such as 5, -inf or, if it is exclusive, (5.
 func parseBound(text string) (scoreBound, error) {
 	number, exclusive := strings.CutPrefix(text, "(")
 	score, err := strconv.ParseFloat(number, 64)
