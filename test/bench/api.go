@@ -23,20 +23,20 @@ const (
 // benchAPI measures all scenarios in each round. Their slices alternate, in an order that rotates. Each round uses new namespaces
 // and webhooks, because the namespaces of a single round would soon reach the limit on registers.
 func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
-	b, err := newTestEnv(ctx, eventRateLimit)
+	env, err := newTestEnv(ctx, eventRateLimit)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.stop()) }()
+	defer func() { err = errors.Join(err, env.stop()) }()
 	steady := slices.DeleteFunc(scenarios(), func(s scenario) bool { return s.includesSettling })
 	storms := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !s.includesSettling })
 	for round := range o.rounds {
 		f := figures{}
-		if err := b.measureSteady(ctx, steady, o.window(), round, f); err != nil {
+		if err := env.measureSteady(ctx, steady, o.window(), round, f); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round+1, err)
 		}
 		for _, s := range storms {
-			if err := b.measureStorm(ctx, s, o.window(), round, f); err != nil {
+			if err := env.measureStorm(ctx, s, o.window(), round, f); err != nil {
 				return nil, fmt.Errorf("%s in round %d: %w", s.name, round+1, err)
 			}
 		}
@@ -54,11 +54,11 @@ func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 }
 
 // measureSteady measures scenarios in alternating slices and adds their figures to result.
-func (b *testEnv) measureSteady(ctx context.Context, all []scenario, window time.Duration, round int, result figures) error {
+func (env *testEnv) measureSteady(ctx context.Context, all []scenario, window time.Duration, round int, result figures) error {
 	entrants := make([]*entrant, len(all))
 	for i, s := range all {
 		var err error
-		if entrants[i], err = b.newEntrant(ctx, s, fmt.Sprint(s.name, "-", round)); err != nil {
+		if entrants[i], err = env.newEntrant(ctx, s, fmt.Sprint(s.name, "-", round)); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
@@ -115,8 +115,8 @@ func measureInTurns(ctx context.Context, entrants []*entrant, window time.Durati
 }
 
 // measureStorm measures a scenario until the webhook has written its pending counts and notices, and adds the figures to result.
-func (b *testEnv) measureStorm(ctx context.Context, s scenario, window time.Duration, round int, result figures) error {
-	e, err := b.newEntrant(ctx, s, fmt.Sprint(s.name, "-", round))
+func (env *testEnv) measureStorm(ctx context.Context, s scenario, window time.Duration, round int, result figures) error {
+	e, err := env.newEntrant(ctx, s, fmt.Sprint(s.name, "-", round))
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 
 // bench measures the parts that o selects, writes the figures to o.output and prints the tables to out.
 func bench(ctx context.Context, o options, out io.Writer) error {
-	from := publish.CurrentOrigin(ctx, root, os.Getenv(binaries.VersionVariable))
-	if err := from.RequireCommit(); err != nil {
+	origin := publish.CurrentOrigin(ctx, root, os.Getenv(binaries.VersionVariable))
+	if err := origin.RequireCommit(); err != nil {
 		progress("warning: bench record will refuse these figures: %v", err)
 	}
 	var rounds []figures
@@ -37,8 +37,8 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 	if err := publish.WriteJSON(o.output, all); err != nil {
 		return fmt.Errorf("-output: %w", err)
 	}
-	from.UpdateChanged(ctx, root)
-	if err := publish.WriteJSON(publish.OriginFile(o.output), from); err != nil {
+	origin.UpdateChanged(ctx, root)
+	if err := publish.WriteJSON(publish.OriginFile(o.output), origin); err != nil {
 		return fmt.Errorf("-output: %w", err)
 	}
 	r := report{out: out, medians: all}

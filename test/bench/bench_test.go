@@ -146,12 +146,12 @@ func TestFailedCallFailsMeasurement(t *testing.T) {
 }
 
 func TestLeftoverKeysAreReported(t *testing.T) {
-	b, err := newRedisEnv(t.Context())
+	env, err := newRedisEnv(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := b.close(); err != nil {
+		if err := env.close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -160,17 +160,17 @@ func TestLeftoverKeysAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	for verdict, ok := range map[store.Verdict]bool{store.Admit: false, store.Merge: true, store.Drop: false} {
-		c := redisContender{"x", b.decideWith(redisReplicas, perRepeat(pod[0]), verdict)}
-		if _, err := b.measure(t.Context(), c, 3, 0); (err == nil) != ok {
+		c := redisContender{"x", env.decideWith(redisReplicas, perRepeat(pod[0]), verdict)}
+		if _, err := env.measure(t.Context(), c, 3, 0); (err == nil) != ok {
 			t.Errorf("verdict %v wanted for a repeated Event: got error %v, want an error: %t", verdict, err, !ok)
 		}
 	}
-	stores, stop := b.stores(t.Context(), 1)
+	stores, stop := env.stores(t.Context(), 1)
 	defer stop()
-	if err := b.checkAddsNoKeys(t.Context(), stores[0], func(context.Context) error { return nil }); err != nil {
+	if err := env.checkAddsNoKeys(t.Context(), stores[0], func(context.Context) error { return nil }); err != nil {
 		t.Error(err)
 	}
-	err = b.checkAddsNoKeys(t.Context(), stores[0], func(ctx context.Context) error { return b.defaultClient.Set(ctx, "left", "", 0).Err() })
+	err = env.checkAddsNoKeys(t.Context(), stores[0], func(ctx context.Context) error { return env.defaultClient.Set(ctx, "left", "", 0).Err() })
 	if err == nil || !strings.Contains(err.Error(), "by 1,") {
 		t.Errorf("got error %v, want one about 1 key", err)
 	}

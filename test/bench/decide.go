@@ -27,7 +27,7 @@ type storeCall struct {
 
 // decisionContenders returns the contenders that measure decisions. Events about distinct objects are all admitted. Events about the
 // hot object are all merged into its first one.
-func (b *redisEnv) decisionContenders(ctx context.Context) ([]redisContender, error) {
+func (env *redisEnv) decisionContenders(ctx context.Context) ([]redisContender, error) {
 	policies := defaults()
 	generous, err := clusterQuota(limit(1_000_000, 1_000_000, time.Second))
 	if err != nil {
@@ -47,19 +47,19 @@ func (b *redisEnv) decisionContenders(ctx context.Context) ([]redisContender, er
 		return nil, err
 	}
 	return []redisContender{
-		{"decide", b.decideWith(1, perPod(distinct), store.Admit)},
-		{"decide3", b.decideWith(redisReplicas, perPod(distinct), store.Admit)},
-		{"hot", b.decideWith(1, perRepeat(hot[0]), store.Merge)},
-		{"hot3", b.decideWith(redisReplicas, perRepeat(hot[0]), store.Merge)},
-		{"quota3", b.decideWith(redisReplicas, perPod(bounded), store.Admit)},
+		{"decide", env.decideWith(1, perPod(distinct), store.Admit)},
+		{"decide3", env.decideWith(redisReplicas, perPod(distinct), store.Admit)},
+		{"hot", env.decideWith(1, perRepeat(hot[0]), store.Merge)},
+		{"hot3", env.decideWith(redisReplicas, perRepeat(hot[0]), store.Merge)},
+		{"quota3", env.decideWith(redisReplicas, perPod(bounded), store.Admit)},
 	}, nil
 }
 
 // decideWith returns the start function of a contender. Each call goes to a random one of the replicas, with the arguments that
 // argsFor returns for its number, and fails unless the verdict is want.
-func (b *redisEnv) decideWith(replicas int, argsFor func(i int) storeCall, want store.Verdict) func(context.Context) (redisCall, func(), error) {
+func (env *redisEnv) decideWith(replicas int, argsFor func(i int) storeCall, want store.Verdict) func(context.Context) (redisCall, func(), error) {
 	return func(ctx context.Context) (redisCall, func(), error) {
-		stores, stop := b.stores(ctx, replicas)
+		stores, stop := env.stores(ctx, replicas)
 		for i, s := range stores { // connects, and stores an Event that later ones can be merged into
 			c := argsFor(i)
 			if _, err := s.Decide(ctx, time.Now(), c.write, c.limits); err != nil {
@@ -79,12 +79,12 @@ func (b *redisEnv) decideWith(replicas int, argsFor func(i int) storeCall, want 
 }
 
 // stores starts n stores that share a new key prefix. stop ends them.
-func (b *redisEnv) stores(ctx context.Context, n int) (stores []*redisstore.Store, stop func()) {
-	b.prefixCount++
+func (env *redisEnv) stores(ctx context.Context, n int) (stores []*redisstore.Store, stop func()) {
+	env.prefixCount++
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	for _, client := range b.replicas[:n] {
-		s := redisstore.New(client, redisstore.Options{Prefix: redisstore.DefaultPrefix + strconv.Itoa(b.prefixCount) + ":"})
+	for _, client := range env.replicas[:n] {
+		s := redisstore.New(client, redisstore.Options{Prefix: redisstore.DefaultPrefix + strconv.Itoa(env.prefixCount) + ":"})
 		running.Go(func() { s.Run(ctx) })
 		stores = append(stores, s)
 	}

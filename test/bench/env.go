@@ -34,26 +34,26 @@ type testEnv struct {
 
 // newTestEnv starts the control planes and builds the webhook. limits is the configuration of the EventRateLimit plugin of one of them.
 func newTestEnv(ctx context.Context, limits string) (_ *testEnv, err error) {
-	b := &testEnv{}
+	env := &testEnv{}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.stop())
+			err = errors.Join(err, env.stop())
 		}
 	}()
-	if b.cluster, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true}); err != nil {
+	if env.cluster, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true}); err != nil {
 		return nil, err
 	}
-	b.rateLimited, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true, EventRateLimit: limits})
+	env.rateLimited, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true, EventRateLimit: limits})
 	if err != nil {
 		return nil, err
 	}
-	if err := b.definePolicies(); err != nil {
+	if err := env.definePolicies(); err != nil {
 		return nil, err
 	}
-	if b.collector, err = newCollector(ctx); err != nil {
+	if env.collector, err = newCollector(ctx); err != nil {
 		return nil, err
 	}
-	b.stoppers = append(b.stoppers, b.collector.stop)
+	env.stoppers = append(env.stoppers, env.collector.stop)
 	webhook, err := replica.Build(ctx)
 	if err != nil {
 		return nil, err
@@ -62,17 +62,17 @@ func newTestEnv(ctx context.Context, limits string) (_ *testEnv, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	b.programs = map[program]string{realWebhook: webhook, plainWebhook: self}
-	return b, nil
+	env.programs = map[program]string{realWebhook: webhook, plainWebhook: self}
+	return env, nil
 }
 
 // stop stops the webhooks, the collector and the control planes.
-func (b *testEnv) stop() error {
+func (env *testEnv) stop() error {
 	var errs []error
-	for _, stop := range slices.Backward(b.stoppers) {
+	for _, stop := range slices.Backward(env.stoppers) {
 		errs = append(errs, stop())
 	}
-	for _, c := range []*cluster.Cluster{b.cluster, b.rateLimited} {
+	for _, c := range []*cluster.Cluster{env.cluster, env.rateLimited} {
 		if c != nil {
 			errs = append(errs, c.Stop())
 		}
@@ -100,29 +100,29 @@ func (e *entrant) webhookTime() (time.Duration, error) {
 }
 
 // newEntrant prepares a scenario in a new namespace called name, with hyphens instead of underscores.
-func (b *testEnv) newEntrant(ctx context.Context, s scenario, name string) (_ *entrant, err error) {
-	e := &entrant{scenario: s, cluster: b.cluster, stop: func() error { return nil }}
+func (env *testEnv) newEntrant(ctx context.Context, s scenario, name string) (_ *entrant, err error) {
+	e := &entrant{scenario: s, cluster: env.cluster, stop: func() error { return nil }}
 	if s.limited {
-		e.cluster = b.rateLimited
+		e.cluster = env.rateLimited
 	}
 	namespace := strings.ReplaceAll(name, "_", "-")
 	if err := createNamespace(ctx, e.cluster, namespace); err != nil {
 		return nil, err
 	}
-	if err := createQuota(ctx, b.policies, namespace, s.limit); err != nil {
+	if err := createQuota(ctx, env.policies, namespace, s.limit); err != nil {
 		return nil, err
 	}
 	if s.webhook != nil {
 		flags := append([]string{"--shutdown-delay=0s"}, s.webhook.flags...)
 		if s.sinkEnabled {
-			flags = append(flags, "--sink-otlp-endpoint="+b.collector.endpoint)
+			flags = append(flags, "--sink-otlp-endpoint="+env.collector.endpoint)
 		}
-		r, err := replica.Start(ctx, e.cluster, b.programs[s.webhook.program], flags...)
+		r, err := replica.Start(ctx, e.cluster, env.programs[s.webhook.program], flags...)
 		if err != nil {
 			return nil, err
 		}
 		e.replica, e.stop = r, sync.OnceValue(r.Stop)
-		b.stoppers = append(b.stoppers, e.stop)
+		env.stoppers = append(env.stoppers, e.stop)
 		if err := r.InstallFor(ctx, namespace); err != nil {
 			return nil, err
 		}
@@ -130,23 +130,23 @@ func (b *testEnv) newEntrant(ctx context.Context, s scenario, name string) (_ *e
 	if e.load, err = newLoad(e.cluster.Config, namespace, s.event); err != nil {
 		return nil, err
 	}
-	b.stoppers = append(b.stoppers, func() error { e.load.close(); return nil })
+	env.stoppers = append(env.stoppers, func() error { e.load.close(); return nil })
 	if err := e.load.writeUntil(ctx, warmupEvents); err != nil {
 		return nil, fmt.Errorf("warm up: %w", err)
 	}
 	return e, nil
 }
 
-// definePolicies installs the CRDs in b.cluster and sets b.policies.
-func (b *testEnv) definePolicies() error {
+// definePolicies installs the CRDs in env.cluster and sets env.policies.
+func (env *testEnv) definePolicies() error {
 	crds, err := manifests.CRDs()
 	if err != nil {
 		return err
 	}
-	if _, err := envtest.InstallCRDs(b.cluster.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+	if _, err := envtest.InstallCRDs(env.cluster.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
 		return fmt.Errorf("install the CRDs: %w", err)
 	}
-	b.policies, err = newPolicies(b.cluster)
+	env.policies, err = newPolicies(env.cluster)
 	return err
 }
 

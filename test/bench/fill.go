@@ -23,13 +23,13 @@ const (
 )
 
 // measureMemory measures how many bytes of Redis each pod takes when Redis is filled with the Events of so many pods.
-func (b *redisEnv) measureMemory(ctx context.Context, objects int) (figures, error) {
+func (env *redisEnv) measureMemory(ctx context.Context, objects int) (figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
-	if err := b.defaultClient.FlushDB(ctx).Err(); err != nil {
+	if err := env.defaultClient.FlushDB(ctx).Err(); err != nil {
 		return nil, fmt.Errorf("empty Redis: %w", err)
 	}
-	stores, stop := b.stores(ctx, 1)
+	stores, stop := env.stores(ctx, 1)
 	defer stop()
 	s := stores[0]
 	strict := policy.Default()
@@ -39,7 +39,7 @@ func (b *redisEnv) measureMemory(ctx context.Context, objects int) (figures, err
 		return nil, err
 	}
 	s.Flush(ctx)
-	empty, err := b.usedMemory(ctx)
+	empty, err := env.usedMemory(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -48,17 +48,17 @@ func (b *redisEnv) measureMemory(ctx context.Context, objects int) (figures, err
 		return nil, err
 	}
 	s.Flush(ctx)
-	full, err := b.usedMemory(ctx)
+	full, err := env.usedMemory(ctx)
 	if err != nil {
 		return nil, err
 	}
 	progress("Redis: filled with %d sources and objects in %.0f s", objects, time.Since(begun).Seconds())
-	return figures{"redis_bytes_per_object": float64(full-empty) / float64(objects)}, b.checkDropsAddNoKeys(ctx, s, warmupPods+objects)
+	return figures{"redis_bytes_per_object": float64(full-empty) / float64(objects)}, env.checkDropsAddNoKeys(ctx, s, warmupPods+objects)
 }
 
 // usedMemory returns the bytes that Redis uses.
-func (b *redisEnv) usedMemory(ctx context.Context) (int64, error) {
-	info, err := b.defaultClient.InfoMap(ctx, "memory").Result()
+func (env *redisEnv) usedMemory(ctx context.Context) (int64, error) {
+	info, err := env.defaultClient.InfoMap(ctx, "memory").Result()
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of Redis: %w", err)
 	}
@@ -69,11 +69,11 @@ func (b *redisEnv) usedMemory(ctx context.Context) (int64, error) {
 	return used, nil
 }
 
-// forEach calls f concurrently with each serial number from from up to, but not including, to. It ignores late answers.
-func forEach(ctx context.Context, from, to int, f func(ctx context.Context, serial int) error) error {
+// forEach calls f concurrently with each serial number from first to end-1. It ignores late answers.
+func forEach(ctx context.Context, first, end int, f func(ctx context.Context, serial int) error) error {
 	var next atomic.Int64
 	_, _, err := runConcurrently(ctx, fillCallers, func(ctx context.Context, _ int) (answered int, err error) {
-		for serial := from + int(next.Add(1)) - 1; serial < to; serial = from + int(next.Add(1)) - 1 {
+		for serial := first + int(next.Add(1)) - 1; serial < end; serial = first + int(next.Add(1)) - 1 {
 			if err := f(ctx, serial); err != nil && !isLate(ctx, err) {
 				return 0, fmt.Errorf("fill Redis: %w", err)
 			}
@@ -104,8 +104,8 @@ func (w *podWriter) pod(ctx context.Context, serial int) error {
 	return decide(ctx, w.strict, podEvent(serial, 2, "Pulling", "Pulling another image"), admission.Dropped)
 }
 
-// checkDropsAddNoKeys returns an error if an Event that a quota drops adds a key to Redis. Its pods have serial numbers from from.
-func (b *redisEnv) checkDropsAddNoKeys(ctx context.Context, s *redisstore.Store, from int) error {
+// checkDropsAddNoKeys returns an error if an Event that a quota drops adds a key to Redis. Its pods have serial numbers from first on.
+func (env *redisEnv) checkDropsAddNoKeys(ctx context.Context, s *redisstore.Store, first int) error {
 	policies, err := clusterQuota(limit(1, 1, 24*time.Hour))
 	if err != nil {
 		return err
@@ -114,19 +114,19 @@ func (b *redisEnv) checkDropsAddNoKeys(ctx context.Context, s *redisstore.Store,
 	drop := func(ctx context.Context, serial int) error {
 		return decide(ctx, gate, startupEvent(serial, 0), admission.Dropped)
 	}
-	if err := decide(ctx, gate, startupEvent(from, 0), admission.Admitted); err != nil {
+	if err := decide(ctx, gate, startupEvent(first, 0), admission.Admitted); err != nil {
 		return err
 	}
-	if err := drop(ctx, from+1); err != nil { // the first drop adds the key of the notice
+	if err := drop(ctx, first+1); err != nil { // the first drop adds the key of the notice
 		return err
 	}
-	return b.checkAddsNoKeys(ctx, s, func(ctx context.Context) error { return forEach(ctx, from+2, from+2+warmupPods, drop) })
+	return env.checkAddsNoKeys(ctx, s, func(ctx context.Context) error { return forEach(ctx, first+2, first+2+warmupPods, drop) })
 }
 
 // checkAddsNoKeys returns an error if the number of keys in Redis differs before and after f.
-func (b *redisEnv) checkAddsNoKeys(ctx context.Context, s *redisstore.Store, f func(context.Context) error) error {
+func (env *redisEnv) checkAddsNoKeys(ctx context.Context, s *redisstore.Store, f func(context.Context) error) error {
 	s.Flush(ctx)
-	before, err := b.defaultClient.DBSize(ctx).Result()
+	before, err := env.defaultClient.DBSize(ctx).Result()
 	if err != nil {
 		return fmt.Errorf("count the keys of Redis: %w", err)
 	}
@@ -134,7 +134,7 @@ func (b *redisEnv) checkAddsNoKeys(ctx context.Context, s *redisstore.Store, f f
 		return err
 	}
 	s.Flush(ctx)
-	after, err := b.defaultClient.DBSize(ctx).Result()
+	after, err := env.defaultClient.DBSize(ctx).Result()
 	if err != nil {
 		return fmt.Errorf("count the keys of Redis: %w", err)
 	}

@@ -23,13 +23,13 @@ type churn struct {
 
 // writeChurns writes the Events of a wide storm twice: without eventquota, and with eventquota and a quota. It returns after the webhook
 // has written its pending counts and notices.
-func (b *testEnv) writeChurns(ctx context.Context, events int64) (all []*churn, err error) {
+func (env *testEnv) writeChurns(ctx context.Context, events int64) (all []*churn, err error) {
 	for _, s := range []scenario{
 		{name: "without", event: flood.Wide},
 		{name: "with", event: flood.Wide, webhook: &webhook{realWebhook, nil}, limit: wideLimit()},
 	} {
 		namespace := "list-" + s.name
-		e, err := b.newEntrant(ctx, s, namespace)
+		e, err := env.newEntrant(ctx, s, namespace)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", namespace, err)
 		}
@@ -48,8 +48,8 @@ func (b *testEnv) writeChurns(ctx context.Context, events int64) (all []*churn, 
 
 // measureList measures a LIST of all stored Events of a churn, in JSON and without compression. It adds milliseconds, bytes and the
 // number of Events to result.
-func (b *testEnv) measureList(ctx context.Context, c *churn, result figures) error {
-	config := rest.CopyConfig(b.cluster.Config)
+func (env *testEnv) measureList(ctx context.Context, c *churn, result figures) error {
+	config := rest.CopyConfig(env.cluster.Config)
 	config.DisableCompression = true
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -58,17 +58,17 @@ type redisContender struct {
 // benchRedis measures every contender once in each round for each number of callers, in an order that rotates. Then it measures once how
 // much memory Redis needs for many sources and objects. It returns an error if a call fails or has an unexpected result.
 func benchRedis(ctx context.Context, o options) (rounds []figures, err error) {
-	b, err := newRedisEnv(ctx)
+	env, err := newRedisEnv(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	all, err := b.contenders(ctx)
+	defer func() { err = errors.Join(err, env.close()) }()
+	all, err := env.contenders(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range all { // connects
-		if _, err := b.measure(ctx, c, redisCallers()[len(redisCallers())-1], 0); err != nil {
+		if _, err := env.measure(ctx, c, redisCallers()[len(redisCallers())-1], 0); err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +77,7 @@ func benchRedis(ctx context.Context, o options) (rounds []figures, err error) {
 		for _, callers := range redisCallers() {
 			for i := range all {
 				c := all[(round+i)%len(all)]
-				spent, err := b.measure(ctx, c, callers, o.redisTime())
+				spent, err := env.measure(ctx, c, callers, o.redisTime())
 				if err != nil {
 					return nil, err
 				}
@@ -90,13 +90,13 @@ func benchRedis(ctx context.Context, o options) (rounds []figures, err error) {
 		}
 		rounds = append(rounds, f)
 	}
-	f, err := b.measureMemory(ctx, o.objects)
+	f, err := env.measureMemory(ctx, o.objects)
 	return append(rounds, f), err
 }
 
 // measure empties Redis and then makes calls of a contender, from several callers at the same time, until window has passed.
-func (b *redisEnv) measure(ctx context.Context, c redisContender, callers int, window time.Duration) (spent redisUsage, err error) {
-	if err := b.defaultClient.FlushDB(ctx).Err(); err != nil {
+func (env *redisEnv) measure(ctx context.Context, c redisContender, callers int, window time.Duration) (spent redisUsage, err error) {
+	if err := env.defaultClient.FlushDB(ctx).Err(); err != nil {
 		return spent, fmt.Errorf("empty Redis: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, window+redisTimeout)
@@ -106,7 +106,7 @@ func (b *redisEnv) measure(ctx context.Context, c redisContender, callers int, w
 		return spent, fmt.Errorf("redis_%s: %w", c.name, err)
 	}
 	defer stop()
-	before, err := b.processorTimes(ctx)
+	before, err := env.processorTimes(ctx)
 	if err != nil {
 		return spent, err
 	}
@@ -114,47 +114,47 @@ func (b *redisEnv) measure(ctx context.Context, c redisContender, callers int, w
 	if err != nil {
 		return spent, fmt.Errorf("redis_%s, %d callers: %w", c.name, callers, err)
 	}
-	after, err := b.processorTimes(ctx)
+	after, err := env.processorTimes(ctx)
 	return redisUsage{calls, elapsed, after.server - before.server, after.caller - before.caller}, err
 }
 
 // newRedisEnv starts Redis and connects the clients. The caller must close the result.
 func newRedisEnv(ctx context.Context) (_ *redisEnv, err error) {
-	b := &redisEnv{}
-	if b.server, err = redistest.New(ctx, redistest.Options{}); err != nil {
+	env := &redisEnv{}
+	if env.server, err = redistest.New(ctx, redistest.Options{}); err != nil {
 		return nil, err
 	}
-	b.defaultClient = redis.NewClient(&redis.Options{Addr: b.server.Addr()})
+	env.defaultClient = redis.NewClient(&redis.Options{Addr: env.server.Addr()})
 	for range redisReplicas {
 		o := redisclient.DefaultOptions()
-		o.Addresses = []string{b.server.Addr()}
+		o.Addresses = []string{env.server.Addr()}
 		o.Timeout = redisTimeout
 		client, err := redisclient.New(*o)
 		if err != nil {
-			return nil, errors.Join(err, b.close())
+			return nil, errors.Join(err, env.close())
 		}
-		b.replicas = append(b.replicas, client)
+		env.replicas = append(env.replicas, client)
 	}
-	return b, nil
+	return env, nil
 }
 
-func (b *redisEnv) close() error {
-	errs := []error{b.defaultClient.Close()}
-	for _, client := range b.replicas {
+func (env *redisEnv) close() error {
+	errs := []error{env.defaultClient.Close()}
+	for _, client := range env.replicas {
 		errs = append(errs, client.Close())
 	}
-	return errors.Join(append(errs, b.server.Close())...)
+	return errors.Join(append(errs, env.server.Close())...)
 }
 
 // contenders returns all contenders, in the order of the table. The others are compared with the first.
-func (b *redisEnv) contenders(ctx context.Context) ([]redisContender, error) {
-	decisions, err := b.decisionContenders(ctx)
-	return append([]redisContender{{"rate", b.rateContender}}, decisions...), err
+func (env *redisEnv) contenders(ctx context.Context) ([]redisContender, error) {
+	decisions, err := env.decisionContenders(ctx)
+	return append([]redisContender{{"rate", env.rateContender}}, decisions...), err
 }
 
 // rateContender calls Allow of redis_rate with each key in turn.
-func (b *redisEnv) rateContender(context.Context) (redisCall, func(), error) {
-	limiter := redis_rate.NewLimiter(b.defaultClient)
+func (env *redisEnv) rateContender(context.Context) (redisCall, func(), error) {
+	limiter := redis_rate.NewLimiter(env.defaultClient)
 	limit := redis_rate.PerSecond(100_000) // allows every call, and still stores a value
 	keys := make([]string, redisObjects)
 	for i := range keys {

@@ -49,8 +49,8 @@ func rateRatios(f figures, name string, callers int) {
 }
 
 // processorTimes returns the processor times of Redis and of this process since they started.
-func (b *redisEnv) processorTimes(ctx context.Context) (used redisUsage, err error) {
-	info, err := b.defaultClient.InfoMap(ctx, "cpu").Result()
+func (env *redisEnv) processorTimes(ctx context.Context) (used redisUsage, err error) {
+	info, err := env.defaultClient.InfoMap(ctx, "cpu").Result()
 	if err != nil {
 		return used, fmt.Errorf("read the processor time of Redis: %w", err)
 	}
