@@ -220,7 +220,7 @@ func decide(ctx context.Context, gate *admission.Gate, e *corev1.Event, want adm
 		Object: e,
 	})
 	if err == nil && a.Outcome != want {
-		return fmt.Errorf("Event %s: outcome %s, want %s", e.Name, a.Outcome, want)
+		return fmt.Errorf("got outcome %s for Event %s, want %s", a.Outcome, e.Name, want)
 	}
 	return err
 }
