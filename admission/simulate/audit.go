@@ -237,9 +237,9 @@ func (l *line) skip() error {
 	ref := l.ObjectRef
 	switch {
 	case l.Stage == auditv1.StagePanic:
-		return skipped("requests that the API server broke off as it had a bug")
+		return skipped("requests in which the API server panicked")
 	case l.Stage != auditv1.StageResponseComplete:
-		return skipped("stages of a request before its end")
+		return skipped("stages of a request before its response")
 	case ref == nil || ref.Resource != "events" || ref.Subresource != "" || ref.APIGroup != "" && ref.APIGroup != eventsv1.GroupName,
 		!slices.Contains([]verb{create, update, patch, remove}, verb(l.Verb)):
 		return skipped("requests that do not write one Event")
@@ -250,11 +250,11 @@ func (l *line) skip() error {
 	case verb(l.Verb) == remove || l.body(l.RequestObject.part) != nil:
 		return nil
 	case l.ResponseStatus.Code/100 != 2 && l.ResponseStatus.Code != 409:
-		return skipped("requests that were refused before their body was read")
+		return skipped("requests that were rejected before their body was read")
 	case isGiven(l.value(l.RequestObject.part)), l.Annotations["audit.k8s.io/truncated"] != "":
-		return unknown("the API server left out a body that was too large")
+		return unknown("the API server omitted the body because it was too large")
 	}
-	return unknown("the audit level is lower than Request")
+	return unknown("the audit level is below Request")
 }
 
 // reachedWebhook reports whether a request with this status reached the webhook, or would have. If the Event or

@@ -16,13 +16,13 @@ import (
 func TestRecordingRegressions(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
-		"two-documents.json":        "2 Events as JSON; broken: 3 the rest is not read: it is no JSON from byte 2150 on; 2 to 2: 2 instead of 2",
+		"two-documents.json":        "2 Events as JSON; broken: 3 the rest is not read: it is not JSON from byte 2150 on; 2 to 2: 2 instead of 2",
 		"audit-batch.json":          "2 audit log of the API server, level RequestResponse as JSON; 2 to 2: 2 instead of 2",
 		"events-v1-list.json":       "3 Events as JSON; 6 to 300: most 39 instead of 300, fewest 6 instead of 6",
 		"first-page.json":           "1 Events as JSON; a part, 58000 more; 1 to 1: 1 instead of 1",
 		"patch-request-level.jsonl": "1 audit log of the API server, level Request as JSON lines; 1 to 1: 0 instead of 0",
-		"skipped-too-big.jsonl":     "3 audit log of the API server, level RequestResponse as JSON lines; 2 the API server left out a body that was too large; 1 to 1: 1 instead of 1",
-		"watch-twice.jsonl":         "2 watch as JSON lines; 1 what the recording has twice; 1 to 1: 1 instead of 1",
+		"skipped-too-big.jsonl":     "3 audit log of the API server, level RequestResponse as JSON lines; 2 the API server omitted the body because it was too large; 1 to 1: 1 instead of 1",
+		"watch-twice.jsonl":         "2 watch as JSON lines; 1 duplicates; 1 to 1: 1 instead of 1",
 		"combined-2h.json":          "1 Events as JSON; 2 to 2: 2 instead of 2",
 		"node-clock-behind.json":    "1 Events as JSON; 1 shifted; 2 to 120: most 13 instead of 120, fewest 2 instead of 2",
 	} {

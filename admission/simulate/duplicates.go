@@ -23,7 +23,7 @@ func (t *Trace) checkDuplicate(d *decoded) error {
 	if d.same != "" {
 		same := maphash.String(t.seed, d.same)
 		if _, known := t.seen[same]; known {
-			return skipped("what the recording has twice")
+			return skipped("duplicates")
 		}
 		t.seen[same] = struct{}{}
 	}
@@ -51,7 +51,7 @@ func (t *Trace) checkDuplicate(d *decoded) error {
 // replace has an Event that was found stored once more take the place of what was known of it, if that was found stored too and
 // happened as often at most.
 func (t *Trace) replace(at int, d *decoded, uid uint64) error {
-	const older = skipped("states of an Event of which another one is known")
+	const older = skipped("earlier states of an Event")
 	before, err := t.spool.read(t.index[at].offset)
 	if err != nil {
 		return err

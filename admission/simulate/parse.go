@@ -114,7 +114,7 @@ func verbOf(event string) (v verb, known bool) {
 }
 
 // errNoEntry is why an entry is of no use.
-var errNoEntry = errors.New("it is neither an entry of an audit log, nor an event of a watch, nor an Event")
+var errNoEntry = errors.New("it is not an audit log entry, a watch event or an Event")
 
 // inner decodes what is in an entry that is none itself: items of a list, or the line that a collector has wrapped.
 func (d *decoder) inner(to []decoded, e *recording.Entry, nested int, s *scratch) []decoded {
@@ -173,7 +173,7 @@ func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string, s 
 func (d *decoder) finish(one *decoded, w *write, e *corev1.Event, s *scratch) {
 	w.File, w.Line = d.file, one.number
 	if one.write, one.err = w.of(e); one.err == nil && slices.Contains(d.exempt, w.User.Username) {
-		one.err = skipped("requests of users that the webhook is not asked about")
+		one.err = skipped("requests of exempt users")
 	}
 	if one.err == nil {
 		from := len(s.records)
@@ -189,7 +189,7 @@ func (w *write) of(e *corev1.Event) (*write, error) {
 		return nil, errors.New("the Event has no time")
 	}
 	if w.At.UTC().Year() < firstYear || w.Last.UTC().Year() >= lastYear {
-		return nil, fmt.Errorf("its time is not from %d to %d", firstYear, lastYear)
+		return nil, fmt.Errorf("its time is not between %d and %d", firstYear, lastYear)
 	}
 	if e == nil {
 		return w, nil

@@ -32,10 +32,10 @@ func TestBrokenEntriesAreCountedWithLine(t *testing.T) {
 		writes  int64
 		broken  []Broken
 	}{
-		"no JSON":                       {good + "{\n\n" + good, 2, []Broken{{"", 2, "it breaks off"}}},
-		"the last line is cut":          {good + good[:20], 1, []Broken{{"", 2, "it breaks off"}}},
-		"a line that is something else": {`{"kind":"Pod","apiVersion":"v1"}` + "\n" + good, 1, []Broken{{"", 1, "it is neither an entry of an audit log, nor an event of a watch, nor an Event"}}},
-		"a number":                      {"17\n" + good, 1, []Broken{{"", 1, "it is no JSON object"}}},
+		"no JSON":                       {good + "{\n\n" + good, 2, []Broken{{"", 2, "it is cut off"}}},
+		"the last line is cut":          {good + good[:20], 1, []Broken{{"", 2, "it is cut off"}}},
+		"a line that is something else": {`{"kind":"Pod","apiVersion":"v1"}` + "\n" + good, 1, []Broken{{"", 1, "it is not an audit log entry, a watch event or an Event"}}},
+		"a number":                      {"17\n" + good, 1, []Broken{{"", 1, "it is not a JSON object"}}},
 		"an Event of another group":     {`{"kind":"Event","apiVersion":"tekton.dev/v1"}` + "\n" + good, 1, []Broken{{"", 1, "is not an Event of v1 or events.k8s.io"}}},
 		"an Event without a name":       {text(nameless) + good, 1, []Broken{{"", 1, "the Event has no name or no namespace"}}},
 		"an Event without a time":       {text(timeless) + good, 1, []Broken{{"", 1, "the Event has no time"}}},
@@ -43,11 +43,11 @@ func TestBrokenEntriesAreCountedWithLine(t *testing.T) {
 		"a line that is too long":       {strings.Repeat("x", recording.MaxLine+1) + "\n" + good, 1, []Broken{{"", 1, "the line is longer than 8388608 bytes"}}},
 		"a line that is far too long":   {strings.Repeat("x", 5*recording.MaxLine/2) + "\n" + good, 1, []Broken{{"", 1, "the line is longer than 8388608 bytes"}}},
 		"a last line that is too long":  {good + strings.Repeat("x", recording.MaxLine+1), 1, []Broken{{"", 2, "the line is longer than 8388608 bytes"}}},
-		"a watch of an unknown type":    {watchLine("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{"", 1, "it is neither an entry of an audit log, nor an event of a watch, nor an Event"}}},
+		"a watch of an unknown type":    {watchLine("GROWN", event("a", "one", sec(0))) + good, 1, []Broken{{"", 1, "it is not an audit log entry, a watch event or an Event"}}},
 		"a watch of something else":     {watchLine("ADDED", map[string]any{"kind": "Pod", "apiVersion": "v1"}) + good, 1, []Broken{{"", 1, "is not an Event"}}},
 		"a request without an Event":    {body("[]") + good, 1, []Broken{{"", 1, "requestObject: "}}},
-		"a request with half an Event":  {body(`{"reason":"A","count":"many"}`) + good, 1, []Broken{{"", 1, "requestObject: count is not of the type that it has in Kubernetes"}}},
-		"an item that is no Event":      {list, 2, []Broken{{"", 2, "it is no JSON object"}}},
+		"a request with half an Event":  {body(`{"reason":"A","count":"many"}`) + good, 1, []Broken{{"", 1, "requestObject: count has the wrong type"}}},
+		"an item that is no Event":      {list, 2, []Broken{{"", 2, "it is not a JSON object"}}},
 		"a list that is cut":            {cut, 1, []Broken{{"", 2, "the rest is not read: "}}},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -84,18 +84,18 @@ func TestRequestsNotSentToWebhookAreSkipped(t *testing.T) {
 		line any
 		why  string
 	}{
-		"a request at its beginning":         {with("stage", "RequestReceived"), "stages of a request before its end"},
+		"a request at its beginning":         {with("stage", "RequestReceived"), "stages of a request before its response"},
 		"a request about pods":               {with("objectRef", map[string]any{"resource": "pods", "namespace": "shop"}), "requests that do not write one Event"},
 		"Events of another group":            {with("objectRef", map[string]any{"resource": "events", "apiGroup": "tekton.dev"}), "requests that do not write one Event"},
 		"a read":                             {with("verb", "list"), "requests that do not write one Event"},
 		"a deletion of many":                 {with("verb", "deletecollection"), "requests that do not write one Event"},
 		"a dry run":                          {with("requestURI", "/api/v1/namespaces/shop/events?dryRun=All"), "dry runs"},
-		"the settler":                        {with("user", map[string]any{"username": "settler"}), "requests of users that the webhook is not asked about"},
-		"somebody as the settler":            {with("impersonatedUser", map[string]any{"username": "settler"}), "requests of users that the webhook is not asked about"},
+		"the settler":                        {with("user", map[string]any{"username": "settler"}), "requests of exempt users"},
+		"somebody as the settler":            {with("impersonatedUser", map[string]any{"username": "settler"}), "requests of exempt users"},
 		"an Event that is not there":         {request("patch", "a", 404, sec(0), countPatch(2, sec(1))), "requests that failed before or after admission"},
 		"a user without the right":           {request("create", "a", 403, sec(0), e), "requests that failed before or after admission"},
 		"a server error":                     {request("create", "a", 500, sec(0), e), "requests that failed before or after admission"},
-		"one that was refused at once":       {request("create", "a", 429, sec(0), nil), "requests that were refused before their body was read"},
+		"one that was refused at once":       {request("create", "a", 429, sec(0), nil), "requests that were rejected before their body was read"},
 		"a notice":                           {request("create", "n", 201, sec(0), notice), "notices of eventquota"},
 		"a notice in a watch":                {map[string]any{"type": "ADDED", "object": notice}, "notices of eventquota"},
 		"a notice by itself":                 {notice, "notices of eventquota"},

@@ -260,7 +260,7 @@ func TestLaterEventStateWins(t *testing.T) {
 	early.UID, early.ResourceVersion, late.UID, late.ResourceVersion = "u", "1", "u", "2"
 	for _, items := range [][]any{{early, late}, {late, early}} {
 		trace := readAll(t, listOf(t, items[0])+listOf(t, items[1]))
-		if in := trace.Input; in.Most != 30 || in.Fewest != 2 || in.Skipped["states of an Event of which another one is known"] != 1 {
+		if in := trace.Input; in.Most != 30 || in.Fewest != 2 || in.Skipped["earlier states of an Event"] != 1 {
 			t.Errorf("from %d to %d writes, skipped %v, want those of the later one", in.Fewest, in.Most, in.Skipped)
 		}
 		if r, _ := runTrace(t, trace, defaults(nil)); r.EtcdWrites.Before != 30 || r.Stored != 1 {

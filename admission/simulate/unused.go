@@ -86,7 +86,7 @@ func (u *ruleUsage) note(namespace string, g *policy.Resolution) {
 // example is why it is unknown for an Event of a namespace whether a rule matches.
 func example(namespace string, err error) string {
 	if errors.Is(err, policy.ErrNotSynced) { // to a replica; here it never is
-		return fmt.Sprintf("the input has no Namespace %q, whose labels and annotations it reads", namespace)
+		return fmt.Sprintf("the input lacks Namespace %q, whose labels and annotations it reads", namespace)
 	}
 	return err.Error()
 }
@@ -101,7 +101,7 @@ func (u *ruleUsage) unused() (all []Unused) {
 	for _, q := range u.all.Quotas {
 		for i := range q.Limits {
 			if l := &q.Limits[i]; u.used[&q.Rule] && !u.limits[l] {
-				all = append(all, Unused{Rule: q.Name, Limit: l.Name, Why: "another quota has a limit of this name and goes before it"})
+				all = append(all, Unused{Rule: q.Name, Limit: l.Name, Why: "a limit with this name in another quota takes precedence"})
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (u *ruleUsage) why(r *policy.Rule) string {
 		return strings.Join(shadowed, "; ")
 	}
 	if slices.ContainsFunc(u.unknown, func(m UnknownMatch) bool { return m.Rule == r.Name }) {
-		return "no Event is known to match it"
+		return "it is not known to match any Event"
 	}
-	return "it matches no Event, or others decide before it"
+	return "it matches no Event, or other rules decide first"
 }

@@ -52,8 +52,8 @@ func TestRecommendedQuotasApplyToCluster(t *testing.T) {
 	if got.Events < int64(len(namespaces)*each) || got.Events > int64(len(list.Items)) || got.Usual != got.Events {
 		e.Errorf("recommend reports %d Events, %d of them usual, want all of the %d stored Events that no policy merges", got.Events, got.Usual, len(list.Items))
 	}
-	if !strings.Contains(strings.Join(got.Unknown, " "), "It lasts") {
-		e.Errorf("recommend does not report what a list cannot show: %q", got.Unknown)
+	if !strings.Contains(strings.Join(got.Unknown, " "), "The recording lasts") {
+		e.Errorf("limitations %q, want one about the length of the recording", got.Unknown)
 	}
 
 	e.kubectl(string(recommend("yaml")), "apply", "-f", "-")

@@ -59,7 +59,7 @@ func commandCoverage() map[string]coverage {
 		"go test ./test/e2e -run '^TestOneReplica$' -count=1 -v": byOtherTest("test/e2e", "TestOneReplica"),
 
 		"eventquota convert eventratelimit.yaml | tee quota.yaml":                                       byRunning(),
-		"kubectl get events -A -o json | eventquota simulate - --policies quota.yaml --compare default": byRunning("Under default, most writes", "WRITES TO ETCD"),
+		"kubectl get events -A -o json | eventquota simulate - --policies quota.yaml --compare default": byRunning("Under the built-in default (most writes)", "WRITES TO ETCD"),
 		"kubectl apply -f quota.yaml": byRunning("clustereventquota.eventquota.io/eventratelimit "),
 
 		"kubectl get event-rules -A":                                                            byRunning("ceiling", "fair", "READY", "REASON", "DROPPED"),

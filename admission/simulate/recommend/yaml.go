@@ -80,19 +80,19 @@ func (l *Limit) Refill() string {
 // Why says in sentences what a limit is based on.
 func (l *Limit) Why() []string {
 	s := &l.Seen
-	each := "One bucket for all."
+	buckets := "One bucket for the cluster."
 	if len(l.Per) > 0 {
-		each = "A bucket for each " + strings.ToLower(strings.Join(l.Per, " + ")) + "."
+		buckets = "A bucket for each " + strings.ToLower(strings.Join(l.Per, " + ")) + "."
 	}
 	switch {
 	case s.Buckets == 0:
-		return []string{each + " None had Events: this is the least that is recommended."}
+		return []string{buckets + " None had Events, so this is the minimum."}
 	case len(l.Per) == 0 || s.Buckets == 1:
-		return []string{each + fmt.Sprintf(" It had up to %d Events a minute.", s.Peak), l.whyBurst()}
+		return []string{buckets + fmt.Sprintf(" The busiest minute had %d Events.", s.Peak), l.whyBurst()}
 	}
 	return []string{
-		each + fmt.Sprintf(" %d had Events. In their busiest minute, the median had %d, the 99th percentile %d,", s.Buckets, s.Median, s.P99),
-		fmt.Sprintf("and the busiest %d (%s).", s.Peak, text.Sanitize(admission.Truncate(s.Busiest, maxNamed))),
+		buckets + fmt.Sprintf(" %d had Events. Events in the busiest minute of a bucket:", s.Buckets),
+		fmt.Sprintf("median %d, 99th percentile %d, peak %d (%s).", s.Median, s.P99, s.Peak, text.Sanitize(admission.Truncate(s.Busiest, maxNamed))),
 		l.whyBurst(),
 	}
 }
@@ -101,5 +101,5 @@ func (l *Limit) Why() []string {
 const maxNamed = 200
 
 func (l *Limit) whyBurst() string {
-	return fmt.Sprintf("At a refill of %s, a burst of %d was enough for all usual Events.", l.Refill(), l.Seen.Needed)
+	return fmt.Sprintf("With a refill of %s, a burst of %d was enough for all usual Events.", l.Refill(), l.Seen.Needed)
 }

@@ -152,7 +152,7 @@ func unreadableError(line []byte) error {
 	text := string(line)
 	for _, table := range []string{"LAST SEEN", "NAMESPACE ", "LASTSEEN", "FIRSTSEEN"} {
 		if strings.HasPrefix(text, table) {
-			return UnreadableError("it is a table of kubectl, which leaves most out: kubectl get events -A -o json")
+			return UnreadableError("it is a table of kubectl, which lacks most fields: record with kubectl get events -A -o json")
 		}
 	}
 	if strings.Contains(text, "@message") && strings.Contains(text, ",") {
@@ -167,13 +167,13 @@ func PlainError(err error) error {
 	semantic, isSemantic := errors.AsType[*json.SemanticError](err)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("it breaks off")
+		return errors.New("it is cut off")
 	case isSyntax:
-		return fmt.Errorf("it is no JSON from byte %d on", syntax.ByteOffset+1)
+		return fmt.Errorf("it is not JSON from byte %d on", syntax.ByteOffset+1)
 	case isSemantic && semantic.JSONPointer == "":
-		return errors.New("it is no JSON object")
+		return errors.New("it is not a JSON object")
 	case isSemantic:
-		return fmt.Errorf("%s is not of the type that it has in Kubernetes", strings.ReplaceAll(string(semantic.JSONPointer[1:]), "/", "."))
+		return fmt.Errorf("%s has the wrong type", strings.ReplaceAll(string(semantic.JSONPointer[1:]), "/", "."))
 	}
 	return errors.New("it is damaged")
 }

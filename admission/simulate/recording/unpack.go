@@ -53,11 +53,11 @@ func (r *reader) unpack() error {
 			break
 		}
 		if p.open == nil {
-			return UnreadableError(fmt.Sprintf("it is a file of %s: %s FILE | eventquota simulate -", p.name, p.program))
+			return UnreadableError(fmt.Sprintf("it must be unpacked from %s: %s FILE | eventquota simulate -", p.name, p.program))
 		}
 		unpacked, err := p.open(r.unpacked)
 		if err != nil {
-			return UnreadableError(fmt.Sprintf("it begins as a file of %s does, and is damaged", p.name))
+			return UnreadableError(fmt.Sprintf("it is a damaged %s file", p.name))
 		}
 		r.form.Encodings = append(r.form.Encodings, p.name)
 		r.unpacked = bufio.NewReaderSize(unpacked, peekBytes)

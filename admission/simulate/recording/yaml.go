@@ -41,7 +41,7 @@ func (r *reader) document(document []byte) error {
 	asJSON, err := yaml.YAMLToJSON(document)
 	if err != nil {
 		r.count++
-		return r.take(Entry{Number: r.count, Err: errors.New("it is no YAML")})
+		return r.take(Entry{Number: r.count, Err: errors.New("it is not YAML")})
 	}
 	return r.documents(bytes.NewReader(asJSON))
 }

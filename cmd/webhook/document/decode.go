@@ -19,7 +19,7 @@ import (
 type ValueError string
 
 // Error implements error.
-func (m ValueError) Error() string { return string(m) }
+func (e ValueError) Error() string { return string(e) }
 
 // TypeMeta returns apiVersion and kind of an object, or "" for those that are missing.
 func TypeMeta(value any) (apiVersion, kind string) {
@@ -44,7 +44,7 @@ func (d *Document) Decode(path string, part, into any) {
 			return
 		}
 		pointer := typeErr.JSONPointer
-		// An error about the rest of a value whose part is already reported is not a new one.
+		// If an error within a value is already reported, a later error about the whole value is a consequence of it.
 		if !slices.ContainsFunc(found, pointer.Contains) {
 			value, where := resolvePointer(part, pointer)
 			d.AddError(strings.TrimPrefix(path+where, "."), "%s", typeErrorText(typeErr, value))
@@ -157,7 +157,7 @@ func describeType(t reflect.Type) string {
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
 		return "a time such as 2026-01-01T12:00:00Z"
 	}
-	switch t.Kind() { //nolint:exhaustive // no other one is decoded
+	switch t.Kind() { //nolint:exhaustive // other kinds are integers
 	case reflect.String:
 		return "text"
 	case reflect.Bool:

@@ -41,7 +41,7 @@ func (r *report) writeCosts(w io.Writer) {
 	}
 	fmt.Fprintln(w, "The maximum cost of each condition for one Event, and its share of the bound. A step is about a nanosecond.")
 	rows := output.NewRows(w)
-	rows.Add("CONDITION", "OF", "STEPS", "", "BYTES", "", "WHERE")
+	rows.Add("CONDITION", "OBJECT", "STEPS", "", "BYTES", "", "LOCATION")
 	for i := range r.Conditions {
 		c := &r.Conditions[i]
 		rows.Add(c.Name, c.Object, c.Steps, percentText(c.Steps, r.One.MaxSteps), c.Bytes, percentText(c.Bytes, r.One.MaxBytes), fmt.Sprintf("%s:%d", c.File, c.Line))

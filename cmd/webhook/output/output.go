@@ -1,4 +1,4 @@
-// Package output prints in the formats of kubectl, and has flags that take one of some values.
+// Package output prints results in the formats of kubectl, and adds flags with a fixed set of values.
 package output
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/admission/text"
 )
 
-// The formats, as kubectl names them.
+// The formats, with the names that kubectl uses.
 const (
 	Table = "table"
 	Wide  = "wide"
@@ -26,10 +26,10 @@ const (
 	Name  = "name"
 )
 
-// Formats are all formats.
+// Formats returns all formats.
 func Formats() []string { return []string{Table, Wide, JSON, YAML, Name} }
 
-// Write writes v as indented JSON or as YAML. It reports whether the format is one of these.
+// Write writes v as indented JSON or as YAML, without control characters. done is false if the format is neither.
 func Write(w io.Writer, format string, v any) (done bool, err error) {
 	if format != JSON && format != YAML {
 		return false, nil
@@ -42,7 +42,7 @@ func Write(w io.Writer, format string, v any) (done bool, err error) {
 		return true, err
 	}
 	if format == YAML {
-		converted, err := yaml.JSONToYAML(document.Bytes()) // which takes no control characters that are not escaped
+		converted, err := yaml.JSONToYAML(document.Bytes()) // JSONToYAML accepts only escaped control characters, which text.JSON ensures
 		if err != nil {
 			return true, err
 		}
@@ -52,11 +52,11 @@ func Write(w io.Writer, format string, v any) (done bool, err error) {
 	return true, err
 }
 
-// Rows prints rows of cells for people. Cells of rows that follow each other are aligned, until Flush at the latest,
-// and nothing in a cell changes what a terminal shows.
+// Rows prints rows of aligned cells for people. Rows are written at Flush at the latest. Control characters in cells are
+// replaced.
 type Rows struct{ *tabwriter.Writer }
 
-// NewRows prints to w.
+// NewRows returns Rows that write to w.
 func NewRows(w io.Writer) Rows { return Rows{tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)} }
 
 // Add adds a row. Without cells it is an empty line.
@@ -65,16 +65,16 @@ func (r Rows) Add(cells ...any) {
 	for i, cell := range cells {
 		row[i] = text.Sanitize(fmt.Sprint(cell))
 	}
-	fmt.Fprintln(r, strings.Join(row, "\t")) // Flush reports what fails
+	fmt.Fprintln(r, strings.Join(row, "\t")) // Flush returns write errors
 }
 
-// AddChoiceFlag adds a flag to cmd that takes one of some values, which shells complete. The default is what value holds.
+// AddChoiceFlag adds a flag to cmd that takes one of values. Shells complete them. The default is the current *value.
 func AddChoiceFlag(cmd *cobra.Command, value *string, name, short string, values []string, usage string) {
 	cmd.Flags().VarP(&choiceValue{value, values}, name, short, usage)
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // fails only if there is no such flag
 }
 
-// choiceValue is the value of a flag that takes one of some values.
+// choiceValue is the value of a choice flag.
 type choiceValue struct {
 	value  *string
 	values []string
@@ -95,7 +95,7 @@ func (c *choiceValue) Set(s string) error {
 // Type implements pflag.Value.
 func (*choiceValue) Type() string { return "string" }
 
-// GroupDigits is n with its thousands apart.
+// GroupDigits returns n with commas between groups of three digits.
 func GroupDigits(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -104,7 +104,7 @@ func GroupDigits(n int64) string {
 	return s
 }
 
-// Count is n of something, whose name has a singular and a plural.
+// Count returns n with its noun in the singular or plural.
 func Count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -77,9 +77,9 @@ func (r *Rules) applyBounds() {
 func (r *Rules) exclude(name, field string, why error) {
 	for _, o := range r.Objects {
 		if o.Name == name {
-			r.Invalid = append(r.Invalid, o.Problem(RuleTooMany, field, "is left out: "+why.Error()))
+			r.Invalid = append(r.Invalid, o.Problem(RuleTooMany, field, "is not in force: "+why.Error()))
 			return
 		}
 	}
-	r.Invalid = append(r.Invalid, fmt.Errorf("%s: is left out: %w", name, why))
+	r.Invalid = append(r.Invalid, fmt.Errorf("%s: is not in force: %w", name, why))
 }

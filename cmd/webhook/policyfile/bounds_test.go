@@ -38,8 +38,8 @@ func TestBoundsMatchReplicas(t *testing.T) {
 		t.Errorf("%d policies and %d quotas are in force", p, q)
 	}
 	want := []string{
-		file + ":7: EventPolicy a/p16: is left out: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
-		file + ":1: EventQuota b/q2: is left out: the objects of kind EventQuota that are in force in a namespace may have 16 limits in all: older ones have 12, this one has 6",
+		file + ":7: EventPolicy a/p16: is not in force: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
+		file + ":1: EventQuota b/q2: is not in force: the objects of kind EventQuota that are in force in a namespace may have 16 limits in all: older ones have 12, this one has 6",
 	}
 	if len(r.Invalid) != len(want) {
 		t.Fatalf("left out: %v", r.Invalid)

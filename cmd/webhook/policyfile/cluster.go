@@ -54,7 +54,7 @@ func ReadCluster(ctx context.Context, config *rest.Config, namespace string) (*R
 	}
 	for i := range objects {
 		if err := invalidErrors(identityOf(&objects[i]).String(), r.add(&objects[i])); err != nil {
-			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is left out here; replicas use the last valid version they have read, if any", err))
+			r.Invalid = append(r.Invalid, fmt.Errorf("%w: it is ignored here, but replicas use the last valid version that they have read, if any", err))
 		}
 	}
 	r.applyBounds()

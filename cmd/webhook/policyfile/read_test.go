@@ -212,8 +212,8 @@ func TestExclusionsHavePositions(t *testing.T) {
 	writeFilesAndChdir(t, map[string]string{"f.yaml": content.String()})
 	_, said := read(t, none, Input{Paths: []string{"f.yaml"}})
 	for _, want := range []string{
-		"f.yaml:81: EventPolicy shop/p16: is left out: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
-		"f.yaml:124: ClusterEventPolicy c7: spec.match.conditions: is left out: with its conditions, those of the cluster's rules may take",
+		"f.yaml:81: EventPolicy shop/p16: is not in force: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
+		"f.yaml:124: ClusterEventPolicy c7: spec.match.conditions: is not in force: with its conditions, those of the cluster's rules may take",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("said\n%s\nwant %s", said, want)

@@ -171,7 +171,7 @@ func (c *checker) checkTest(path string, t *test, rules *policyfile.Rules) (step
 		c.AddError(path+".events", "has %d writes (objects times times), must have at most %d", writes, maxWrites)
 	}
 	if wants == 0 && len(t.Events) > 0 {
-		c.AddError(path+".want", "is required here or in one of the events")
+		c.AddError(path+".want", "is required here or in an item of events")
 	}
 	return steps
 }
@@ -202,7 +202,7 @@ func (c *checker) checkNamespaces(path string, w *stepWriter, rules *policyfile.
 	}
 }
 
-// checkWant checks the expectations of a step or test. more is whether there are others beside w.
+// checkWant checks the expectations of a step or test. more says that there are other expectations besides w.
 func (c *checker) checkWant(path string, w *want, more bool) {
 	if !more && *w == (want{}) {
 		c.AddError(path, "must have at least one of admitted, audited, combined, dropped, merged, policy, refusedBy, warningsDropped")

@@ -30,10 +30,10 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test {FILE | DIR}...",
 		Short: "Run tests of policies and quotas",
-		Long: `Test runs test files. They say which Events are admitted, merged and dropped under which
-policies and quotas. It needs no cluster and decides with the code of the webhook.
+		Long: `Test runs test files. They state which Events are admitted, merged and dropped under some
+policies and quotas. Test needs no cluster and decides with the code of the webhook.
 
-In a DIR and below, it runs all files whose names end in ` + fileSuffix + `.yaml. This one
+In a DIR and below, test runs all files whose names end in ` + fileSuffix + `.yaml. This one
 expects that a storm over 500 pods costs 161 writes to etcd: the 160 Normal Events that a
 quota admits, and a notice about the others:
 

@@ -27,7 +27,7 @@ func (r *Result) compare(t *test, doc *document.Document, number int) {
 	}
 	if w := t.Want; w != nil {
 		failures := append(w.failures(r.All), amountFailure("writes to etcd", w.EtcdWrites, r.EtcdWrites)...)
-		addFailures("in all", append(failures, amountFailure("stored as notices", w.Notices, r.Notices)...), r.All)
+		addFailures("in total", append(failures, amountFailure("stored as notices", w.Notices, r.Notices)...), r.All)
 	}
 }
 

@@ -95,7 +95,7 @@ type want struct {
 
 	// Policy lists all policies that govern any of the Events. If it is unset, any may.
 	Policy *names `json:"policy"`
-	// Combined counts the admitted Events that are stored as combined from similar events.
+	// Combined counts the admitted Events that are stored as combined Events.
 	Combined *amount `json:"combined"`
 	// WarningsDropped counts the dropped Events of type Warning.
 	WarningsDropped *amount `json:"warningsDropped"`
@@ -183,7 +183,7 @@ func (n *names) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		err = json.UnmarshalDecode(d, &(*n)[0])
 	}
 	if err != nil {
-		return document.ValueError("must be text, or a list of texts")
+		return document.ValueError("must be text or a list of texts")
 	}
 	return nil
 }
@@ -192,15 +192,15 @@ func (n *names) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 type duration time.Duration
 
 // UnmarshalJSONFrom reads a duration in the format of time.ParseDuration.
-func (u *duration) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+func (d *duration) UnmarshalJSONFrom(in *jsontext.Decoder) error {
 	var text string
-	if err := json.UnmarshalDecode(d, &text); err != nil {
+	if err := json.UnmarshalDecode(in, &text); err != nil {
 		return document.ValueError("must be a duration such as 10s or 1h30m")
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil || parsed < 0 || parsed > maxTime {
 		return document.ValueError(fmt.Sprintf("must be a duration from 0s to %.0fh, such as 10s or 1h30m", maxTime.Hours()))
 	}
-	*u = duration(parsed)
+	*d = duration(parsed)
 	return nil
 }

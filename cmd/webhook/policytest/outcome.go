@@ -22,7 +22,7 @@ type Outcome struct {
 	WarningsDropped int64 `json:"warningsDropped,omitempty"`
 	// Other counts writes that were not decided, or that the API server refuses, by reason.
 	Other map[string]int64 `json:"other,omitempty"`
-	// Policies counts Events by governing policy, and RefusedBy drops by the limit or filter that refused them.
+	// Policies counts Events by the policy that governs them, and RefusedBy drops by the limit or filter that refused them.
 	Policies  map[string]int64   `json:"policies,omitempty"`
 	RefusedBy map[string]refusal `json:"refusedBy,omitempty"`
 	// Audited counts the decisions that rules in mode Audit would have made.
@@ -116,7 +116,7 @@ func (o *Outcome) deciders() string {
 	}
 	if len(refused) > 0 {
 		parts = append(parts, prefix+counted(refused, func(n string) string {
-			return fmt.Sprintf("%s (%d, the first after %s)", n, refused[n], by[n].First)
+			return fmt.Sprintf("%s (%d, first after %s)", n, refused[n], by[n].First)
 		}))
 	}
 	if len(parts) == 0 {

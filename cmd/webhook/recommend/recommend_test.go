@@ -24,25 +24,25 @@ func runRecommend(t *testing.T, stdin string, args ...string) (stdout, stderr st
 
 func TestRecommend(t *testing.T) {
 	for says, test := range map[string]struct{ args, output string }{
-		"help":               {"--help", "help.txt"},
-		"a quiet cluster":    {"--sample quiet --sample-nodes 20", "quiet.txt"},
-		"its quotas":         {"--sample quiet --sample-nodes 20 -o yaml", "quiet.yaml.txt"},
-		"a storm":            {"--sample probes", "probes.txt"},
-		"a storm's quotas":   {"--sample probes -o yaml", "probes.yaml.txt"},
-		"one that is wanted": {"--sample probes --expected shop/kubelet --headroom 1 -o yaml", "expected.yaml.txt"},
+		"help":              {"--help", "help.txt"},
+		"a quiet cluster":   {"--sample quiet --sample-nodes 20", "quiet.txt"},
+		"its quotas":        {"--sample quiet --sample-nodes 20 -o yaml", "quiet.yaml.txt"},
+		"a storm":           {"--sample probes", "probes.txt"},
+		"a storm's quotas":  {"--sample probes -o yaml", "probes.yaml.txt"},
+		"an expected storm": {"--sample probes --expected shop/kubelet --headroom 1 -o yaml", "expected.yaml.txt"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			out, notes, err := runRecommend(t, "", strings.Fields(test.args)...)
 			if err != nil || notes != "" {
-				t.Errorf("error %v, standard error has %q, want nothing", err, notes)
+				t.Errorf("error %v, standard error %q, want neither", err, notes)
 			}
 			cli.CompareGolden(t, test.output, out)
 		})
 	}
 }
 
-// list is n Normal Events of a list, about as many objects, that begin at intervals. Each has happened so often until a quarter of
-// an hour after the first began.
+// list returns a list of n Normal Events about n objects. They begin at intervals of every, and each has occurred times times until
+// 15 minutes after the first began.
 func list(n, times int, every time.Duration) string {
 	first := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	var items []string
@@ -54,7 +54,7 @@ func list(n, times int, every time.Duration) string {
 	return `{"apiVersion":"v1","kind":"List","items":[` + strings.Join(items, ",") + "]}"
 }
 
-// TestRecommendationJSON also holds what a list cannot show.
+// TestRecommendationJSON also checks the limitations of a list.
 func TestRecommendationJSON(t *testing.T) {
 	out, _, err := runRecommend(t, list(100, 3, time.Second), "-", "-o", "json")
 	var got struct {
@@ -88,22 +88,22 @@ func TestRecommendationJSON(t *testing.T) {
 	if err != nil || got.Headroom != 1.5 || got.Events < 100 || got.Usual != got.Events || l.Name != "reason" || l.Seen.Buckets != 1 || l.Seen.NeededBurst < 10 || l.Burst < l.Seen.NeededBurst {
 		t.Errorf("error %v, got %+v", err, got)
 	}
-	for _, want := range []string{"It lasts 16 minutes.", "sized for the most writes", "have expired", "Who wrote the Events is not in it", "No kubelet"} {
+	for _, want := range []string{"The recording lasts 16 minutes.", "sized for the most writes", "lacks expired Events", "does not name users", "No kubelet"} {
 		if !strings.Contains(strings.Join(got.Unknown, "\n"), want) {
-			t.Errorf("%q cannot be shown, want %q too", got.Unknown, want)
+			t.Errorf("limitations %q, want one with %q", got.Unknown, want)
 		}
 	}
 	if len(got.Simulation.Runs) != 4 {
-		t.Fatalf("%d runs, want two for each end of what is possible", len(got.Simulation.Runs))
+		t.Fatalf("%d runs, want two for each bound of the number of writes", len(got.Simulation.Runs))
 	}
 	for i, run := range got.Simulation.Runs {
 		if want := [...]simulate.Bound{simulate.Most, simulate.Most, simulate.Fewest, simulate.Fewest}[i]; run.Writes != want || run.Outcomes[admission.Dropped] > 0 {
-			t.Errorf("run %d is of the %s writes with %v, want the %s, and nothing dropped", i, run.Writes, run.Outcomes, want)
+			t.Errorf("run %d has the %s writes with %v, want the %s writes and none dropped", i, run.Writes, run.Outcomes, want)
 		}
 	}
 }
 
-// TestEarlierRecommendationIsReplaced holds that those of an earlier recommendation do not count, and that all others do.
+// TestEarlierRecommendationIsReplaced checks that quotas of an earlier recommendation are not simulated, and that all others are.
 func TestEarlierRecommendationIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "before.yaml")
 	const quota = "---\napiVersion: eventquota.io/v1alpha1\nkind: ClusterEventQuota\nmetadata: {name: %s}\nspec: {limits: [{name: %s, burst: 1, tokens: 1, interval: 1h}]}\n"
@@ -122,7 +122,7 @@ func TestEarlierRecommendationIsReplaced(t *testing.T) {
 			err = json.Unmarshal([]byte(out), &got)
 		}
 		if err != nil || got.Events != 100 || got.Simulation.Runs[0].Outcomes[admission.Dropped] != want {
-			t.Errorf("%s: error %v, %d Events need a token, and %v with the quotas, want 100, and %d dropped", name, err, got.Events, got.Simulation.Runs[0].Outcomes, want)
+			t.Errorf("%s: error %v, %d Events take a token, outcomes %v, want 100 and %d dropped", name, err, got.Events, got.Simulation.Runs[0].Outcomes, want)
 		}
 	}
 }
@@ -132,18 +132,18 @@ func TestBadInputReturnsOneError(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":                     {nil, "recommend: must be given files, - for standard input, --kubeconfig or --sample"},
-		"a file and a sample":         {[]string{"quiet.txt", "--sample", "quiet"}, "recommend: must be given files"},
-		"a cluster and a sample":      {[]string{"--kubeconfig", "x", "--sample", "quiet"}, "recommend: must be given files"},
-		"no headroom":                 {[]string{"--sample", "quiet", "--headroom", "0.9"}, "--headroom 0.9: must be from 1 to 100"},
-		"no number":                   {[]string{"--sample", "quiet", "--headroom", "NaN"}, "--headroom NaN: must be from 1 to 100"},
-		"an origin without a name":    {[]string{"--sample", "quiet", "--expected", "shop/"}, `--expected "shop/": must be NAMESPACE, NAMESPACE/CONTROLLER or /CONTROLLER`},
-		"a format of another":         {[]string{"--sample", "quiet", "-o", "html"}, `invalid argument "html" for "-o, --output" flag: must be one of table, yaml, json`},
-		"too short a time":            {[]string{"--sample", "quiet", "--event-ttl", "1ms"}, "--event-ttl 1ms: must be at least 1s"},
-		"a kubeconfig that is none":   {[]string{"--kubeconfig", "/nowhere"}, "--kubeconfig: "},
-		"two origins of policies":     {[]string{"quiet.txt", "--policies", "p", "--kubeconfig", "x"}, "if any flags in the group [policies kubeconfig] are set none of the others can be"},
-		"policies that are not there": {[]string{"quiet.txt", "--policies", "/nowhere"}, "--policies: /nowhere: cannot be read: no such file or directory"},
-		"what is no recording":        {[]string{"quiet.txt"}, "recommend: quiet.txt: it is not an audit log of the API server, a watch or Events"},
+		"no file":                     {nil, "recommend: either name files (- is standard input) or set --kubeconfig or --sample"},
+		"a file and a sample":         {[]string{"quiet.txt", "--sample", "quiet"}, "recommend: either name files"},
+		"a cluster and a sample":      {[]string{"--kubeconfig", "x", "--sample", "quiet"}, "recommend: either name files"},
+		"too little headroom":         {[]string{"--sample", "quiet", "--headroom", "0.9"}, "--headroom 0.9: must be from 1 to 100"},
+		"a headroom of NaN":           {[]string{"--sample", "quiet", "--headroom", "NaN"}, "--headroom NaN: must be from 1 to 100"},
+		"a trailing slash":            {[]string{"--sample", "quiet", "--expected", "shop/"}, `--expected "shop/": must be NAMESPACE, NAMESPACE/CONTROLLER or /CONTROLLER`},
+		"an unknown format":           {[]string{"--sample", "quiet", "-o", "html"}, `invalid argument "html" for "-o, --output" flag: must be one of table, yaml, json`},
+		"a TTL of 1 ms":               {[]string{"--sample", "quiet", "--event-ttl", "1ms"}, "--event-ttl 1ms: must be at least 1s"},
+		"a missing kubeconfig":        {[]string{"--kubeconfig", "/nowhere"}, "--kubeconfig: "},
+		"two sources of policies":     {[]string{"quiet.txt", "--policies", "p", "--kubeconfig", "x"}, "if any flags in the group [policies kubeconfig] are set none of the others can be"},
+		"missing policies":            {[]string{"quiet.txt", "--policies", "/nowhere"}, "--policies: /nowhere: cannot be read: no such file or directory"},
+		"a file that is no recording": {[]string{"quiet.txt"}, "recommend: quiet.txt: it is not an audit log of the API server, a watch or Events"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Chdir("testdata")
@@ -154,18 +154,18 @@ func TestBadInputReturnsOneError(t *testing.T) {
 
 func TestStormOnlyRecordingHasNoRecommendation(t *testing.T) {
 	for says, test := range map[string]struct{ stdin, want string }{
-		"all is a storm": {list(3000, 1, 10*time.Millisecond), "recommend: nothing in the recording is usual, all of it is a storm: record a time without one"},
-		"no Event":       {`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod"}]}`, "recommend: "},
+		"only a storm": {list(3000, 1, 10*time.Millisecond), "recommend: the whole recording is a storm: record a time without one"},
+		"no Event":     {`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod"}]}`, "recommend: "},
 	} {
 		out, _, err := runRecommend(t, test.stdin, "-")
 		if err == nil || !strings.HasPrefix(err.Error(), test.want) || out != "" {
-			t.Errorf("%s: error %v after %q, want %q", says, err, out, test.want)
+			t.Errorf("%s: error %v and output %q, want the error %q alone", says, err, out, test.want)
 		}
 		t.Chdir("..")
 	}
 }
 
-// TestRecommendedQuotasAreValid reads the quotas as lint and the API server do.
+// TestRecommendedQuotasAreValid reads the golden quotas with the checks of lint and the API server.
 func TestRecommendedQuotasAreValid(t *testing.T) {
 	for _, name := range []string{"quiet.yaml.txt", "probes.yaml.txt", "expected.yaml.txt"} {
 		rules, err := policyfile.New()

@@ -23,22 +23,22 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// recommendation is what is proposed, and what became of the same Events under it. Its JSON is that of -o json.
+// recommendation has the proposed quotas, and their simulation on the same Events. Its JSON is the output of -o json.
 type recommendation struct {
 	*recommend.Proposal
 
-	// UsualRefused counts usual Events that quotas would have refused, by the limit: they share its buckets with a storm, or another
-	// quota than the proposed ones has it.
+	// UsualRefused counts the usual Events that quotas would have refused, by limit. Either they share a bucket with a storm, or the
+	// limit belongs to an existing quota.
 	UsualRefused map[string]int64 `json:"usualRefused,omitempty"`
-	// Unknown says what the recording cannot show.
+	// Unknown has sentences about what the recording cannot show.
 	Unknown []string `json:"unknown"`
-	// Simulation is that of the quotas beside the policies in force, and then of these without the quotas.
+	// Simulation has runs with the proposed quotas and the existing rules, and runs with the existing rules alone.
 	Simulation report.Report `json:"simulation"`
 
 	yaml string
 }
 
-// recommend reads the recording, and prints what is proposed.
+// recommend reads the recording and prints the recommendation.
 func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []string) error {
 	defer replay.LimitMemory(0)()
 	set, err := o.set(ctx)
@@ -66,14 +66,15 @@ func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []str
 		in := report.Report{Input: trace.Input}
 		return errors.Join(in.WriteInput(cmd.ErrOrStderr()), fmt.Errorf("recommend: %w", err))
 	}
-	out := bufio.NewWriter(cmd.OutOrStdout()) // which keeps its first error for Flush
+	out := bufio.NewWriter(cmd.OutOrStdout()) // keeps its first error for Flush
 	if err := errors.Join(o.write(out, r), out.Flush()); err != nil {
 		return fmt.Errorf("recommend: write: %w", err)
 	}
 	return nil
 }
 
-// set is the policies that merge Events before quotas count them. A cluster without eventquota gets those of every installation.
+// set returns the policies that merge Events before quotas count them. A cluster without eventquota gets those of the default
+// installation.
 func (o *options) set(ctx context.Context) (*replay.Set, error) {
 	set, err := o.Set(ctx, true)
 	if errors.Is(err, policyfile.ErrNoCRDs) {
@@ -82,16 +83,16 @@ func (o *options) set(ctx context.Context) (*replay.Set, error) {
 	return set, err
 }
 
-// sources are the recording, or the Events that a cluster stores.
+// sources returns the recording, or the Events that a cluster stores.
 func (o *options) sources(ctx context.Context, stdin io.Reader, files []string) ([]simulate.Source, error) {
 	if len(files) > 0 || o.Sample != "" {
 		return o.Sources(stdin, files)
 	}
-	source, err := stored(ctx, o.Kubeconfig)
+	source, err := storedEvents(ctx, o.Kubeconfig)
 	return []simulate.Source{source}, err
 }
 
-// proposeQuotas sizes quotas by a trace, and simulates them on it beside a set of policies.
+// proposeQuotas sizes quotas by a trace, and simulates them on it together with a set of policies.
 func (o *options) proposeQuotas(ctx context.Context, trace *simulate.Trace, set *replay.Set, bar *replay.Progress) (*recommendation, error) {
 	if trace.Input.Most == 0 {
 		return nil, replay.ErrNoWrites(&trace.Input)
@@ -110,9 +111,9 @@ func (o *options) proposeQuotas(ctx context.Context, trace *simulate.Trace, set 
 		return nil, errNothingUsual(r.Proposal)
 	}
 	r.Unknown = limitations(&trace.Input, r.Proposal)
-	for _, one := range o.Expected {
-		if origin, _ := parseExpected(one); !seen.HasOrigin(func(from recommend.Origin) bool { return originMatches(from, origin) }) {
-			r.Unknown = append(r.Unknown, fmt.Sprintf("--expected %s: it has no such Events.", one))
+	for _, value := range o.Expected {
+		if origin, _ := parseExpected(value); !seen.HasOrigin(func(from recommend.Origin) bool { return originMatches(from, origin) }) {
+			r.Unknown = append(r.Unknown, fmt.Sprintf("--expected %s: the recording has no such Events.", value))
 		}
 	}
 	var yaml strings.Builder
@@ -123,16 +124,16 @@ func (o *options) proposeQuotas(ctx context.Context, trace *simulate.Trace, set 
 	return r, o.simulate(ctx, trace, set, r, bar)
 }
 
-// errNothingUsual says that all of a recording is a storm.
+// errNothingUsual returns the error for a recording without usual Events.
 func errNothingUsual(p *recommend.Proposal) error {
 	if p.Events == 0 {
-		return errors.New("no Event of the recording needs a token: there is none that is stored after policies have merged and dropped what they do")
+		return errors.New("no Event in the recording takes a token, because the policies merge or drop all of them")
 	}
-	return errors.New("nothing in the recording is usual, all of it is a storm: record a time without one, say with --expected what is none," +
-		" or begin with the quotas for a number of nodes, manifests/components/recommended-*-nodes")
+	return errors.New("the whole recording is a storm: record a time without one, exempt a writer with --expected," +
+		" or start with the quotas for your number of nodes, manifests/components/recommended-*-nodes")
 }
 
-// simulate decides a trace with the proposed quotas, and without them.
+// simulate runs a trace with the proposed quotas and without them.
 func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *replay.Set, r *recommendation, bar *replay.Progress) error {
 	with, err := mergeRules(set, r)
 	if err != nil {
@@ -140,7 +141,7 @@ func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *repl
 	}
 	for _, bound := range trace.Input.Bounds() {
 		opts := simulate.Options{Bound: bound, EventTTL: o.EventTTL, Progress: bar.Add}
-		for i, run := range []report.Run{{Set: "these quotas", Excluded: set.Excluded}, {Set: "the other rules alone"}} {
+		for i, run := range []report.Run{{Set: "the proposed quotas", Excluded: set.Excluded}, {Set: "the existing rules alone"}} {
 			opts.Rules, opts.Decided = set.ForSimulation(), nil
 			if i == 0 {
 				opts.Rules = with
@@ -162,18 +163,18 @@ func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *repl
 	return nil
 }
 
-// isQuota reports whether a rule, by its name in decisions, is a quota.
+// isQuota reports whether a rule, named as in decisions, is a quota.
 func isQuota(rule string) bool {
 	kind, _, _ := strings.Cut(rule, " ")
 	return kind == v1alpha1.KindClusterEventQuota || kind == v1alpha1.KindEventQuota
 }
 
-// isProposed reports whether a quota, by its name in decisions, is one of those that are proposed.
+// isProposed reports whether a quota, named as in decisions, is a proposed one.
 func (r *recommendation) isProposed(name string) bool {
 	return slices.ContainsFunc(r.Quotas, func(q recommend.Quota) bool { return "ClusterEventQuota "+q.Name == name })
 }
 
-// mergeRules are the rules of a set with the proposed quotas, which replace those of the same names.
+// mergeRules returns the rules of a set and the proposed quotas. These replace quotas with the same names.
 func mergeRules(set *replay.Set, r *recommendation) (simulate.Rules, error) {
 	proposed, err := policyfile.New()
 	if err != nil {
@@ -192,30 +193,30 @@ func mergeRules(set *replay.Set, r *recommendation) (simulate.Rules, error) {
 	return rules, nil
 }
 
-// expected reports whether what an origin writes is no storm.
+// expected returns a function that reports whether --expected exempts an origin.
 func (o *options) expected() func(recommend.Origin) bool {
 	var all []recommend.Origin
-	for _, one := range o.Expected {
-		origin, _ := parseExpected(one) // it is valid
+	for _, value := range o.Expected {
+		origin, _ := parseExpected(value) // validate has checked it
 		all = append(all, origin)
 	}
 	return func(from recommend.Origin) bool {
-		return slices.ContainsFunc(all, func(of recommend.Origin) bool { return originMatches(from, of) })
+		return slices.ContainsFunc(all, func(pattern recommend.Origin) bool { return originMatches(from, pattern) })
 	}
 }
 
-// originMatches reports whether an origin is one of those that a value of --expected names.
-func originMatches(from, of recommend.Origin) bool {
-	return cmp.Or(of.Namespace, from.Namespace) == from.Namespace && cmp.Or(of.Controller, from.Controller) == from.Controller
+// originMatches reports whether an origin matches a pattern of --expected, in which an empty part matches any.
+func originMatches(from, pattern recommend.Origin) bool {
+	return cmp.Or(pattern.Namespace, from.Namespace) == from.Namespace && cmp.Or(pattern.Controller, from.Controller) == from.Controller
 }
 
-// parseExpected is the origin that a value of --expected names, with an empty part for any.
-func parseExpected(value string) (recommend.Origin, bool) {
+// parseExpected parses a value of --expected into a pattern for originMatches. ok is false if the value is invalid.
+func parseExpected(value string) (pattern recommend.Origin, ok bool) {
 	namespace, controller, both := strings.Cut(value, "/")
 	return recommend.Origin{Namespace: namespace, Controller: controller}, value != "" && (!both || controller != "")
 }
 
-// write writes r in the format that was asked for.
+// write writes r in the format of --output.
 func (o *options) write(w io.Writer, r *recommendation) error {
 	switch o.Output {
 	case output.JSON:

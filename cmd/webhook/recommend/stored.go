@@ -17,8 +17,8 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 )
 
-// stored are the Events that a cluster stores. They are read in pages, while they are replayed.
-func stored(ctx context.Context, kubeconfig string) (simulate.Source, error) {
+// storedEvents returns the Events that a cluster stores as a source. It lists them in pages while the source is read.
+func storedEvents(ctx context.Context, kubeconfig string) (simulate.Source, error) {
 	config, err := apiserver.Config(kubeconfig)
 	if err != nil {
 		return simulate.Source{}, fmt.Errorf("--kubeconfig: %w", err)
@@ -44,7 +44,7 @@ func stored(ctx context.Context, kubeconfig string) (simulate.Source, error) {
 			if err == nil {
 				err = buffered.Flush()
 			}
-			_ = in.CloseWithError(err) // which never fails
+			_ = in.CloseWithError(err) // never fails
 		}()
 		return out, nil
 	}

@@ -18,12 +18,13 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// cluster is a kubeconfig file of an API server that knows no policies. It lists Events in pages of 100, as many as it has.
+// cluster starts an API server without the CRDs and returns the path of a kubeconfig file for it. The server lists Events in
+// pages of 100. If fails is set, the last page fails.
 func cluster(t *testing.T, pages int, fails bool) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := 0
-		_, _ = fmt.Sscan(r.URL.Query().Get("continue"), &page) // none is the first
+		_, _ = fmt.Sscan(r.URL.Query().Get("continue"), &page) // the first page has none
 		switch {
 		case r.URL.Path == "/api/v1/namespaces":
 			answer(w, http.StatusOK, corev1.NamespaceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}})
@@ -63,28 +64,28 @@ func cluster(t *testing.T, pages int, fails bool) string {
 func answer(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // to a client that is there
+	_ = json.NewEncoder(w).Encode(v) // the client waits for it
 }
 
-// TestClusterWithoutEventquota holds that all pages of its Events are read, under the policies of every installation.
+// TestClusterWithoutEventquota checks that all pages are read, and decided by the policies of the default installation.
 func TestClusterWithoutEventquota(t *testing.T) {
 	out, notes, err := cli.Run(t, cli.WithRoot(Command()), strings.NewReader(""), "recommend", "--kubeconfig", cluster(t, 7, false))
-	if err != nil || notes != "" || !strings.HasPrefix(out, "In 7 minutes, 700 writes take a token of quotas. There is no storm.\n") {
-		t.Errorf("error %v, %q and %q, want 700 Events of 7 pages", err, notes, out)
+	if err != nil || notes != "" || !strings.HasPrefix(out, "In 7 minutes, 700 writes take tokens from quotas. There is no storm.\n") {
+		t.Errorf("error %v, standard error %q, output %q, want 700 Events of 7 pages", err, notes, out)
 	}
 }
 
-// TestFailedListFails holds that nothing is recommended by some of the pages.
+// TestFailedListFails checks that there is no recommendation from an incomplete list.
 func TestFailedListFails(t *testing.T) {
 	out, _, err := cli.Run(t, cli.WithRoot(Command()), strings.NewReader(""), "recommend", "--kubeconfig", cluster(t, 3, true))
 	if err == nil || !strings.Contains(err.Error(), "not yours") || strings.Contains(err.Error(), "\n") || out != "" {
-		t.Errorf("error %v after %q, want what the API server says", err, out)
+		t.Errorf("error %v and output %q, want only the API server's error", err, out)
 	}
 }
 
 func TestUnmatchedExpectedOriginIsReported(t *testing.T) {
 	out, _, err := cli.Run(t, cli.WithRoot(Command()), strings.NewReader(""), "recommend", "--sample", "quiet", "--expected", "shop/kublet,team-1")
-	if err != nil || !strings.Contains(out, `- --expected shop/kublet: it has no such Events.`) || strings.Contains(out, "team-1: it has") {
-		t.Errorf("error %v, %q, want that shop/kublet is not there", err, out)
+	if err != nil || !strings.Contains(out, `- --expected shop/kublet: the recording has no such Events.`) || strings.Contains(out, "team-1: the recording") {
+		t.Errorf("error %v, output %q, want that only shop/kublet has no Events", err, out)
 	}
 }

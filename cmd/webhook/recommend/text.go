@@ -15,19 +15,19 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
-// maxStorms is how many storms are shown.
+// maxStorms bounds the storms that are shown.
 const maxStorms = 10
 
-// writeText writes r for a terminal.
+// writeText writes r as text.
 func (r *recommendation) writeText(w io.Writer) error {
 	out := output.NewRows(w)
 	for _, line := range r.findings() {
 		out.Add(line)
 	}
-	out.Add("With -o yaml, the quotas are printed for kubectl apply -f -, with what each number is based on.")
+	out.Add("-o yaml prints the quotas for kubectl apply -f -, with the basis of each number in comments.")
 	out.Add()
-	out.Add("Each row is a limit: its size, how many of its buckets had usual Events, how many these had in their")
-	out.Add("busiest minute, and the burst that was enough for the busiest.")
+	out.Add("Each row is a limit and its size. It shows how many of its buckets had usual Events, the number of Events")
+	out.Add("in the busiest minute of these buckets, and the smallest burst that was enough for the busiest bucket.")
 	for _, q := range r.Quotas {
 		out.Add()
 		out.Add(strings.ToUpper(q.For()), "burst", "refill", "buckets", "median", "p99", "peak", "needed", "busiest")
@@ -38,33 +38,33 @@ func (r *recommendation) writeText(w io.Writer) error {
 	}
 	for _, ranking := range r.Seen {
 		out.Add()
-		out.Add("USUAL EVENTS BY "+strings.ToUpper(ranking.By), "events", "median a minute", "p99", "peak")
+		out.Add("USUAL EVENTS BY "+strings.ToUpper(ranking.By), "total", "median/min", "p99/min", "peak/min")
 		for _, row := range ranking.Rows {
 			out.Add(truncateName(row.Name), output.GroupDigits(row.Events), output.GroupDigits(row.Median), output.GroupDigits(row.P99), output.GroupDigits(row.Peak))
 		}
 	}
 	out.Add()
-	out.Add("WHAT THIS CANNOT SHOW")
-	for _, one := range r.Unknown {
-		out.Add("- " + one)
+	out.Add("LIMITATIONS")
+	for _, limitation := range r.Unknown {
+		out.Add("- " + limitation)
 	}
 	out.Add()
-	out.Add("SIMULATED ON THE SAME EVENTS")
+	out.Add("SIMULATION ON THE SAME EVENTS")
 	if err := out.Flush(); err != nil {
 		return err
 	}
 	return r.Simulation.WriteSummary(w)
 }
 
-// findings are what matters most, in sentences.
+// findings returns the main results as sentences.
 func (r *recommendation) findings() []string {
-	seen := fmt.Sprintf("In %s, %s a token of quotas.", minutesText(r.Minutes), output.Count(r.Events, "write takes", "writes take"))
+	total := fmt.Sprintf("In %s, %s from quotas.", minutesText(r.Minutes), output.Count(r.Events, "write takes a token", "writes take tokens"))
 	if r.Usual == r.Events {
-		seen += " There is no storm."
+		total += " There is no storm."
 	} else {
-		seen += fmt.Sprintf(" %s usual, %s to a storm.", output.Count(r.Usual, "is", "are"), output.Count(r.Events-r.Usual, "belongs", "belong"))
+		total += fmt.Sprintf(" %s usual, and %s to storms.", output.Count(r.Usual, "is", "are"), output.Count(r.Events-r.Usual, "belongs", "belong"))
 	}
-	all := []string{seen}
+	all := []string{total}
 	for i, s := range r.Storms {
 		if i == maxStorms {
 			all = append(all, output.Count(int64(len(r.Storms)-i), "smaller storm is not shown.", "smaller storms are not shown."))
@@ -72,34 +72,35 @@ func (r *recommendation) findings() []string {
 		}
 		all = append(all, describeStorm(s))
 	}
-	refused := "These quotas refuse none of the usual Events."
+	refused := "These quotas refuse no usual Events."
 	if n := len(r.UsualRefused); n > 0 {
-		refused = "Usual Events are refused too, as they share a bucket with a storm or meet another quota:" + countsText(r.UsualRefused) + "."
+		refused = "Some usual Events are refused, because they share a bucket with a storm or an existing quota limits them: " + countsText(r.UsualRefused) + "."
 	}
 	return append(all, refused)
 }
 
-func countsText(by map[string]int64) (says string) {
-	for _, limit := range slices.Sorted(maps.Keys(by)) {
-		says += fmt.Sprintf(" %s by %s,", output.GroupDigits(by[limit]), limit)
+func countsText(refused map[string]int64) string {
+	var counts []string
+	for _, limit := range slices.Sorted(maps.Keys(refused)) {
+		counts = append(counts, fmt.Sprintf("%s by limit %s", output.GroupDigits(refused[limit]), limit))
 	}
-	return strings.TrimSuffix(says, ",")
+	return strings.Join(counts, ", ")
 }
 
-// describeStorm says what a storm is.
+// describeStorm returns sentences about the writer, size and time of a storm.
 func describeStorm(s recommend.Storm) string {
-	of := fmt.Sprintf("of controller %s in namespace %s", truncateName(s.Controller), truncateName(s.Namespace))
+	writer := fmt.Sprintf("of controller %s in namespace %s", truncateName(s.Controller), truncateName(s.Namespace))
 	if s.Everything {
-		of = "of the whole cluster, most by controller " + truncateName(s.Controller)
+		writer = "in the whole cluster, mostly by controller " + truncateName(s.Controller)
 	}
-	return fmt.Sprintf("A storm %s: %s between %s and %s, up to %s a minute, where more than %s are one. No limit is sized for it.",
-		of, output.Count(s.Events, strings.TrimSpace(s.Type+" Event"), strings.TrimSpace(s.Type+" Events")), s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339), output.GroupDigits(s.Peak), output.GroupDigits(s.Above))
+	return fmt.Sprintf("Storm %s: %s between %s and %s, up to %s a minute (storms have more than %s). No limit is sized for it.",
+		writer, output.Count(s.Events, strings.TrimSpace(s.Type+" Event"), strings.TrimSpace(s.Type+" Events")), s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339), output.GroupDigits(s.Peak), output.GroupDigits(s.Above))
 }
 
-// truncateName is a name from outside, cut.
+// truncateName cuts a name that may be long, because it comes from the input.
 func truncateName(s string) string {
-	const most = 100
-	return admission.Truncate(s, most)
+	const maxBytes = 100
+	return admission.Truncate(s, maxBytes)
 }
 
 func minutesText(n int64) string {
@@ -112,18 +113,18 @@ func minutesText(n int64) string {
 	return fmt.Sprintf("%d minutes", n)
 }
 
-// writeYAML writes the quotas as YAML that can be applied.
+// writeYAML writes the quotas as YAML for kubectl apply, with the findings and limitations in comments.
 func (r *recommendation) writeYAML(w io.Writer) error {
 	for _, line := range r.findings() {
 		if _, err := fmt.Fprintln(w, "# "+text.Sanitize(line)); err != nil {
 			return err
 		}
 	}
-	if _, err := fmt.Fprintln(w, "# What this cannot show:"); err != nil {
+	if _, err := fmt.Fprintln(w, "# Limitations:"); err != nil {
 		return err
 	}
-	for _, one := range r.Unknown {
-		if _, err := fmt.Fprintln(w, "# - "+text.Sanitize(one)); err != nil {
+	for _, limitation := range r.Unknown {
+		if _, err := fmt.Fprintln(w, "# - "+text.Sanitize(limitation)); err != nil {
 			return err
 		}
 	}
@@ -131,22 +132,22 @@ func (r *recommendation) writeYAML(w io.Writer) error {
 	return err
 }
 
-// minutesPerDay is the least that has what happens each day.
+// minutesPerDay is the length of a recording that has all daily Events.
 const minutesPerDay = 24 * 60
 
-// limitations says what a recording cannot show.
+// limitations returns sentences about what a recording cannot show.
 func limitations(in *simulate.Input, p *recommend.Proposal) (all []string) {
-	add := func(format string, of ...any) { all = append(all, fmt.Sprintf(format, of...)) }
+	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if p.Minutes < minutesPerDay {
-		add("It lasts %s. What happens less often is not in it, such as nightly jobs, releases and upgrades of nodes.", minutesText(p.Minutes))
+		add("The recording lasts %s. It may lack rarer Events, such as those of nightly jobs, releases and node upgrades.", minutesText(p.Minutes))
 	}
 	if in.Fewest < in.Most {
-		add("Stored Events say how often something happened, not how often it was written, or when between the first and the last time. The quotas are sized for the most writes, evenly spread.")
-		add("Events that have expired, and what recorders have kept back, are not in it. A watch or an audit log has them.")
+		add("Stored Events show how often something happened, but not how often it was written, nor when between the first and the last time. The quotas are sized for the most writes, evenly spread.")
+		add("It lacks expired Events, and updates that recorders have not written. A watch or an audit log records Events before they expire.")
 	}
 	for why, n := range in.Skipped {
 		if strings.Contains(why, "notices") {
-			add("It has %s of eventquota: the Events that were dropped then are not in it.", output.Count(n, "notice", "notices"))
+			add("It has %s of eventquota, so it lacks the Events that eventquota dropped then.", output.Count(n, "notice", "notices"))
 		}
 	}
 	var unknown int64
@@ -154,18 +155,18 @@ func limitations(in *simulate.Input, p *recommend.Proposal) (all []string) {
 		unknown += n
 	}
 	if unknown > 0 {
-		add("%s no content in it, and no limit is sized for them.", output.Count(unknown, "write has", "writes have"))
+		add("%s no content in the recording, so no limit is sized for them.", output.Count(unknown, "write has", "writes have"))
 	}
 	if !in.Users {
-		add("Who wrote the Events is not in it, so policies that ask for users did not match.")
+		add("It does not name users, so policies with conditions on users did not match.")
 	}
 	if p.Nodes == 0 {
-		add("No kubelet says in it on which node it runs. So it is unknown how many nodes there are, and how many Events would be many for them.")
+		add("No kubelet's Events name its node. So the number of nodes is unknown, and so is the usual number of Events for it.")
 	}
 	if len(p.Storms) > 0 {
-		add("Whether a storm should be admitted. With --expected NAMESPACE/CONTROLLER, or /CONTROLLER, the quotas are sized for it too.")
+		add("It does not show whether a storm should be admitted. --expected NAMESPACE/CONTROLLER or /CONTROLLER sizes the quotas for it too.")
 	} else {
-		add("Whether all of it should be admitted. A storm that lasts as long as the recording can look usual.")
+		add("A storm that lasts as long as the recording can look usual.")
 	}
 	return all
 }

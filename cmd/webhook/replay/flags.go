@@ -1,4 +1,5 @@
-// Package replay has what commands share that decide recorded Events: the recordings to read, and the policies to decide by.
+// Package replay has the shared parts of commands that replay recorded Events: the flags for recordings and policies, and progress
+// bars.
 package replay
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
-// Recordings says in flags what to read.
+// Recordings has the flags for recordings.
 type Recordings struct {
 	ExemptUsers []string
 	Sample      string
@@ -28,10 +29,10 @@ const (
 	quiet  = "quiet"
 )
 
-// maxNodes keeps a sample within what a disk and patience bear.
+// maxNodes bounds the size and duration of a sample.
 const maxNodes = 100_000
 
-// NewRecordings has the defaults.
+// NewRecordings returns the defaults.
 func NewRecordings() Recordings {
 	return Recordings{
 		ExemptUsers: []string{"system:serviceaccount:eventquota-system:eventquota"},
@@ -40,16 +41,16 @@ func NewRecordings() Recordings {
 	}
 }
 
-// AddFlags adds the flags to a command.
+// AddFlags adds the flags to cmd.
 func (r *Recordings) AddFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&r.ExemptUsers, "exempt-users", r.ExemptUsers, "users whose requests the webhook is not asked about, in an audit log")
-	f.IntVar(&r.SampleNodes, "sample-nodes", r.SampleNodes, "how many nodes the quiet sample has, from 1 to 100000")
-	f.DurationVar(&r.EventTTL, "event-ttl", r.EventTTL, "how long the API server keeps an Event after its last write, as its flag of this name says")
-	output.AddChoiceFlag(cmd, &r.Sample, "sample", "", []string{churn, narrow, probes, quiet}, "recording to make instead of reading one: churn, narrow, probes or quiet")
+	f.StringSliceVar(&r.ExemptUsers, "exempt-users", r.ExemptUsers, "users in an audit log whose requests do not reach the webhook")
+	f.IntVar(&r.SampleNodes, "sample-nodes", r.SampleNodes, "number of nodes of the quiet sample, from 1 to 100000")
+	f.DurationVar(&r.EventTTL, "event-ttl", r.EventTTL, "how long the API server keeps an Event after its last write, like its flag --event-ttl")
+	output.AddChoiceFlag(cmd, &r.Sample, "sample", "", []string{churn, narrow, probes, quiet}, "recording to generate instead of reading one: churn, narrow, probes or quiet")
 }
 
-// Validate says which flag is wrong.
+// Validate returns an error about the first invalid flag.
 func (r *Recordings) Validate() error {
 	switch {
 	case r.EventTTL < time.Second:
@@ -60,10 +61,10 @@ func (r *Recordings) Validate() error {
 	return nil
 }
 
-// ErrNoWrites says that a recording has nothing to decide.
+// ErrNoWrites returns the error for a recording without writes to decide.
 func ErrNoWrites(in *simulate.Input) error {
 	if len(in.Unknown) > 0 {
-		return errors.New("no Event write in the input has its content: the audit policy must have the level Request or RequestResponse for events")
+		return errors.New("no Event write in the input has a body: the audit policy must log Events at level Request or RequestResponse")
 	}
-	return errors.New("there are no Event writes in the input")
+	return errors.New("the input has no Event writes")
 }

@@ -3,17 +3,17 @@ package replay
 import "runtime/debug"
 
 const (
-	// memoryLimit is where the garbage collector begins to work harder, in bytes: above what stores may take, so that it has
-	// something to collect. More may be in use.
+	// memoryLimit is the soft limit in bytes at which the garbage collector works harder. It is higher than what stores may use, so
+	// that there is garbage to collect. More may be in use.
 	memoryLimit = 136 << 20
-	// bytesPerWrite is how many bytes more each write may take beyond a million, and a million writes are within memoryLimit.
+	// bytesPerWrite is added to the limit for each write beyond writesWithin.
 	bytesPerWrite, writesWithin = 40, 1_000_000
-	// gcPercent is by how many percent what is in use grows, within that limit, before garbage is collected.
+	// gcPercent is the growth of the heap, in percent, between two collections below the limit.
 	gcPercent = 200
 )
 
-// LimitMemory bounds memory for as many writes, until restore is called. It is for one command at a time, as it is a
-// setting of the process.
+// LimitMemory sets the soft memory limit for a number of writes, until restore is called. It changes the whole process, so it is
+// for one command at a time.
 func LimitMemory(writes int64) (restore func()) {
 	limit := debug.SetMemoryLimit(memoryLimit + max(0, writes-writesWithin)*bytesPerWrite)
 	percent := debug.SetGCPercent(gcPercent)

@@ -14,34 +14,38 @@ import (
 	"github.com/eventquota/eventquota/manifests"
 )
 
-// Set is a set of policies to decide by.
+// Set is a set of policies for a simulation.
 type Set struct {
 	*policyfile.Rules
 
-	// Name names it in reports.
+	// Name is the name of the set in reports.
 	Name string
-	// Excluded says which policies and quotas of a cluster are not in force, and why.
+	// Excluded has an error for each policy or quota of a cluster that is not in force.
 	Excluded []string
 }
 
-// ForSimulation are its rules, with what is known of namespaces.
+// ForSimulation returns the rules and the known namespaces.
 func (s *Set) ForSimulation() simulate.Rules {
 	return simulate.Rules{Cluster: s.Cluster, Namespaces: s.KnownNamespaces()}
 }
 
-// Policies says in flags by which policies to decide.
+// Policies has the flags for policies.
 type Policies struct {
 	Paths      []string
 	Kubeconfig string
 }
 
-// Default is the set that has no policy but the built-in default, and Installed what every installation applies.
+// Default is the flag value for the built-in default alone.
+const Default = "default"
+
+// The names of sets that no file has.
 const (
-	Default   = "default"
-	Installed = "the policies of every installation"
+	BuiltIn   = "the built-in default"
+	Installed = "the default installation" // the built-in default, and the quotas that every installation applies
 )
 
-// Set is the set that the flags ask for, or else what every installation applies or, unless installed, the built-in default.
+// Set returns the set that the flags select. Without flags it is that of the default installation or, unless installed is set, the
+// built-in default.
 func (p *Policies) Set(ctx context.Context, installed bool) (*Set, error) {
 	switch {
 	case p.Kubeconfig != "":
@@ -69,7 +73,7 @@ func installedSet() (*Set, error) {
 	return &Set{Rules: rules, Name: Installed}, nil
 }
 
-// ReadSet is the set of files and directories, or of the built-in default, that a flag names.
+// ReadSet returns the set of the files and directories that a flag names, or the built-in default.
 func ReadSet(flag string, paths []string) (*Set, error) {
 	if slices.Equal(paths, []string{Default}) {
 		paths = nil
@@ -79,12 +83,12 @@ func ReadSet(flag string, paths []string) (*Set, error) {
 		err = firstError(rules.Invalid)
 	}
 	if err == nil && len(paths) > 0 && len(rules.Objects)+len(rules.Namespaces) == 0 {
-		err = fmt.Errorf("%s: has no policy or quota in it", strings.Join(paths, ","))
+		err = fmt.Errorf("%s: has no policy or quota", strings.Join(paths, ","))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
-	return &Set{Rules: rules, Name: cmp.Or(strings.Join(paths, ","), Default)}, nil
+	return &Set{Rules: rules, Name: cmp.Or(strings.Join(paths, ","), BuiltIn)}, nil
 }
 
 func clusterSet(ctx context.Context, kubeconfig string) (*Set, error) {
@@ -100,13 +104,13 @@ func clusterSet(ctx context.Context, kubeconfig string) (*Set, error) {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	set := &Set{Rules: rules, Name: "the cluster of " + kubeconfig}
-	for _, why := range rules.Invalid { // a tenant's must not keep others from being simulated
+	for _, why := range rules.Invalid { // an invalid rule of a tenant must not prevent the simulation of others
 		set.Excluded = append(set.Excluded, why.Error())
 	}
 	return set, nil
 }
 
-// firstError is the first of some errors, and how many more there are; nil of none.
+// firstError returns the first error, with the number of further ones, or nil if there is none.
 func firstError(all []error) error {
 	switch len(all) {
 	case 0:
@@ -114,5 +118,5 @@ func firstError(all []error) error {
 	case 1:
 		return all[0]
 	}
-	return fmt.Errorf("%w (eventquota lint names this and %s)", all[0], output.Count(int64(len(all)-1), "more mistake", "more mistakes"))
+	return fmt.Errorf("%w (eventquota lint lists this and %s)", all[0], output.Count(int64(len(all)-1), "more error", "more errors"))
 }

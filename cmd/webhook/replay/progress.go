@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// progressAfter is how long something takes before a bar says how far it is, and progressEvery how often the bar is drawn.
+	// progressAfter is the time after which a bar appears, and progressEvery the time between two updates of it.
 	progressAfter, progressEvery = 2 * time.Second, 100 * time.Millisecond
-	// progressWidth is how wide a bar is, in columns, beside what it says.
+	// progressWidth is the width of the bar in columns, without its text.
 	progressWidth = 30
 )
 
-// Progress shows on a terminal how far reading and deciding are, once that takes long. It is for one goroutine at a time.
+// Progress shows a progress bar for each task on a terminal, once the task has taken two seconds. It is not safe for concurrent use.
 type Progress struct {
-	out   io.Writer                // nil for none
-	bar   *progressbar.ProgressBar // of what is done now; nil for nothing
-	done  int64                    // before the bar is shown
+	out   io.Writer                // nil to show nothing
+	bar   *progressbar.ProgressBar // of the current task; nil if there is none
+	done  int64                    // the progress before the bar is shown
 	began time.Time
 	shown bool
 }
 
-// NewProgress makes one that writes to a terminal, and nothing where there is none. Where lines meanwhile go to a terminal
-// too, it writes nothing either, as they would run into each other.
+// NewProgress returns a Progress that writes to out, if out is a terminal. If lines is a terminal too, it shows nothing, because bars
+// would mix with the lines that are written there.
 func NewProgress(out, lines io.Writer) *Progress {
 	if isTerminal(out) && !isTerminal(lines) {
 		return &Progress{out: out}
@@ -42,22 +42,22 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Begin ends what was done before, and begins something else. total is -1 where it is not known.
-func (p *Progress) Begin(what string, total int64, bytes bool) {
+// Begin ends the current task and begins another one. total is its size, in bytes if bytes is set, or -1 if unknown.
+func (p *Progress) Begin(task string, total int64, bytes bool) {
 	p.End()
 	if p.out == nil {
 		return
 	}
 	p.done, p.began = 0, time.Now()
 	p.bar = progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(what), progressbar.OptionSetWidth(progressWidth),
+		progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(task), progressbar.OptionSetWidth(progressWidth),
 		progressbar.OptionShowBytes(bytes), progressbar.OptionShowCount(), progressbar.OptionThrottle(progressEvery),
 		progressbar.OptionSetElapsedTime(false), progressbar.OptionSetPredictTime(false), progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetSpinnerChangeInterval(0)) // or else a goroutine draws it, without end
+		progressbar.OptionSetSpinnerChangeInterval(0)) // otherwise a goroutine draws it that never ends
 	p.bar.StartWithoutRender()
 }
 
-// Add says that more is done.
+// Add adds n to the progress of the current task.
 func (p *Progress) Add(n int64) {
 	switch {
 	case p.bar == nil:
@@ -71,7 +71,7 @@ func (p *Progress) Add(n int64) {
 	}
 }
 
-// End takes the bar away.
+// End ends the current task and removes its bar.
 func (p *Progress) End() {
 	if p.shown {
 		_ = p.bar.Clear()
@@ -79,7 +79,7 @@ func (p *Progress) End() {
 	p.bar, p.shown = nil, false
 }
 
-// counted makes a source count what is read of it.
+// counted returns s with a reader that adds the bytes read to the progress.
 func (p *Progress) counted(s simulate.Source) simulate.Source {
 	open := s.Open
 	s.Open = func() (io.ReadCloser, error) {
@@ -102,7 +102,7 @@ func (r *countedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadTrace reads sources, and shows how far that is. It fails as simulate.Read does.
+// ReadTrace reads sources and shows the progress. Its errors are those of simulate.Read.
 func (p *Progress) ReadTrace(ctx context.Context, sources []simulate.Source, exempt []string) (*simulate.Trace, error) {
 	p.Begin("reading", sizeOf(sources), true)
 	defer p.End()
@@ -112,7 +112,7 @@ func (p *Progress) ReadTrace(ctx context.Context, sources []simulate.Source, exe
 	return simulate.Read(ctx, sources, exempt)
 }
 
-// sizeOf is how many bytes sources have, or -1 where that is not known.
+// sizeOf returns the size of the sources in bytes, at least 1, or -1 if it is unknown.
 func sizeOf(sources []simulate.Source) (size int64) {
 	for i := range sources {
 		if sources[i].Size < 0 {

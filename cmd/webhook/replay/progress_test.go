@@ -15,10 +15,10 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// newLateProgress is a progress that shows something at once.
-func newLateProgress(out io.Writer, what string, total int64, bytes bool) *Progress {
+// newLateProgress returns a Progress whose task began so long ago that the bar appears at once.
+func newLateProgress(out io.Writer, task string, total int64, bytes bool) *Progress {
 	p := &Progress{out: out}
-	p.Begin(what, total, bytes)
+	p.Begin(task, total, bytes)
 	p.began = time.Now().Add(-progressAfter)
 	return p
 }
@@ -29,16 +29,16 @@ func TestProgressAppearsAfterDelay(t *testing.T) {
 	p.Begin("reading", 1000, true)
 	p.Add(100)
 	if out.Len() > 0 {
-		t.Errorf("shown at once: %q", out.String())
+		t.Errorf("the bar appears at once: %q", out.String())
 	}
 	p.began = time.Now().Add(-progressAfter)
 	p.Add(150)
 	if got := out.String(); !strings.Contains(got, "reading") || !strings.Contains(got, "25%") || !strings.Contains(got, "(250 B/1.0 kB, ") {
-		t.Errorf("shown: %q", got)
+		t.Errorf("bar %q, want 25%% of 1.0 kB read", got)
 	}
 	p.Begin("deciding", 10, false)
 	if got := out.String(); !strings.HasSuffix(strings.TrimRight(got, " "), "\r") {
-		t.Errorf("the first bar is not taken away: %q", got)
+		t.Errorf("the first bar is not removed: %q", got)
 	}
 	p.End()
 }
@@ -50,11 +50,11 @@ func TestProgressWithoutTotal(t *testing.T) {
 	p.Add(1)
 	p.End()
 	if got := out.String(); !strings.Contains(got, "reading") || !strings.Contains(got, "(3.0 kB, ") || strings.Contains(got, "%") {
-		t.Errorf("shown: %q", got)
+		t.Errorf("bar %q, want 3.0 kB read, without a percentage", got)
 	}
 }
 
-// newTerminal is a pseudo-terminal.
+// newTerminal opens a pseudo-terminal, which is closed when the test ends.
 func newTerminal(t *testing.T) *os.File {
 	t.Helper()
 	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -90,8 +90,8 @@ func TestProgressNeedsExclusiveTerminal(t *testing.T) {
 		shown      bool
 	}{
 		{"a terminal", tty, nil, true},
-		{"a terminal, and lines into a file", tty, file, true},
-		{"a terminal, and lines to one", tty, tty, false},
+		{"a terminal, and lines to a file", tty, file, true},
+		{"a terminal, and lines to it", tty, tty, false},
 		{"a file", file, nil, false},
 		{"no file", &bytes.Buffer{}, nil, false},
 	} {
@@ -117,7 +117,7 @@ func TestReadCountsOnTerminalOnly(t *testing.T) {
 		if buffer, ok := out.(*bytes.Buffer); ok {
 			p.began = time.Now().Add(-progressAfter)
 			if p.Add(1); buffer.Len() > 0 {
-				t.Errorf("%q is written", buffer)
+				t.Errorf("%q was written, want nothing without a terminal", buffer)
 			}
 			want = 0
 		}

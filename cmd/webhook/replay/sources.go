@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate/sample"
 )
 
-// Sources are what to read: files, directories, standard input, or a sample.
+// Sources returns the inputs: a sample, or files, the files of directories, and standard input for -.
 func (r *Recordings) Sources(stdin io.Reader, files []string) ([]simulate.Source, error) {
 	switch r.Sample {
 	case churn:
@@ -38,18 +38,18 @@ func (r *Recordings) Sources(stdin io.Reader, files []string) ([]simulate.Source
 	return all, nil
 }
 
-// filesAt is the file at a path or, of a directory, all files in it and below.
+// filesAt returns the file at path or, if it is a directory, all files below it.
 func filesAt(path string) (all []simulate.Source, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	source := func(path string, info fs.FileInfo, found bool) simulate.Source {
+	source := func(path string, info fs.FileInfo, inDirectory bool) simulate.Source {
 		size := info.Size()
 		if !info.Mode().IsRegular() { // a pipe
 			size = -1
 		}
-		return simulate.Source{Name: path, Size: size, FromDirectory: found, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+		return simulate.Source{Name: path, Size: size, FromDirectory: inDirectory, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 	}
 	if !info.IsDir() {
 		return []simulate.Source{source(path, info, false)}, nil
@@ -65,7 +65,7 @@ func filesAt(path string) (all []simulate.Source, err error) {
 		return err
 	})
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s: there is no file in it", path)
+		err = fmt.Errorf("%s: the directory has no files", path)
 	}
 	return all, err
 }

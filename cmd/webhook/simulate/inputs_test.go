@@ -11,7 +11,8 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// TestInputsAreMerged reads a directory as oc adm must-gather makes one, a rotated log, and what overlaps with it.
+// TestInputsAreMerged reads a directory in the layout of oc adm must-gather, with a rotated audit log whose parts overlap. The
+// report must equal that of the whole log.
 func TestInputsAreMerged(t *testing.T) {
 	log, err := os.ReadFile("testdata/audit.log")
 	if err != nil {
@@ -49,18 +50,18 @@ func TestInputsAreMerged(t *testing.T) {
   DIR/audit_logs/audit-2026-11-01.log.gz (audit log of the API server; JSON lines; gzip)
   DIR/audit_logs/audit.log (audit log of the API server; JSON lines)
   2 other files have no Events
+  2 skipped: duplicates
   1 skipped: requests that do not write one Event
-  2 skipped: what the recording has twice
-  broken: DIR/audit_logs/audit-2026-11-01.log.gz:4: it is no JSON from byte 2 on`
+  cannot be read: DIR/audit_logs/audit-2026-11-01.log.gz:4: it is not JSON from byte 2 on`
 	if head != want {
-		t.Errorf("read\n%s\nwant\n%s", head, want)
+		t.Errorf("input\n%s\nwant\n%s", head, want)
 	}
 	after := func(out string) string {
 		_, rest, _ := strings.Cut(out, "\n\n")
 		return rest
 	}
 	if after(parts) != after(whole) {
-		t.Errorf("of parts:\n%s\nof the whole:\n%s", parts, whole)
+		t.Errorf("report of the directory:\n%s\nwant that of the whole log:\n%s", parts, whole)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/simulate/report"
 )
 
-// simulate reads the files, runs each set of policies and prints what became of it.
+// simulate reads the files, runs each set of policies on them and prints the report.
 func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []string) error {
 	defer replay.LimitMemory(0)()
 	sets, err := o.sets(ctx)
@@ -45,7 +45,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	if trace.Input.Most == 0 {
 		return errors.Join(r.WriteInput(cmd.ErrOrStderr()), fmt.Errorf("simulate: %w", replay.ErrNoWrites(&trace.Input)))
 	}
-	out := bufio.NewWriter(cmd.OutOrStdout()) // which keeps its first error for Flush
+	out := bufio.NewWriter(cmd.OutOrStdout()) // keeps its first error for Flush
 	opts := simulate.Options{EventTTL: o.EventTTL, Progress: bar.Add}
 	if o.Output == formatDecisions {
 		lines := json.NewEncoder(text.JSON(out))
@@ -61,7 +61,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 				return fmt.Errorf("simulate: %w", err)
 			}
 			r.Runs = append(r.Runs, run)
-			opts.Decided = nil // those of the first run are enough
+			opts.Decided = nil // -o decisions prints the first run only
 		}
 	}
 	bar.End()
@@ -71,7 +71,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	return nil
 }
 
-// decisionWriter is where lines go while writes are decided; nil for nowhere.
+// decisionWriter returns the output that decisions are printed to during a run, or nil if they are not printed.
 func (o *options) decisionWriter(cmd *cobra.Command) io.Writer {
 	if o.Output == formatDecisions {
 		return cmd.OutOrStdout()
@@ -79,9 +79,9 @@ func (o *options) decisionWriter(cmd *cobra.Command) io.Writer {
 	return nil
 }
 
-// sets are the sets of policies that the flags ask for, the one to judge first.
+// sets returns the sets of policies that the flags select. The first is the subject, and the second is that of --compare.
 func (o *options) sets(ctx context.Context) ([]*replay.Set, error) {
-	first, err := o.Set(ctx, o.Sample != "") // there is no cluster whose policies are known
+	first, err := o.Set(ctx, o.Sample != "") // a sample comes from no cluster, so it has no policies of its own
 	if err != nil || len(o.Compare) == 0 {
 		return []*replay.Set{first}, err
 	}
@@ -89,11 +89,11 @@ func (o *options) sets(ctx context.Context) ([]*replay.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	second.UseNamespacesOf(first.Rules) // they are not what is compared
+	second.UseNamespacesOf(first.Rules) // only rules are compared
 	return []*replay.Set{first, second}, nil
 }
 
-// write writes the report in the format that was asked for.
+// write writes the report in the format of --output. Decisions have already been written.
 func (o *options) write(w io.Writer, r *report.Report) error {
 	switch o.Output {
 	case formatHTML:

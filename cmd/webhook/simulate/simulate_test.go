@@ -22,30 +22,31 @@ func TestSimulate(t *testing.T) {
 		args   string
 		output string
 	}{
-		"help":                        {args: "--help", output: "help.txt"},
-		"the built-in default":        {args: "audit.log", output: "default.txt"},
-		"policies of a file":          {args: "audit.log --policies policies.yaml", output: "policies.txt"},
-		"policies of a directory":     {args: "audit.log --policies directory", output: "directory.txt"},
-		"as JSON":                     {args: "audit.log --policies policies.yaml -o json", output: "policies.json.txt"},
-		"beside the built-in default": {args: "audit.log --policies policies.yaml --compare default", output: "compare.txt"},
-		"a list on standard input":    {stdin: list, args: "-", output: "list.txt"},
-		"a sample":                    {args: "--sample quiet --sample-nodes 5", output: "sample.txt"},
-		"a sample under the default":  {args: "--sample quiet --sample-nodes 5 --policies default", output: "sample-default.txt"},
-		"a sample beside the default": {args: "--sample quiet --sample-nodes 5 --compare default", output: "sample-compare.txt"},
-		"the sample narrow":           {args: "--sample narrow", output: "narrow.txt"},
-		"the sample probes":           {args: "--sample probes", output: "probes.txt"},
+		"help":                       {args: "--help", output: "help.txt"},
+		"the built-in default":       {args: "audit.log", output: "default.txt"},
+		"policies of a file":         {args: "audit.log --policies policies.yaml", output: "policies.txt"},
+		"policies of a directory":    {args: "audit.log --policies directory", output: "directory.txt"},
+		"as JSON":                    {args: "audit.log --policies policies.yaml -o json", output: "policies.json.txt"},
+		"compared with the default":  {args: "audit.log --policies policies.yaml --compare default", output: "compare.txt"},
+		"a list on standard input":   {stdin: list, args: "-", output: "list.txt"},
+		"a sample":                   {args: "--sample quiet --sample-nodes 5", output: "sample.txt"},
+		"a sample under the default": {args: "--sample quiet --sample-nodes 5 --policies default", output: "sample-default.txt"},
+		"a sample and the default":   {args: "--sample quiet --sample-nodes 5 --compare default", output: "sample-compare.txt"},
+		"the sample narrow":          {args: "--sample narrow", output: "narrow.txt"},
+		"the sample probes":          {args: "--sample probes", output: "probes.txt"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			out, notes, err := simulateIn(t, test.stdin, strings.Fields(test.args)...)
 			if err != nil || notes != "" {
-				t.Errorf("error %v, standard error has %q, want nothing", err, notes)
+				t.Errorf("error %v, standard error %q, want neither", err, notes)
 			}
 			cli.CompareGolden(t, test.output, out)
 		})
 	}
 }
 
-// TestKustomizeComponentIsRead reads the policies of directories with a kustomization. The report says what was skipped.
+// TestKustomizeComponentIsRead reads the policies of directories with a kustomization. Notes on standard error list what was
+// skipped.
 func TestKustomizeComponentIsRead(t *testing.T) {
 	t.Parallel()
 	for dir, want := range map[string]string{
@@ -55,7 +56,7 @@ func TestKustomizeComponentIsRead(t *testing.T) {
 		path := filepath.Join("..", "..", "..", "manifests", filepath.FromSlash(dir))
 		out, notes, err := cli.Run(t, cli.WithRoot(Command()), strings.NewReader(""), "simulate", "--sample", "quiet", "--sample-nodes", "1", "--policies", path)
 		if err != nil || !strings.Contains(out, "under "+path) || !strings.Contains(notes, want) || (want == "") != (notes == "") {
-			t.Errorf("%s: error %v, %q, notes %q, want %q", dir, err, out, notes, want)
+			t.Errorf("%s: error %v, report %q, notes %q, want the notes to contain %q", dir, err, out, notes, want)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// barPart is a part of a bar, in the color that the style sheet gives its class.
+// barPart is a part of a bar. Its class in the style sheet decides its color.
 type barPart struct {
 	class string
 	n     int64
@@ -17,16 +17,16 @@ func barParts(c busiest.Counts, other int64) []barPart {
 	return []barPart{{"admitted", c.Admitted}, {"merged", c.Merged}, {"dropped", c.Dropped}, {"other", other}}
 }
 
-// rect is a rectangle of a chart. Lengths are in percent of the chart.
+// rect is a rectangle in a chart. Its position and size are percentages of the chart.
 type rect struct {
 	Class               string
 	X, Y, Width, Height float64
 }
 
-// newBar is a bar of parts from the left, as long as the chart if they add up to most.
-func newBar(most int64, of ...barPart) (all []rect) {
+// newBar returns the parts of a bar from left to right. A bar whose parts add up to most fills the width of the chart.
+func newBar(most int64, parts ...barPart) (all []rect) {
 	x := 0.0
-	for _, p := range of {
+	for _, p := range parts {
 		if p.n > 0 {
 			width := 100 * float64(p.n) / float64(most)
 			all = append(all, rect{p.class, x, 0, width, 100})
@@ -36,17 +36,17 @@ func newBar(most int64, of ...barPart) (all []rect) {
 	return all
 }
 
-// chart is a timeline as bars.
+// chart shows a timeline as bars.
 type chart struct {
-	Most    int64 // writes of the highest bar of all charts that are compared
-	Seconds int64 // of a bar
+	Most    int64 // the writes of the highest bar in all charts of a page
+	Seconds int64 // the time of one bar
 	Bars    []rect
 	Marks   []mark
 }
 
-// mark is a time, in percent of the chart.
+// mark labels a time on the axis.
 type mark struct {
-	At    float64
+	At    float64 // a percentage of the chart
 	Label string
 }
 

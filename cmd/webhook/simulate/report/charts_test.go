@@ -11,15 +11,15 @@ import (
 
 func TestBarLength(t *testing.T) {
 	for says, test := range map[string]struct {
-		most int64
-		of   []barPart
-		want []rect
+		most  int64
+		parts []barPart
+		want  []rect
 	}{
 		"parts":        {100, []barPart{{"admitted", 25}, {"merged", 0}, {"dropped", 50}}, []rect{{"admitted", 0, 0, 25, 100}, {"dropped", 25, 0, 50, 100}}},
 		"none of none": {0, []barPart{{"admitted", 0}}, nil},
 	} {
-		if got := newBar(test.most, test.of...); !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", says, got, test.want)
+		if got := newBar(test.most, test.parts...); !slices.Equal(got, test.want) {
+			t.Errorf("%s: bar %v, want %v", says, got, test.want)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestChartMarksAreQuarters(t *testing.T) {
 		for i, mark := range newChart(&simulate.Timeline{Seconds: test.seconds, Slots: slots}, 1).Marks {
 			got = append(got, mark.Label)
 			if mark.At != 25*float64(i) {
-				t.Errorf("%s: %s is at %g %%", says, mark.Label, mark.At)
+				t.Errorf("%s: mark %s is at %g %%, want a quarter", says, mark.Label, mark.At)
 			}
 		}
 		if strings.Join(got, " ") != test.want {

@@ -13,18 +13,18 @@ import (
 
 func TestPercentText(t *testing.T) {
 	if got := percentText(1, 0) + " " + percentText(1, 8); got != "100.0 % 12.5 %" {
-		t.Errorf("shares are %s", got)
+		t.Errorf("percentages %s, want 100.0 %% and 12.5 %%", got)
 	}
 }
 
 func TestNotesAreBounded(t *testing.T) {
 	r := Run{Result: &simulate.Result{Unused: make([]simulate.Unused, 12), UnknownMatches: make([]simulate.UnknownMatch, 11)}}
-	if notes := r.notes(); len(notes) != 22 || notes[10] != "2 more never applied." || notes[21] != "1 more match is unknown." {
-		t.Errorf("notes %q, want ten of each kind and how many more there are", notes)
+	if notes := r.notes(); len(notes) != 22 || notes[10] != "2 more never applied." || notes[21] != "1 more unknown match." {
+		t.Errorf("notes %q, want ten of each kind, and the number of further ones", notes)
 	}
 }
 
-// TestSingularCounts holds that no text counts one of many. Each count of the report is 1.
+// TestSingularCounts checks that a count of 1 is followed by the singular. Each count of the report is 1.
 func TestSingularCounts(t *testing.T) {
 	one := busiest.Counts{Dropped: 1}
 	result := &simulate.Result{
@@ -48,15 +48,15 @@ func TestSingularCounts(t *testing.T) {
 	}
 	for where, got := range map[string]string{"text": text.String(), "page": renderPage(t, r)} {
 		if wrong := regexp.MustCompile(`\b1 (more )?(entries|writes|Warnings|matches|are|of them Warnings)`).FindAllString(got, -1); wrong != nil {
-			t.Errorf("the %s has %q:\n%s", where, wrong, got)
+			t.Errorf("the %s has the plurals %q:\n%s", where, wrong, got)
 		}
 		for _, want := range []string{
-			"in: 1 entry, 1 write from ", "1 write to etcd instead of 1, as many. 1 of 1 write would have been dropped, 1 of them a Warning, most by q (all 1).",
-			"1 more is left out.", "1 more never applied.", "Whether q matches is unknown for 1 write by its ", "1 more match is unknown.",
-			"There are too many to follow: 1 write is in no row.", "1 skipped: dry runs", "1 more broken",
+			"in: 1 entry, 1 write from ", "1 write to etcd instead of 1 (no change). 1 of 1 write would have been dropped, 1 of them a Warning, mostly by q (all 1).",
+			"1 more is not in force.", "1 more never applied.", "It is unknown for 1 write whether q matches, ", "1 more unknown match.",
+			"1 write is not attributed, because there are too many names to track.", "1 skipped: dry runs", "1 more cannot be read",
 		} {
 			if !strings.Contains(got, want) {
-				t.Errorf("the %s has no %q:\n%s", where, want, got)
+				t.Errorf("the %s does not contain %q:\n%s", where, want, got)
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func TestSingularCounts(t *testing.T) {
 func TestPluralCounts(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 writes", 1: "1 write", 2: "2 writes", 1000: "1,000 writes"} {
 		if got := writesText(n); got != want {
-			t.Errorf("%d writes are %q, want %q", n, got, want)
+			t.Errorf("%d writes: %q, want %q", n, got, want)
 		}
 	}
 }

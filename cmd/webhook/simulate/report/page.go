@@ -8,7 +8,7 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// page is what page.gohtml shows.
+// page is the data of page.gohtml.
 type page struct {
 	Source         string
 	Input          *simulate.Input
@@ -18,15 +18,15 @@ type page struct {
 	Runs           []pageRun
 }
 
-// pageRun is what became of the writes under one set of policies.
+// pageRun is the result of one set of policies.
 type pageRun struct {
 	Name   string
 	Chart  chart
 	Tables []table
 }
 
-// WritePage writes r as an HTML page that needs nothing else: no script, no font and no picture from anywhere, and charts
-// that follow the reader's choice of light or dark. The same report gives the same page.
+// WritePage writes r as a self-contained HTML page, without scripts, external fonts or images. The charts follow the reader's
+// light or dark theme. The same report always gives the same page.
 func (r *Report) WritePage(w io.Writer) error {
 	all, err := parse.Parse("page", `{{define "style"}}`+styleSheet+"{{end}}"+pageSource, "", "")
 	if err != nil {

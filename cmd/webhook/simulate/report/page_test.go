@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// sampleReport is a report with something of everything, about texts from outside.
+// sampleReport returns a report with all kinds of content. Names come from source.
 func sampleReport(source string) *Report {
 	counts := busiest.Counts{Admitted: 1, Merged: 2, Dropped: 1003}
 	result := &simulate.Result{
@@ -33,7 +33,7 @@ func sampleReport(source string) *Report {
 	}
 }
 
-// renderPage is the page of r.
+// renderPage returns the HTML page of r.
 func renderPage(t *testing.T, r *Report) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -48,16 +48,16 @@ func TestPageHasAllTables(t *testing.T) {
 	const figures = "</svg></th><td>1</td><td>2</td><td>1,003</td>"
 	for _, want := range []string{
 		`silence</bdi>: all 1,000, spam filter 3<svg`,
-		`trial</bdi> (audited: would have)</th><td>0</td>`,
+		`trial</bdi> (mode Audit)</th><td>0</td>`,
 		`kubelet</bdi> and 1 more, each<svg`,
-		`There are too many to follow: 1,005 writes are in no row.`,
+		`1,005 writes are not attributed, because there are too many names to track.`,
 		`<caption>Policies and quotas</caption>`, `<caption>Busiest sources</caption>`, `<caption>Busiest objects</caption>`, `<caption>Busiest reasons</caption>`,
-		`under kubelet</bdi>: as many</th><td>0</td>`, `dropped</bdi></th><td>2,006</td><td>99.7 %</td>`,
+		`under kubelet</bdi>: no change</th><td>0</td>`, `dropped</bdi></th><td>2,006</td><td>99.7 %</td>`,
 		`dy="4">1,006</text>`,
-		`<a href="#input">Not readable: 1.</a>`, `<bdi>broken: kubelet:7: kubelet</bdi>`,
+		`<a href="#input">Unreadable entries: 1.</a>`, `<bdi>cannot be read: kubelet:7: kubelet</bdi>`,
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page has no %q", want)
+			t.Errorf("the page does not contain %q", want)
 		}
 	}
 	if n := strings.Count(page, figures); n != 4 {

@@ -1,4 +1,4 @@
-// Package report says what simulations have found, in sentences and tables: as text, as an HTML page and as JSON.
+// Package report presents the results of simulations as text, as an HTML page and as JSON.
 package report
 
 import (
@@ -13,54 +13,54 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
-// Report is what was read and what became of it. Its JSON is that of simulate -o json.
+// Report has the input and the results of its simulations. Its JSON is the output of simulate -o json.
 type Report struct {
 	Input simulate.Input `json:"input"`
-	// Runs are those of the policies and then, if there are any, those of --compare. The first is the one to judge.
+	// Runs has the runs of the policies, and then those of --compare, if any. Findings and notes are mainly about the first.
 	Runs []Run `json:"runs"`
 }
 
-// Run is one set of policies and what became of the input under it.
+// Run is the result of one simulation under one set of policies.
 type Run struct {
 	// Set is the name of the set.
 	Set string `json:"policies"`
-	// Bound is empty where the input says how many writes there were.
+	// Bound is empty if the number of writes is known.
 	Bound simulate.Bound `json:"writes,omitempty"`
 	// Excluded says which policies and quotas of a cluster are not in force, and why.
 	Excluded []string `json:"excluded,omitempty"`
 	*simulate.Result
 }
 
-// hasComparison reports whether the second run is there to be compared with the first.
+// hasComparison reports whether there are two runs that can be compared.
 func (r *Report) hasComparison() bool { return len(r.Runs) == 2 && r.Runs[0].Bound == "" }
 
-// name distinguishes r from the other runs.
+// name returns the name of the set, with the bound if there is one. It is unique within a Report.
 func (r *Run) name() string {
 	if r.Bound == "" {
 		return truncateName(r.Set)
 	}
-	return truncateName(r.Set) + ", " + string(r.Bound) + " writes"
+	return truncateName(r.Set) + " (" + string(r.Bound) + " writes)"
 }
 
-// maxFiles is how many files are shown.
+// maxFiles bounds the listed files.
 const maxFiles = 10
 
-// inputLines says what was read, as what, and what of it could not be.
+// inputLines returns lines about the input: the files and their forms, and what was skipped or could not be read.
 func (r *Report) inputLines() []string {
 	in := &r.Input
-	made := writesText(in.Most)
+	writes := writesText(in.Most)
 	if in.Fewest < in.Most {
-		made = output.GroupDigits(in.Fewest) + " to " + made
+		writes = output.GroupDigits(in.Fewest) + " to " + writes
 	}
 	if in.Most > 0 {
-		made += " from " + in.First.Format(time.RFC3339) + " to " + in.Last.Format(time.RFC3339)
+		writes += " from " + in.First.Format(time.RFC3339) + " to " + in.Last.Format(time.RFC3339)
 	}
-	what := output.Count(in.Entries, "entry", "entries") + ", " + made
+	totals := output.Count(in.Entries, "entry", "entries") + ", " + writes
 	var all []string
 	if len(in.Files) == 1 {
-		all = append(all, fileText(&in.Files[0])+": "+what)
+		all = append(all, fileText(&in.Files[0])+": "+totals)
 	} else {
-		all = append(all, r.source()+": "+what)
+		all = append(all, r.source()+": "+totals)
 		for i := range in.Files[:min(len(in.Files), maxFiles)] {
 			all = append(all, fileText(&in.Files[i]))
 		}
@@ -75,15 +75,15 @@ func (r *Report) inputLines() []string {
 		all = append(all, fmt.Sprintf("%s skipped: %s", output.GroupDigits(in.Skipped[why]), why))
 	}
 	for _, b := range in.BrokenLines {
-		all = append(all, fmt.Sprintf("broken: %s:%d: %s", truncateName(b.File), b.Line, b.Error))
+		all = append(all, fmt.Sprintf("cannot be read: %s:%d: %s", truncateName(b.File), b.Line, b.Error))
 	}
 	if more := in.Broken - int64(len(in.BrokenLines)); more > 0 {
-		all = append(all, output.GroupDigits(more)+" more broken")
+		all = append(all, output.GroupDigits(more)+" more cannot be read")
 	}
 	return all
 }
 
-// source names what was read.
+// source returns the name of the only input file, or the number of files.
 func (r *Report) source() string {
 	if files := r.Input.Files; len(files) != 1 {
 		return output.GroupDigits(int64(len(files))) + " files"
@@ -91,7 +91,7 @@ func (r *Report) source() string {
 	return truncateName(r.Input.Files[0].Name)
 }
 
-// fileText says as what a file was recognized.
+// fileText returns the name of a file and its recognized form.
 func fileText(f *simulate.File) string {
 	kinds := slices.SortedFunc(maps.Keys(f.Kinds), func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.Kinds[b], f.Kinds[a]), cmp.Compare(a, b))
@@ -99,6 +99,6 @@ func fileText(f *simulate.File) string {
 	if len(kinds) == 0 {
 		return truncateName(f.Name)
 	}
-	as := append([]string{strings.Join(firstNotes(kinds, "more kind", "more kinds"), " and "), f.Form}, f.Encodings...)
-	return fmt.Sprintf("%s (%s)", truncateName(f.Name), truncateName(strings.Join(as, "; ")))
+	form := append([]string{strings.Join(firstNotes(kinds, "more kind", "more kinds"), " and "), f.Form}, f.Encodings...)
+	return fmt.Sprintf("%s (%s)", truncateName(f.Name), truncateName(strings.Join(form, "; ")))
 }

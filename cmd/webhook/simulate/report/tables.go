@@ -13,25 +13,26 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
-// table is a table of figures, in the text and on the page.
+// table is a table in the text and on the page.
 type table struct {
 	Title string
-	Heads []any // of the cells
+	Heads []any // the headings of Cells
 	Rows  []row
-	// Foot follows the table, where there is something to say.
+	// Foot is a sentence below the table, or empty.
 	Foot string
 }
 
-// row is a row of a table. Note follows Name, which may be from outside.
+// row is a row of a table. Name may come from the input; Note follows it.
 type row struct {
 	Name, Note string
 	Cells      []any
 	Bar        []rect
 }
 
-// etcd is what reaches etcd: a row of each run, and one without eventquota before those that begin with as many writes.
+// etcd returns the table of writes to etcd. It has a row for each run. A row without eventquota precedes runs with the same
+// number of writes.
 func (r *Report) etcd() table {
-	t, most := table{Title: "Writes to etcd", Heads: []any{"total", "by clients", "of counts", "of notices"}}, int64(1)
+	t, most := table{Title: "Writes to etcd", Heads: []any{"total", "by clients", "merged counts", "notices"}}, int64(1)
 	for _, run := range r.Runs {
 		most = max(most, run.EtcdWrites.Before, run.EtcdWrites.After)
 	}
@@ -46,15 +47,15 @@ func (r *Report) etcd() table {
 	return t
 }
 
-func formatCells(of ...int64) (all []any) {
-	for _, n := range of {
+func formatCells(counts ...int64) (all []any) {
+	for _, n := range counts {
 		all = append(all, output.GroupDigits(n))
 	}
 	return all
 }
 
-// figures are the figures of all runs side by side, each with its share of all writes, and then what --compare changes.
-// None is 0 in all.
+// figures returns the table of outcomes. For each run it has the count and its share of all writes, and then the difference if
+// two runs are compared. Rows that are 0 in all runs are omitted.
 func (r *Report) figures() table {
 	t := table{Title: "All writes"}
 	for i := range r.Runs {
@@ -68,14 +69,14 @@ func (r *Report) figures() table {
 		of   func(*simulate.Result) int64
 	}{
 		{"admitted", outcomes(admission.Admitted, admission.Aggregated, admission.Ignored)},
-		{"of these, combined from similar ones", outcomes(admission.Aggregated)},
+		{"of these, combined from similar Events", outcomes(admission.Aggregated)},
 		{"merged", outcomes(admission.Merged)},
 		{"dropped", outcomes(admission.Dropped)},
 		{"of these, Warnings", func(r *simulate.Result) int64 { return r.WarningsDropped }},
 		{"admitted without a decision", outcomes(admission.Undecided)},
 		{"refused without a decision", outcomes(admission.Overloaded)},
-		{"admitted, and refused by the API server", outcomes(simulate.Failed)},
-		{"of unknown content", outcomes(simulate.Unknown)},
+		{"admitted, then refused by the API server", outcomes(simulate.Failed)},
+		{"unknown", outcomes(simulate.Unknown)},
 		{"Events stored", func(r *simulate.Result) int64 { return r.Stored }},
 		{"notices stored", func(r *simulate.Result) int64 { return r.Notices }},
 	} {
@@ -94,27 +95,28 @@ func (r *Report) figures() table {
 	return t
 }
 
-func outcomes(of ...admission.Outcome) func(*simulate.Result) int64 {
+// outcomes returns a function that adds up the counts of some outcomes.
+func outcomes(some ...admission.Outcome) func(*simulate.Result) int64 {
 	return func(r *simulate.Result) (n int64) {
-		for _, o := range of {
+		for _, o := range some {
 			n += r.Outcomes[o]
 		}
 		return n
 	}
 }
 
-// tables are what each policy and quota decided, and what had the most writes.
+// tables returns the decisions of each policy and quota, and the rankings.
 func (r *Run) tables() []table {
 	rules := newDecisionTable("Policies and quotas")
-	for _, one := range r.Rules {
+	for _, rule := range r.Rules {
 		note := ""
-		if one.Audited {
-			note = " (audited: would have)"
+		if rule.Audited {
+			note = " (mode Audit)"
 		}
-		if len(one.Buckets) > 0 {
-			note += ": " + bucketsText(one.Buckets)
+		if len(rule.Buckets) > 0 {
+			note += ": " + bucketsText(rule.Buckets)
 		}
-		rules.add(one.Rule, note, one.Counts, r.Rules[0].Matched())
+		rules.add(rule.Rule, note, rule.Counts, r.Rules[0].Matched())
 	}
 	return []table{
 		rules,
@@ -124,52 +126,52 @@ func (r *Run) tables() []table {
 	}
 }
 
-// newDecisionTable is an empty table of what was decided.
+// newDecisionTable returns an empty table of decisions.
 func newDecisionTable(title string) table {
 	return table{Title: title, Heads: []any{"admitted", "merged", "dropped"}}
 }
 
-// add adds a row to one of decided, with a bar as long as the table if it has most writes.
+// add adds a row to a table of decisions. A row of most writes has a bar of full width.
 func (t *table) add(name, note string, c busiest.Counts, most int64) {
 	t.Rows = append(t.Rows, row{truncateName(name), note, formatCells(c.Admitted, c.Merged, c.Dropped), newBar(most, barParts(c, 0)...)})
 }
 
-// bucketsText says what was dropped by which bucket, the one with the most first.
+// bucketsText lists the drops of each bucket, with the largest number first.
 func bucketsText(dropped map[string]int64) string {
-	var by []string
+	var all []string
 	for _, bucket := range slices.SortedFunc(maps.Keys(dropped), func(a, b string) int {
 		return cmp.Or(cmp.Compare(dropped[b], dropped[a]), cmp.Compare(a, b))
 	}) {
-		by = append(by, bucket+" "+output.GroupDigits(dropped[bucket]))
+		all = append(all, bucket+" "+output.GroupDigits(dropped[bucket]))
 	}
-	return strings.Join(by, ", ")
+	return strings.Join(all, ", ")
 }
 
-// maxRows is how many rows of a ranking are shown.
+// maxRows bounds the rows of a ranking.
 const maxRows = 10
 
-// newRankingTable has the first of a ranking. Those with the same counts are one row.
+// newRankingTable returns the first rows of a ranking. Names with the same counts share a row.
 func newRankingTable(title string, r busiest.Ranking) table {
 	t, others := newDecisionTable(title), r.Others()
 	if others > 0 {
-		t.Foot = "There are too many to follow: " + output.Count(others, "write is", "writes are") + " in no row."
+		t.Foot = output.Count(others, "write is", "writes are") + " not attributed, because there are too many names to track."
 	}
 	rows := slices.SortedStableFunc(slices.Values(r.Rows), func(a, b busiest.Row) int {
 		return cmp.Or(cmp.Compare(b.Matched(), a.Matched()), cmp.Compare(b.Dropped, a.Dropped), cmp.Compare(b.Merged, a.Merged))
 	})
 	for i := 0; i < len(rows) && len(t.Rows) < maxRows; {
-		one, note, same := rows[i], "", 1
-		for i+same < len(rows) && rows[i+same].Counts == one.Counts {
+		first, note, same := rows[i], "", 1
+		for i+same < len(rows) && rows[i+same].Counts == first.Counts {
 			same++
 		}
 		if same > 1 {
 			least := ""
-			if others >= one.Matched() {
-				least = "at least " // others that the ranking does not have may have as many writes
+			if others >= first.Matched() {
+				least = "at least " // untracked names may have the same counts
 			}
 			note = fmt.Sprintf(" and %s%s more, each", least, output.GroupDigits(int64(same-1)))
 		}
-		t.add(one.Name, note, one.Counts, rows[0].Matched())
+		t.add(first.Name, note, first.Counts, rows[0].Matched())
 		i += same
 	}
 	return t

@@ -26,10 +26,10 @@ func TestEqualRowsAreCombined(t *testing.T) {
 	}{
 		"nothing":                       {busiest.Ranking{}, "", ""},
 		"apart, of the same total":      {busiest.Ranking{Rows: []busiest.Row{row("a", 1, 1), row("b", 2, 0), row("c", 1, 1), row("d", 1, 0)}}, "a and 1 more, each; b; d", ""},
-		"more than a ranking has":       {many, "web-0 and at least 999 more, each", "There are too many to follow: 4 writes are in no row."},
+		"more than a ranking has":       {many, "web-0 and at least 999 more, each", "4 writes are not attributed, because there are too many names to track."},
 		"no more than ten that differ":  {steps, "web-0; web-1; web-2; web-3; web-4; web-5; web-6; web-7; web-8; web-9", ""},
-		"more, of the same total":       {busiest.Ranking{Total: busiest.Counts{Dropped: 10}, Rows: []busiest.Row{row("a", 1, 1), row("c", 1, 1), row("b", 2, 0), row("d", 2, 0)}}, "a and at least 1 more, each; b and at least 1 more, each", "There are too many to follow: 2 writes are in no row."},
-		"more, but not of the last one": {busiest.Ranking{Total: busiest.Counts{Dropped: 8}, Rows: append(many.Rows[:2:2], row("last", 1, 0))}, "web-0 and 1 more, each; last", "There are too many to follow: 1 write is in no row."},
+		"more, of the same total":       {busiest.Ranking{Total: busiest.Counts{Dropped: 10}, Rows: []busiest.Row{row("a", 1, 1), row("c", 1, 1), row("b", 2, 0), row("d", 2, 0)}}, "a and at least 1 more, each; b and at least 1 more, each", "2 writes are not attributed, because there are too many names to track."},
+		"more, but not of the last one": {busiest.Ranking{Total: busiest.Counts{Dropped: 8}, Rows: append(many.Rows[:2:2], row("last", 1, 0))}, "web-0 and 1 more, each; last", "1 write is not attributed, because there are too many names to track."},
 	} {
 		t.Run(says, func(t *testing.T) {
 			table := newRankingTable("objects", test.ranking)
@@ -38,7 +38,7 @@ func TestEqualRowsAreCombined(t *testing.T) {
 				shown = append(shown, r.Name+r.Note)
 			}
 			if got := strings.Join(shown, "; "); got != test.want || table.Foot != test.foot {
-				t.Errorf("%q, foot %q; want %q, foot %q", got, table.Foot, test.want, test.foot)
+				t.Errorf("rows %q with foot %q, want %q with %q", got, table.Foot, test.want, test.foot)
 			}
 		})
 	}

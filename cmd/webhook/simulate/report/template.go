@@ -1,7 +1,7 @@
 package report
 
 import (
-	_ "embed" // for the files
+	_ "embed" // for pageSource and styleSheet
 	"fmt"
 	"html"
 	"io"
@@ -20,12 +20,12 @@ var pageSource string
 //go:embed style.css
 var styleSheet string
 
-// templates are those of the page, in the syntax of html/template and with as much of it as they need: fields, range, if
-// and template. html/template itself calls methods by name, for which the linker would keep every method of the program:
-// 26 MB. A test holds that it makes the same page.
+// templates executes the templates of the page. It supports only the parts of html/template that these need: fields, range, if and
+// template. html/template calls methods by name, so with it the linker would keep every exported method and add 26 MB to the
+// program. A test compares the page with that of html/template.
 type templates map[string]*parse.Tree
 
-// execute writes a node with the value that dot stands for. Each value is escaped, for text and for quoted attributes.
+// execute writes a node with the value of dot. Values are escaped for text and for quoted attributes.
 func (t templates) execute(w io.Writer, node parse.Node, dot reflect.Value) error {
 	var err error
 	switch n := node.(type) {
@@ -54,7 +54,7 @@ func (t templates) execute(w io.Writer, node parse.Node, dot reflect.Value) erro
 	return err
 }
 
-// evaluatePipe is what a pipeline stands for: dot, or a field of it.
+// evaluatePipe returns the value of a pipeline: dot, or a field of it.
 func evaluatePipe(pipe *parse.PipeNode, dot reflect.Value) reflect.Value {
 	if field, is := pipe.Cmds[0].Args[0].(*parse.FieldNode); is {
 		for _, name := range field.Ident {
@@ -64,7 +64,7 @@ func evaluatePipe(pipe *parse.PipeNode, dot reflect.Value) reflect.Value {
 	return dot
 }
 
-// formatValue is a value as the page shows it.
+// formatValue returns a value as the page shows it.
 func formatValue(value any) string {
 	switch v := value.(type) {
 	case int64:

@@ -13,7 +13,7 @@ import (
 	"github.com/eventquota/eventquota/admission/text"
 )
 
-// hostile are names as an Event may have them.
+// hostile returns names that an Event may have, by a description.
 func hostile() map[string]string {
 	return map[string]string{
 		"a script":            `<script>alert(1)</script>`,
@@ -38,8 +38,8 @@ func document(t *testing.T, page string) *html.Node {
 	return all
 }
 
-// TestPageMatchesHTMLTemplate holds that html/template, which knows the context of each value, makes the same page:
-// no text becomes an element, and each is shown.
+// TestPageMatchesHTMLTemplate compares the page with that of html/template, which escapes each value for its context. No text may
+// become an element, and each name must be shown.
 func TestPageMatchesHTMLTemplate(t *testing.T) {
 	theirs := template.New("").Funcs(template.FuncMap{"shown": formatValue, "css": func() template.CSS { return template.CSS(styleSheet) }})
 	content := strings.ReplaceAll(pageSource, `{{template "style" .}}`, "{{css}}")
@@ -58,7 +58,7 @@ func TestPageMatchesHTMLTemplate(t *testing.T) {
 				t.Fatal(err)
 			}
 			if same.String() != want.String() {
-				t.Errorf("the page is\n%s, of html/template\n%s", &same, &want)
+				t.Errorf("page\n%s\nwant that of html/template\n%s", &same, &want)
 			}
 			if shown := html.UnescapeString(renderPage(t, r)); !strings.Contains(shown, `<bdi class="name">`+text.Sanitize(truncateName(s))+"</bdi> and 1 more") {
 				t.Errorf("%.40q is not shown as the name of a source", s)
@@ -69,9 +69,9 @@ func TestPageMatchesHTMLTemplate(t *testing.T) {
 
 func TestPageLoadsNothing(t *testing.T) {
 	if strings.Contains(styleSheet, "url(") || strings.Contains(styleSheet, "@import") {
-		t.Error("the style sheet asks for something")
+		t.Error("the style sheet loads something")
 	}
 	if want := `content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"`; !strings.Contains(pageSource, want) {
-		t.Errorf("the page has no policy %s", want)
+		t.Errorf("the page lacks the content security policy %s", want)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/output"
 )
 
-// WriteText writes r as text for a terminal.
+// WriteText writes r as text, with all tables.
 func (r *Report) WriteText(w io.Writer) error {
 	out := output.NewRows(w)
 	r.writeSummary(out)
@@ -21,7 +21,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return out.Flush()
 }
 
-// WriteSummary writes what matters most of r as text for a terminal: the sentences, and the tables of all runs side by side.
+// WriteSummary writes the main part of r as text: the findings, and the tables that compare all runs.
 func (r *Report) WriteSummary(w io.Writer) error {
 	out := output.NewRows(w)
 	r.writeSummary(out)
@@ -50,7 +50,7 @@ func writeTables(out output.Rows, all ...table) {
 	}
 }
 
-// WriteInput says what was read, and what of it could not be.
+// WriteInput writes the part of r about the input.
 func (r *Report) WriteInput(w io.Writer) error {
 	out := output.NewRows(w)
 	r.writeInput(out)
