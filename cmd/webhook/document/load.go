@@ -14,9 +14,10 @@ import (
 const (
 	// MaxFile is the maximum size of a file in bytes.
 	MaxFile = 16 << 20
-	// StdinPath is the path of standard input, and Stdin is its name.
+	// StdinPath is the path of standard input.
 	StdinPath = "-"
-	Stdin     = "standard input"
+	// Stdin is the name of standard input in messages.
+	Stdin = "standard input"
 )
 
 // DisplayName returns the name of a file for messages.
