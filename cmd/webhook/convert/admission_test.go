@@ -88,13 +88,13 @@ func TestAdmissionConfigurationMatchesAPIServer(t *testing.T) {
 			}
 			out, notes, err := convert(t, "", path)
 			if err != nil || out != alone {
-				t.Errorf("error %v, output\n%s\nwant, as of\n%s\nalone,\n%s", err, out, want, alone)
+				t.Errorf("error %v, output\n%s\nwant that of the configuration\n%s\nalone:\n%s", err, out, want, alone)
 			}
 			if test.skipped != "" {
 				test.skipped = "skipped: " + test.skipped + "\n"
 			}
 			if notes != test.skipped {
-				t.Errorf("standard error has %q, want %q", notes, test.skipped)
+				t.Errorf("standard error %q, want %q", notes, test.skipped)
 			}
 		})
 	}
@@ -128,7 +128,7 @@ func pluginInput(t testing.TB, path string) string {
 	}
 	config, err := all.ConfigFor(plugin)
 	if err != nil || config == nil {
-		t.Fatalf("%v, error %v", config, err)
+		t.Fatalf("configuration %v, error %v", config, err)
 	}
 	content, err := io.ReadAll(config)
 	if err != nil {
@@ -163,9 +163,9 @@ func utf16(s string) string {
 // it. An error must be one line that names the file, without text of the YAML and JSON parsers.
 func FuzzConvert(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.*"))
-	bad, other := filepath.Glob(filepath.Join("testdata", "bad", "*"))
-	if err := errors.Join(err, other); err != nil || len(bad) < 3 {
-		f.Fatalf("%d files, %v", len(bad), err)
+	bad, badErr := filepath.Glob(filepath.Join("testdata", "bad", "*"))
+	if err := errors.Join(err, badErr); err != nil || len(bad) < 3 {
+		f.Fatalf("%d invalid files, error %v, want at least 3", len(bad), err)
 	}
 	for _, path := range append(files, bad...) {
 		content, err := os.ReadFile(path)
@@ -195,11 +195,11 @@ func FuzzConvert(f *testing.F) {
 		message := err.Error()
 		for _, leak := range []string{"\n", "yaml:", "json:", "*convert.", "Go "} {
 			if strings.Contains(strings.ReplaceAll(message, string(document), ""), leak) {
-				t.Errorf("error %q has %q", message, leak)
+				t.Errorf("error %q contains %q", message, leak)
 			}
 		}
 		if !strings.HasPrefix(message, "standard input") {
-			t.Errorf("error %q does not begin with a file", message)
+			t.Errorf("error %q does not begin with the name of the input", message)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func TestConvert(t *testing.T) {
 			}
 			cli.CompareGolden(t, filepath.Join("testdata", test.output), out)
 			if notes != test.notes {
-				t.Errorf("standard error has %q, want %q", notes, test.notes)
+				t.Errorf("standard error %q, want %q", notes, test.notes)
 			}
 		})
 	}
@@ -61,16 +61,16 @@ func TestConvertWritesValidQuotas(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(files) < 5 {
-		t.Fatalf("only %d golden quotas", len(files))
+		t.Fatalf("%d golden quotas, want at least 5", len(files))
 	}
 	for _, file := range files {
 		q := compiled(t, cli.ReadFile(t, file))
 		if q.Mode != policy.Enforce || q.Match.Namespaces != nil || len(q.Limits) == 0 || q.OnStoreFailure != policy.FailureLocal {
-			t.Errorf("%s: %+v", file, q)
+			t.Errorf("%s: quota %+v does not match all Events", file, q)
 		}
 		for _, l := range q.Limits {
 			if l.Reserve != 0 || l.Interval != time.Second {
-				t.Errorf("%s: limit %+v", file, l)
+				t.Errorf("%s: limit %+v, want no reserve and an interval of 1s", file, l)
 			}
 		}
 	}

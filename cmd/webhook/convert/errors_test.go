@@ -120,7 +120,7 @@ func TestConvertReturnsWriteErrors(t *testing.T) {
 		cmd.SetOut(out)
 		cmd.SetArgs([]string{"convert", "-", "-o", format})
 		if err := cmd.Execute(); err == nil {
-			t.Errorf("-o %s to a closed pipe ended without an error", format)
+			t.Errorf("-o %s to a closed pipe returned no error", format)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestDecodeErrorsHavePositions(t *testing.T) {
 	} {
 		doc, err := document.ParseOne("f.yaml", []byte(test.content))
 		if err != nil {
-			t.Errorf("%s: %v", says, err)
+			t.Errorf("%s: error %v", says, err)
 			continue
 		}
 		before := document.Format(doc.Value)
@@ -91,7 +91,7 @@ func TestDecodeErrorsHavePositions(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", says, got, test.want)
 		}
 		if after := document.Format(doc.Value); after != before {
-			t.Errorf("%s: the value was %s and is %s", says, before, after)
+			t.Errorf("%s: Decode changed the value from %s to %s", says, before, after)
 		}
 	}
 }
@@ -109,12 +109,12 @@ func TestDecodePart(t *testing.T) {
 		doc.Decode("any[0]", list[0], &part)
 	}
 	if got, want := fmtErr(doc.Err()), "f.yaml:3: any[0].is: must be true or false, not 3; f.yaml:3: any[0].items[1]: must be an object, not 7"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("error %q, want %q", got, want)
 	}
 	one := int32(1)
 	want := decoded{Name: "a", Number: &one, Items: []item{{}, {}, {2}}}
 	if diff := cmp.Diff(want, part, cmp.AllowUnexported(decoded{}, embedded{})); diff != "" {
-		t.Error(diff)
+		t.Errorf("decoded value (-want +got):\n%s", diff)
 	}
 }
 
@@ -133,9 +133,9 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		for _, doc := range document.Parse("f", content) {
 			doc.Decode("", doc.Value, &decoded{})
-			for _, m := range doc.Errors() {
-				if says := m.Error(); m.Reason == "" || strings.ContainsAny(says, "\r\n") || m.Line < 1 || !strings.HasPrefix(says, "f:") {
-					t.Errorf("error %q", says)
+			for _, err := range doc.Errors() {
+				if message := err.Error(); err.Reason == "" || strings.ContainsAny(message, "\r\n") || err.Line < 1 || !strings.HasPrefix(message, "f:") {
+					t.Errorf("error %q, want one line with a file, a line and a reason", message)
 				}
 			}
 		}

@@ -48,10 +48,10 @@ func TestSplitKeepsLineNumbers(t *testing.T) {
 		var lines []string
 		for _, doc := range document.Parse("f.yaml", []byte(test.content)) {
 			if err := doc.Err(); err != nil {
-				t.Errorf("%s: %v", says, err)
+				t.Errorf("%s: error %v", says, err)
 			}
 			if object, ok := doc.Value.(map[string]any); !ok || object["a"] == nil {
-				t.Errorf("%s: a document has %v", says, doc.Value)
+				t.Errorf("%s: a document is %v, want an object with a", says, doc.Value)
 			}
 			lines = append(lines, fmt.Sprint(doc.PositionOf("a").Line))
 		}
@@ -154,7 +154,7 @@ func TestHostileFilesAreReadWithinBounds(t *testing.T) {
 		"many fields twice":  strings.Repeat("a: 1\n", 20_000),
 		"a long line":        "a: " + strings.Repeat("x", 1<<20),
 	} {
-		t.Log(says) // if one never ends, it is the last in the log
+		t.Log(says) // if a case hangs, it is the last in the log
 		for _, doc := range document.Parse("f.yaml", []byte(content)) {
 			doc.PositionOf("a29.x.y.z")
 			doc.PositionOf("a29[0][0][0][0][0]")

@@ -27,17 +27,17 @@ func TestUnreadableFilesAreNamed(t *testing.T) {
 	} {
 		content, err := document.Load(test.path, strings.NewReader(test.stdin))
 		if string(content) != test.content || fmtErr(err) != test.want {
-			t.Errorf("%s: %q, error %q, want %q and %q", says, content, fmtErr(err), test.content, test.want)
+			t.Errorf("%s: content %q, error %q, want %q and %q", says, content, fmtErr(err), test.content, test.want)
 		}
 		if _, ok := errors.AsType[*document.FieldError](err); err != nil && !ok {
-			t.Errorf("%s: the error is a %T", says, err)
+			t.Errorf("%s: the error has type %T, want *FieldError", says, err)
 		}
 	}
 	if _, err := document.Load("-", nil); fmtErr(err) != "standard input: cannot be read here" {
-		t.Errorf("no standard input: %v", err)
+		t.Errorf("error %v without standard input", err)
 	}
 	if got := document.DisplayName(filepath.Join("d", "a.yaml")); got != "d/a.yaml" {
-		t.Errorf("a name of %s", got)
+		t.Errorf("name %q, want d/a.yaml", got)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestLint(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			out, errs, err := lint(t, test.stdin, strings.Fields(test.args)...)
 			if got := errorText(err); got != test.err || errs != "" {
-				t.Errorf("error %q, standard error %q, want %q and nothing", got, errs, test.err)
+				t.Errorf("error %q, standard error %q, want only the error %q", got, errs, test.err)
 			}
 			cli.CompareGolden(t, test.output, out)
 		})
@@ -55,11 +55,11 @@ func TestShippedPoliciesAreValid(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..", "..", "manifests"))
 	dirs, err := filepath.Glob("components/*")
 	if err != nil || len(dirs) < 10 {
-		t.Fatalf("%d components, %v", len(dirs), err)
+		t.Fatalf("%d components, error %v, want at least 10", len(dirs), err)
 	}
 	overlays, err := filepath.Glob("overlays/*")
 	if err != nil || len(overlays) < 3 {
-		t.Fatalf("%d overlays, %v", len(overlays), err)
+		t.Fatalf("%d overlays, error %v, want at least 3", len(overlays), err)
 	}
 	ends := map[string]string{
 		// Many examples match the same Events and shadow each other.
@@ -71,11 +71,11 @@ func TestShippedPoliciesAreValid(t *testing.T) {
 	}
 	examples, err := filepath.Glob("examples/*.yaml")
 	if err != nil || len(examples) < 10 {
-		t.Fatalf("%d examples, %v", len(examples), err)
+		t.Fatalf("%d examples, error %v, want at least 10", len(examples), err)
 	}
 	for _, path := range examples {
 		if out, _, err := lint(t, "", path, "--strict"); err != nil {
-			t.Errorf("%s: %v, %s", path, err, out)
+			t.Errorf("%s: error %v, output %s", path, err, out)
 		}
 	}
 	for _, dir := range append(append(dirs, overlays...), "examples", "base", "crds", "alerts", "dashboards") {
@@ -86,11 +86,11 @@ func TestShippedPoliciesAreValid(t *testing.T) {
 		out, errs, err := lint(t, "", dir)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		if last := lines[len(lines)-1]; err != nil || errs != "" || last != want {
-			t.Errorf("%s: error %v, standard error %q, %q\nwant %q", dir, err, errs, out, want)
+			t.Errorf("%s: error %v, standard error %q, output %q\nwant the last line %q", dir, err, errs, out, want)
 		}
 		for _, line := range lines[:len(lines)-1] {
 			if !strings.HasPrefix(line, "note: ") && !ours {
-				t.Errorf("%s: %s", dir, line)
+				t.Errorf("%s: unexpected line %s", dir, line)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func TestShippedPoliciesAreValid(t *testing.T) {
 // TestConditionCostCountsSharedExpressionsOnce checks that an expression counts once, and not at all in a disabled rule.
 func TestConditionCostCountsSharedExpressionsOnce(t *testing.T) {
 	t.Parallel()
-	of := func(name, mode, expression string) string {
+	rule := func(name, mode, expression string) string {
 		return "---\napiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: " + name + "}\nspec: {mode: " + mode +
 			", match: {conditions: [{name: c, expression: " + expression + "}]}}\n"
 	}
@@ -108,19 +108,19 @@ func TestConditionCostCountsSharedExpressionsOnce(t *testing.T) {
 		t.Helper()
 		out, _, err := lint(t, strings.Join(rules, ""), "-", "-o", "json")
 		var r report
-		if decode := json.Unmarshal([]byte(out), &r); err != nil || decode != nil || len(r.Conditions) != len(rules) {
-			t.Fatalf("error %v, %v, %q", err, decode, out)
+		if decodeErr := json.Unmarshal([]byte(out), &r); err != nil || decodeErr != nil || len(r.Conditions) != len(rules) {
+			t.Fatalf("errors %v and %v, output %q, want %d conditions", err, decodeErr, out, len(rules))
 		}
 		return r.All, r.One
 	}
-	first, _ := cost(of("a", "Enforce", cheap))
-	second, _ := cost(of("a", "Enforce", costly))
-	together, one := cost(of("a", "Enforce", cheap), of("b", "Audit", costly), of("c", "Enforce", cheap))
+	first, _ := cost(rule("a", "Enforce", cheap))
+	second, _ := cost(rule("a", "Enforce", costly))
+	together, one := cost(rule("a", "Enforce", cheap), rule("b", "Audit", costly), rule("c", "Enforce", cheap))
 	if together.Steps != first.Steps+second.Steps || one.Steps != second.Steps || first.Steps >= second.Steps || together.Bytes >= first.Bytes+second.Bytes {
-		t.Errorf("%+v and %+v are %+v together, the costliest %+v", first, second, together, one)
+		t.Errorf("costs %+v and %+v, together %+v, the costliest %+v", first, second, together, one)
 	}
-	if all, _ := cost(of("a", "Enforce", cheap), of("b", "Disabled", costly)); all != first {
-		t.Errorf("%+v, want %+v without what is disabled", all, first)
+	if all, _ := cost(rule("a", "Enforce", cheap), rule("b", "Disabled", costly)); all != first {
+		t.Errorf("cost %+v, want %+v without the disabled policy", all, first)
 	}
 }
 
@@ -134,16 +134,16 @@ func TestFileNamesAreEscapedInAnnotations(t *testing.T) {
 	}
 	out, _, err := lint(t, "", name, "-o", "github")
 	if err == nil {
-		t.Fatal("no error")
+		t.Fatal("no error was returned")
 	}
 	for line := range strings.Lines(out) {
 		if !strings.HasPrefix(line, "::error file=a%2Cline=9%3A%3Ab%250A %3A%3Aerror%3A%3Ac \ufffd[2J.yaml,line=") ||
 			!strings.Contains(line, ",title=ClusterEventPolicy p%2Ccol=1%3A%3Ax%250A %3A%3Astop-commands%3A%3Ay::") || strings.ContainsAny(line, "\r\x1b") {
-			t.Errorf("%q", line)
+			t.Errorf("line %q is not an annotation with escaped names", line)
 		}
 	}
 	if !strings.Contains(out, `not "a\n%3A%3Aerror`) && !strings.Contains(out, `not "a\n::error::100%25"`) {
-		t.Errorf("%q lacks the value", out)
+		t.Errorf("output %q does not contain the invalid value", out)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestEndlessFileIsBounded(t *testing.T) {
 	t.Parallel()
 	out, _, err := cli.Run(t, cli.WithRoot(Command()), cli.EndlessReader{}, "lint", "-")
 	if err == nil || out != "standard input: must have at most 16777216 bytes\n" {
-		t.Errorf("error %v, %q", err, out)
+		t.Errorf("error %v, output %q, want that the input is too long", err, out)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestLintReturnsWriteErrors(t *testing.T) {
 		cmd.SetOut(out)
 		cmd.SetArgs([]string{"lint", filepath.Join("testdata", "warned.yaml"), "-o", format})
 		if err := cmd.Execute(); err == nil {
-			t.Errorf("-o %s to a closed pipe ended without an error", format)
+			t.Errorf("-o %s to a closed pipe returned no error", format)
 		}
 	}
 }

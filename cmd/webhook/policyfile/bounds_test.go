@@ -35,18 +35,18 @@ func TestBoundsMatchReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p, q := len(r.Namespaces["a"].Policies), len(r.Namespaces["b"].Quotas); p != policy.MaxRules || q != 2 {
-		t.Errorf("%d policies and %d quotas are in force", p, q)
+		t.Errorf("%d policies and %d quotas are in force, want %d and 2", p, q, policy.MaxRules)
 	}
 	want := []string{
 		file + ":7: EventPolicy a/p16: is not in force: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
 		file + ":1: EventQuota b/q2: is not in force: the objects of kind EventQuota that are in force in a namespace may have 16 limits in all: older ones have 12, this one has 6",
 	}
 	if len(r.Invalid) != len(want) {
-		t.Fatalf("left out: %v", r.Invalid)
+		t.Fatalf("errors %v, want %d", r.Invalid, len(want))
 	}
 	for i, err := range r.Invalid {
 		if !strings.HasPrefix(err.Error(), want[i]) {
-			t.Errorf("left out: %v, want %s", err, want[i])
+			t.Errorf("error %v, want %s", err, want[i])
 		}
 	}
 }
@@ -85,9 +85,9 @@ func TestTooLargeRuleIsInvalid(t *testing.T) {
 	large := "{apiVersion: eventquota.io/v1alpha1, kind: EventPolicy, metadata: {name: large, namespace: a}, spec: {match: {reasons: [" + reasons + "], kinds: [" + strings.ReplaceAll(reasons, "r", "k") + "]}}}"
 	const want = "EventPolicy a/large: spec.match: must have at most 8192 bytes in kind EventPolicy, with 16 for each value beside its text; it has "
 	if err := r.Decode([]byte(large)); err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want one that begins with %q", err, want)
 	}
 	if n := len(r.Namespaces["a"].Policies); n != 0 {
-		t.Errorf("%d policies", n)
+		t.Errorf("%d policies are in force, want none", n)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func FuzzRead(f *testing.F) {
 	examples, err := filepath.Glob("../../../manifests/examples/*.yaml")
 	if err != nil || len(examples) == 0 {
-		f.Fatalf("%d examples, %v", len(examples), err)
+		f.Fatalf("%d examples, error %v", len(examples), err)
 	}
 	for _, path := range examples {
 		content, err := os.ReadFile(path)
@@ -54,14 +54,14 @@ func FuzzRead(f *testing.F) {
 			if !ok {
 				t.Fatalf("error %v has no position", err)
 			}
-			if says := p.Error(); p.Reason == "" || strings.ContainsAny(says, "\n\r") || p.Line < 1 || p.Line > lines || p.Column < 0 {
-				t.Errorf("error %q of a file of %d lines", says, lines)
+			if message := p.Error(); p.Reason == "" || strings.ContainsAny(message, "\n\r") || p.Line < 1 || p.Line > lines || p.Column < 0 {
+				t.Errorf("error %q, want one line with a reason and a position within %d lines", message, lines)
 			}
 		}
 		for _, namespace := range []string{"a", "default"} {
 			e := &corev1.Event{Type: corev1.EventTypeWarning, Reason: "BackOff"}
 			if g := r.Set().Resolve(t.Context(), namespace, e, &policy.Request{Namespace: namespace}); g.Policy == nil {
-				t.Error("no policy governs")
+				t.Errorf("no policy governs an Event in namespace %s", namespace)
 			}
 		}
 	})

@@ -45,7 +45,7 @@ func TestUseNamespacesOf(t *testing.T) {
 			n++
 		}
 		if n != test.want {
-			t.Errorf("%s: %d limits, want %d", says, n, test.want)
+			t.Errorf("%s: %d limits apply, want %d", says, n, test.want)
 		}
 	}
 }

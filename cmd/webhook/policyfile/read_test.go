@@ -40,7 +40,7 @@ func newRules(t *testing.T) *Rules {
 }
 
 // read reads files and returns the errors and notes, one a line.
-func read(t *testing.T, none *Rules, from Input) (r *Rules, said string) {
+func read(t *testing.T, none *Rules, from Input) (r *Rules, messages string) {
 	t.Helper()
 	r = none.empty()
 	r.read(from)
@@ -115,9 +115,9 @@ func TestErrorsHaveLineAndField(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			writeFilesAndChdir(t, map[string]string{"f.yaml": test.content})
-			_, said := read(t, none, Input{Paths: []string{"f.yaml"}})
-			if !strings.HasPrefix(said, test.want) || strings.Count(said, "\n") != strings.Count(test.want, "\n") {
-				t.Errorf("said\n%s\nwant\n%s", said, test.want)
+			_, messages := read(t, none, Input{Paths: []string{"f.yaml"}})
+			if !strings.HasPrefix(messages, test.want) || strings.Count(messages, "\n") != strings.Count(test.want, "\n") {
+				t.Errorf("errors\n%s\nwant\n%s", messages, test.want)
 			}
 		})
 	}
@@ -184,7 +184,7 @@ func TestReadFilesByContent(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			writeFilesAndChdir(t, test.files)
-			r, said := read(t, none, test.from)
+			r, messages := read(t, none, test.from)
 			n := 0
 			for range r.Cluster.All() {
 				n++
@@ -192,8 +192,8 @@ func TestReadFilesByContent(t *testing.T) {
 			for _, namespace := range r.Namespaces {
 				n += len(namespace.Policies)
 			}
-			if said != test.want || n != test.rules {
-				t.Errorf("%d rules, said\n%s\nwant %d and\n%s", n, said, test.rules, test.want)
+			if messages != test.want || n != test.rules {
+				t.Errorf("%d rules, errors\n%s\nwant %d and\n%s", n, messages, test.rules, test.want)
 			}
 		})
 	}
@@ -210,13 +210,13 @@ func TestExclusionsHavePositions(t *testing.T) {
 		fmt.Fprintf(&content, "%sspec: {match: {conditions: [{name: c, expression: \"event.message.matches('[a-c]{55}%d')\"}]}}\n---\n", objectHeader("ClusterEventPolicy", fmt.Sprintf("name: c%d", i)), i)
 	}
 	writeFilesAndChdir(t, map[string]string{"f.yaml": content.String()})
-	_, said := read(t, none, Input{Paths: []string{"f.yaml"}})
+	_, messages := read(t, none, Input{Paths: []string{"f.yaml"}})
 	for _, want := range []string{
 		"f.yaml:81: EventPolicy shop/p16: is not in force: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
 		"f.yaml:124: ClusterEventPolicy c7: spec.match.conditions: is not in force: with its conditions, those of the cluster's rules may take",
 	} {
-		if !strings.Contains(said, want) {
-			t.Errorf("said\n%s\nwant %s", said, want)
+		if !strings.Contains(messages, want) {
+			t.Errorf("errors\n%s\nwant %s", messages, want)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestDiscover(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			got, err := discover(test.paths)
 			if err != nil || !slices.Equal(got, test.want) {
-				t.Errorf("%v, %v, want %v", got, err, test.want)
+				t.Errorf("files %v, error %v, want %v", got, err, test.want)
 			}
 		})
 	}

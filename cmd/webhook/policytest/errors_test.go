@@ -130,10 +130,10 @@ func TestBadFilesReturnOneLineErrors(t *testing.T) {
 		}
 		out, _, err := cli.Run(t, cli.WithRoot(Command()), nil, "test", "test.yaml")
 		if err == nil || err.Error() != "test: 1 file is not valid" {
-			t.Errorf("%s: error %v after\n%s", test.says, err, out)
+			t.Errorf("%s: error %v, output\n%s\nwant that 1 file is not valid", test.says, err, out)
 		}
-		said, _, _ := strings.Cut(out, "0 tests in 1 file: ")
-		got.WriteString(test.says + "\n" + strings.ReplaceAll(said, "FAILED  ", "    "))
+		failures, _, _ := strings.Cut(out, "0 tests in 1 file: ")
+		got.WriteString(test.says + "\n" + strings.ReplaceAll(failures, "FAILED  ", "    "))
 	}
 	cli.CompareGolden(t, golden, got.String())
 }
@@ -167,7 +167,7 @@ func TestCommandReturnsWriteErrors(t *testing.T) {
 		cmd.SetOut(out)
 		cmd.SetArgs([]string{"test", "testdata/passing", "-o", format})
 		if err := cmd.Execute(); err == nil {
-			t.Errorf("-o %s to a closed pipe ended without an error", format)
+			t.Errorf("-o %s to a closed pipe returned no error", format)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func FuzzFile(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.yaml", "testdata/passing/*", "testdata/passing/below/*", "../../../test/policies/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
-			f.Fatalf("%s: %d files, %v", pattern, len(files), err)
+			f.Fatalf("%s matches %d files, error %v", pattern, len(files), err)
 		}
 		for _, name := range files {
 			content, err := os.ReadFile(name)
@@ -35,15 +35,15 @@ func FuzzFile(f *testing.F) {
 		}
 		s, err := newSuite("file", content)
 		if all, ok := errors.AsType[document.FieldErrors](err); ok {
-			for _, m := range all {
-				if m.Line < 1 || m.Reason == "" {
-					t.Errorf("mistake %+v, want one with a line", m)
+			for _, fieldErr := range all {
+				if fieldErr.Line < 1 || fieldErr.Reason == "" {
+					t.Errorf("error %+v, want one with a line and a reason", fieldErr)
 				}
 			}
 		}
 		if err != nil {
-			if says := err.Error(); strings.ContainsAny(says, "\r\n") || !strings.HasPrefix(says, "file:") || len(says) < len("file: a") {
-				t.Errorf("error %q, want one line that begins with the name of the file", says)
+			if message := err.Error(); strings.ContainsAny(message, "\r\n") || !strings.HasPrefix(message, "file:") || len(message) < len("file: a") {
+				t.Errorf("error %q, want one line that begins with the name of the file", message)
 			}
 			return
 		}
@@ -53,10 +53,10 @@ func FuzzFile(f *testing.F) {
 				writes += w.objects * w.times
 			}
 			if writes > 100 {
-				continue // would only take long
+				continue // too slow
 			}
 			if _, err := s.run(t.Context(), i); err != nil {
-				t.Error(err)
+				t.Errorf("a valid test fails to run: %v", err)
 			}
 		}
 	})

@@ -39,7 +39,7 @@ func TestCommand(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			out, notes, err := runIn(t, strings.Fields(test.args)...)
 			if got := ""; notes != "" {
-				t.Errorf("standard error has %q, want nothing", notes)
+				t.Errorf("standard error %q, want nothing", notes)
 			} else {
 				if err != nil {
 					got = err.Error()
@@ -59,13 +59,13 @@ func TestResultsAreDeterministic(t *testing.T) {
 	run := func(args ...string) string {
 		out, _, err := cli.Run(t, cli.WithRoot(Command()), nil, append([]string{"test", "-o", "json"}, args...)...)
 		if err == nil || err.Error() != "test: 4 of 13 tests failed" {
-			t.Errorf("error %v", err)
+			t.Errorf("error %v, want that 4 of 13 tests failed", err)
 		}
 		return out
 	}
 	first, second := run("passing", "failing.eventquota-test.yaml"), run("failing.eventquota-test.yaml", "passing")
 	if first != second {
-		t.Errorf("first\n%s\nand then\n%s", first, second)
+		t.Errorf("results\n%s\nand with the files in another order\n%s", first, second)
 	}
 }
 
@@ -92,10 +92,10 @@ func TestJSONAndJUnitAgree(t *testing.T) {
 	} {
 		out, _, err := cli.Run(t, cli.WithRoot(Command()), nil, "test", file, "-o", format)
 		if err == nil {
-			t.Errorf("%s: no error", format)
+			t.Errorf("%s: no error was returned", format)
 		}
 		if tests, failures, err := read([]byte(out)); err != nil || tests != 1 || failures != 1 {
-			t.Errorf("%s: %d tests, %d failures, %v, want one that failed:\n%s", format, tests, failures, err, out)
+			t.Errorf("%s: %d tests, %d failures, error %v, want one failed test:\n%s", format, tests, failures, err, out)
 		}
 	}
 }

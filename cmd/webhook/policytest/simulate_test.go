@@ -71,15 +71,15 @@ func TestOutcomesMatchSimulate(t *testing.T) {
 		}
 	}
 	if compared < 1000 {
-		t.Errorf("only %d writes were compared", compared)
+		t.Errorf("%d writes were compared, want at least 1,000", compared)
 	}
 }
 
 // maxCompared is the number of writes above which a test is not compared. Longer audit logs would add nothing.
 const maxCompared = 700
 
-// compareWithSimulate compares the decisions of a test. An Event that expires is left out: a log does not say that nothing
-// came before it.
+// compareWithSimulate compares the decisions of a test with those of its audit log, and returns the number of writes compared.
+// It skips tests of more than maxCompared writes.
 func compareWithSimulate(t *testing.T, s *suite, i int) (compared int) {
 	t.Helper()
 	writes := 0
@@ -119,10 +119,10 @@ func compareWithSimulate(t *testing.T, s *suite, i int) (compared int) {
 		}
 	}
 	if diff := cmp.Diff(decisions[1], decisions[0]); diff != "" {
-		t.Errorf("%s: %s: decisions, of an audit log (-) and of the test (+):\n%s", filepath.Base(s.doc.File), s.tests[i].Name, diff)
+		t.Errorf("%s: %s: decisions from the audit log (-) and the test (+) differ:\n%s", filepath.Base(s.doc.File), s.tests[i].Name, diff)
 	}
 	if diff := cmp.Diff(results[1].EtcdWrites, results[0].EtcdWrites); diff != "" {
-		t.Errorf("%s: %s: writes to etcd, of an audit log (-) and of the test (+):\n%s", filepath.Base(s.doc.File), s.tests[i].Name, diff)
+		t.Errorf("%s: %s: writes to etcd from the audit log (-) and the test (+) differ:\n%s", filepath.Base(s.doc.File), s.tests[i].Name, diff)
 	}
 	return len(decisions[0])
 }
@@ -137,11 +137,11 @@ func TestDefaultUserGroups(t *testing.T) {
 	} {
 		w := &stepWriter{}
 		if u := w.userInfo(user, "shop"); !slices.Equal(append([]string{u.Username}, u.Groups...), want) {
-			t.Errorf("%q is %+v, want %v", user, u, want)
+			t.Errorf("user %q becomes %+v, want %v", user, u, want)
 		}
 	}
 	w := &stepWriter{groups: []string{"friends"}}
 	if u := w.userInfo("jane", "shop"); !slices.Equal(u.Groups, []string{"friends"}) {
-		t.Errorf("groups %v, want those given", u.Groups)
+		t.Errorf("groups %v, want those of the step", u.Groups)
 	}
 }

@@ -67,7 +67,7 @@ func TestWritesMatchRecorders(t *testing.T) {
 			got := writesOf(t, test.content)
 			for i := range got {
 				if want := startTime().Add(time.Duration(10+5*i) * time.Second); !got[i].At.Equal(want) {
-					t.Errorf("the write is at %s, want %s", got[i].At, want)
+					t.Errorf("write %d is at %s, want %s", i, got[i].At, want)
 				}
 				got[i].At, got[i].User = time.Time{}, test.want[0].User
 			}
