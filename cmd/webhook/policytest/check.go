@@ -171,7 +171,7 @@ func (c *checker) checkTest(path string, t *test, rules *policyfile.Rules) (step
 		c.AddError(path+".events", "has %d writes (objects times times), must have at most %d", writes, maxWrites)
 	}
 	if wants == 0 && len(t.Events) > 0 {
-		c.AddError(path+".want", "is required here or in an item of events")
+		c.AddError(path+".want", "is required for the test or for one of its Events")
 	}
 	return steps
 }

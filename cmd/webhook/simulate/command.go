@@ -61,11 +61,11 @@ order of the decisions.
 In a watch, an added Event counts as a CREATE. A modified Event counts as an UPDATE at
 the time of its last occurrence.
 
-A list shows how often something happened, not how often it was written: the count of
-an Event includes what the recorder's own spam filter held back. So two extremes are
-simulated. The most writes are one for each occurrence, spread evenly from the first to
-the last. The fewest are one write, or two if there are several occurrences. A list
-lacks users and expired Events.
+A list or a single Event shows how often something happened, not how often it was
+written: the count includes what the recorder's own spam filter held back. So two
+extremes are simulated. The most writes are one for each occurrence, spread evenly from
+the first to the last. The fewest are one write, or two if there are several
+occurrences. Lists lack users and expired Events.
 
 Without a recording, --sample generates one, which is the same each time:
 
@@ -81,7 +81,7 @@ Without a recording, --sample generates one, which is the same each time:
 
 A recording runs under the built-in default alone. A sample runs under the default
 installation: the built-in default and the quotas that all manifests apply. --policies
-or --kubeconfig replace either; --policies default is the built-in default alone.
+and --kubeconfig choose other rules, and --policies default the built-in default alone.
 
 If a recorder updates an Event that would not have been stored, the simulated recorder
 creates it with the count so far. Policies, quotas and labels are in force from
