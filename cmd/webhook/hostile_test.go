@@ -14,18 +14,18 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// hostile is a text that a client may write: it clears a terminal's window and changes its title, by C0 and by C1,
-// turns the order of letters around, breaks lines, and is hidden or no UTF-8.
+// hostile is text that a client may write. It has C0 and C1 control sequences that clear a terminal and set its title. It also has line
+// breaks, invisible characters, characters that reverse the text direction, and invalid UTF-8.
 const hostile = "a\x1b[2J\x1b]0;t\a\u009b2J\x7f\r\b\x00\u0085\u2028\u202e\u2066\u200b\ufeff\xffz"
 
-// hostileFiles writes files of what commands read, each with the hostile text in all places, and returns where.
+// hostileFiles writes input files for all commands, with the hostile text in each field, and returns their directory.
 func hostileFiles(t *testing.T) string {
 	t.Helper()
 	quoted, err := json.Marshal(hostile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// YAML takes some characters only if they are escaped.
+	// YAML requires some characters to be escaped.
 	fill := strings.NewReplacer("HOSTILE", string(quoted), "ESCAPED", strconv.QuoteToASCII(hostile)).Replace
 	event := `{"apiVersion":"v1","kind":"Event","metadata":{"name":HOSTILE,"namespace":HOSTILE,"annotations":{HOSTILE:HOSTILE}},
 		"involvedObject":{"apiVersion":HOSTILE,"kind":HOSTILE,"namespace":HOSTILE,"name":HOSTILE},
@@ -70,14 +70,14 @@ func hostileFiles(t *testing.T) string {
 	return dir
 }
 
-// isPrintable reports whether all of s can be seen.
+// isPrintable reports whether s has only printable characters and line feeds.
 func isPrintable(s string) bool {
 	hidden := func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, hidden)
 }
 
-// TestCommandsEscapeTerminalCodes gives each command what clients and files may say. What top and explain show of
-// a replica has tests of its own.
+// TestCommandsEscapeTerminalCodes passes hostile text to each command in files and arguments. Other tests cover the data that top and
+// explain get from a replica.
 func TestCommandsEscapeTerminalCodes(t *testing.T) {
 	t.Chdir(hostileFiles(t))
 	for _, args := range [][]string{
@@ -113,16 +113,16 @@ func TestCommandsEscapeTerminalCodes(t *testing.T) {
 	} {
 		t.Run(strings.ToValidUTF8(strings.ReplaceAll(strings.Join(args, " "), hostile, "HOSTILE"), "?"), func(t *testing.T) {
 			out, errs, err := cli.Run(t, rootCommand(), strings.NewReader(""), args...)
-			var said bytes.Buffer
+			var printed bytes.Buffer
 			if err != nil {
-				printError(&said, err)
+				printError(&printed, err)
 			}
-			if out == "" && said.Len() == 0 {
-				t.Error("it says nothing")
+			if out == "" && printed.Len() == 0 {
+				t.Error("no output and no error")
 			}
-			for where, got := range map[string]string{"stdout": out, "stderr": errs, "the error": said.String()} {
+			for where, got := range map[string]string{"stdout": out, "stderr": errs, "the error": printed.String()} {
 				if !isPrintable(got) {
-					t.Errorf("%s has %q", where, got)
+					t.Errorf("%s has unprintable characters: %q", where, got)
 				}
 			}
 		})

@@ -1,5 +1,5 @@
-// Command webhook is eventquota: an admission webhook that merges and limits Events at the API server, and
-// the commands about it. Through a link named kubectl-eventquota it is a kubectl plugin.
+// Command webhook is eventquota: an admission webhook that merges and limits Events at the API server, and its command-line tools.
+// Through a link named kubectl-eventquota it is a kubectl plugin.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	versioncommand "github.com/eventquota/eventquota/cmd/webhook/version"
 )
 
-// completionName is the name by which kubectl asks a plugin to complete a command.
+// completionName is the name of the executable that kubectl runs to complete commands of the plugin.
 const completionName = "kubectl_complete-eventquota"
 
 // version is set by the linker.
@@ -42,12 +42,12 @@ func main() {
 	}
 }
 
-// printError says why a command ended. An error may quote what others wrote.
+// printError prints the error of a command. It escapes control characters, as an error may quote text of clients.
 func printError(w io.Writer, err error) {
 	fmt.Fprintln(w, "eventquota:", text.SanitizeLines(err.Error()))
 }
 
-// displayName is how help calls the program, which was started as path.
+// displayName returns the name of the program in help texts. path is that of the executable.
 func displayName(path string) string {
 	if strings.HasPrefix(filepath.Base(path), "kubectl-") {
 		return "kubectl eventquota"
@@ -79,8 +79,8 @@ func rootCommand() *cobra.Command {
 	return cmd
 }
 
-// rejectUnknownArgs makes the commands that cobra adds to root refuse what they do not know, as all others do: left alone, they
-// print help and succeed.
+// rejectUnknownArgs makes the commands that cobra adds to root fail with unknown arguments, as all others do. By default they print help
+// and succeed.
 func rejectUnknownArgs(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -88,9 +88,9 @@ func rejectUnknownArgs(root *cobra.Command) {
 		switch cmd.Name() {
 		case "help":
 			cmd.Args = func(_ *cobra.Command, args []string) error {
-				about, rest, err := root.Find(args)
+				found, rest, err := root.Find(args)
 				if err == nil && len(rest) > 0 {
-					err = fmt.Errorf("unknown command %q for %q", rest[0], about.CommandPath())
+					err = fmt.Errorf("unknown command %q for %q", rest[0], found.CommandPath())
 				}
 				return err
 			}

@@ -20,7 +20,7 @@ func execute(t *testing.T, args ...string) (stdout, stderr string, err error) {
 }
 
 func TestUnknownCommandsReturnOneError(t *testing.T) {
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		args []string
 		want string
 	}{
@@ -28,37 +28,37 @@ func TestUnknownCommandsReturnOneError(t *testing.T) {
 		"an unknown flag":                {[]string{"--nosuch"}, "unknown flag: --nosuch"},
 		"an unknown short flag":          {[]string{"-x"}, "unknown shorthand flag: 'x' in -x"},
 		"help of an unknown command":     {[]string{"help", "nosuch"}, `unknown command "nosuch" for "eventquota"`},
-		"help of what a command takes":   {[]string{"help", "check", "pods"}, `unknown command "pods" for "eventquota check"`},
+		"help with an argument":          {[]string{"help", "check", "pods"}, `unknown command "pods" for "eventquota check"`},
 		"completion of an unknown shell": {[]string{"completion", "nosuch"}, `unknown command "nosuch" for "eventquota completion"`},
 		"completion of two shells":       {[]string{"completion", "bash", "zsh"}, `unknown command "zsh" for "eventquota completion bash"`},
 		"an endless configuration":       {[]string{"convert", "-"}, "convert: standard input: must have at most 16777216 bytes"},
 		"nothing to lint":                {[]string{"lint"}, "lint: name at least one file or directory, or - for standard input"},
 		"an endless file to convert":     {[]string{"convert", "/dev/zero"}, "convert: /dev/zero: must have at most 16777216 bytes"},
 	} {
-		t.Run(says, func(t *testing.T) { cli.WantError(t, rootCommand(), test.want, test.args...) })
+		t.Run(name, func(t *testing.T) { cli.WantError(t, rootCommand(), test.want, test.args...) })
 	}
 }
 
-// TestHelpSucceeds holds that who asks for help gets it, and no error.
+// TestHelpSucceeds checks that help is not an error.
 func TestHelpSucceeds(t *testing.T) {
 	help, errs, err := execute(t)
 	if err != nil || errs != "" || !strings.Contains(help, "Available Commands:") {
-		t.Errorf("alone it prints %q and %q with error %v, want help", help, errs, err)
+		t.Errorf("without arguments: stdout %q, stderr %q, error %v, want help", help, errs, err)
 	}
 	for _, args := range [][]string{{"help"}, {"help", "serve"}, {"completion"}, {"help", "completion", "bash"}, {"--version"}} {
 		if out, errs, err := execute(t, args...); err != nil || errs != "" || out == "" {
-			t.Errorf("%q prints %q and %q with error %v, want it to succeed", args, out, errs, err)
+			t.Errorf("%q: stdout %q, stderr %q, error %v, want success", args, out, errs, err)
 		}
 	}
 }
 
-// commands are those of the program, but for those that cobra adds.
+// commands returns the commands of the program, without those that cobra adds.
 func commands() []*cobra.Command {
 	return slices.DeleteFunc(rootCommand().Commands(), func(c *cobra.Command) bool { return c.Name() == "help" || c.Name() == "completion" })
 }
 
-// TestCommandsRefuseBadFlags holds it of each flag that is no text, of a flag
-// without its value and of one that does not exist, in commands that are yet to come too.
+// TestCommandsRefuseBadFlags covers all commands: invalid values of all flags that are not strings, flags without a value, and unknown
+// flags.
 func TestCommandsRefuseBadFlags(t *testing.T) {
 	for _, cmd := range commands() {
 		cli.WantError(t, rootCommand(), "unknown flag: --nosuch", cmd.Name(), "--nosuch")
@@ -74,7 +74,7 @@ func TestCommandsRefuseBadFlags(t *testing.T) {
 	}
 }
 
-// flagName is what errors call a flag.
+// flagName returns the name of a flag in errors.
 func flagName(f *pflag.Flag) string {
 	if f.Shorthand != "" {
 		return "-" + f.Shorthand + ", --" + f.Name
@@ -82,14 +82,13 @@ func flagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// TestCommandHelpMatchesGolden holds help to testdata/help.txt of its package. A command without such
-// a file fails; -update writes it.
+// TestCommandHelpMatchesGolden compares the help of each command with testdata/help.txt in its package. -update writes these files.
 func TestCommandHelpMatchesGolden(t *testing.T) {
 	for _, cmd := range commands() {
 		t.Run(cmd.Name(), func(t *testing.T) {
 			got, errs, err := execute(t, cmd.Name(), "--help")
 			if err != nil || errs != "" {
-				t.Fatalf("error %v, standard error %q", err, errs)
+				t.Fatalf("error %v, stderr %q", err, errs)
 			}
 			path := filepath.Join(folder(cmd), "testdata", "help.txt")
 			cli.CompareGolden(t, path, got)
@@ -97,7 +96,7 @@ func TestCommandHelpMatchesGolden(t *testing.T) {
 	}
 }
 
-// folder has the package of a command, which has its name, but for one that would look like tests of this package.
+// folder returns the directory of a command's package. It has the name of the command, except for test.
 func folder(cmd *cobra.Command) string {
 	if cmd.Name() == "test" {
 		return "policytest"
@@ -116,7 +115,7 @@ func TestProgramHelp(t *testing.T) {
 func TestFormatCompletion(t *testing.T) {
 	for cmd, want := range map[string]string{"explain": "wide", "top": "name", "convert": "yaml", "lint": "github", "recommend": "yaml", "simulate": "html", "test": "junit"} {
 		if got, _, err := execute(t, cobra.ShellCompRequestCmd, cmd, "--output", ""); err != nil || !slices.Contains(strings.Fields(got), want) {
-			t.Errorf("%s: %q, %v, want %s in it", cmd, got, err, want)
+			t.Errorf("%s: completions %q, error %v, want %s among them", cmd, got, err, want)
 		}
 	}
 }

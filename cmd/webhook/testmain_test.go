@@ -6,5 +6,5 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain holds that no goroutine is left when all tests have ended.
+// TestMain fails if a goroutine is left when all tests have ended.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

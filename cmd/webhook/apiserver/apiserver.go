@@ -1,4 +1,4 @@
-// Package apiserver is how commands reach the API server.
+// Package apiserver configures the connection of commands to the API server.
 package apiserver
 
 import (
@@ -15,8 +15,7 @@ import (
 // timeout is the default of --request-timeout.
 const timeout = "15s"
 
-// Config says how to reach the API server, without a client-side rate limit: by a kubeconfig file, or by the
-// service account of the pod where there is none.
+// Config loads a kubeconfig file or, if kubeconfig is empty, the service account of the pod. The result has no client-side rate limit.
 func Config(kubeconfig string) (config *rest.Config, err error) {
 	if kubeconfig != "" {
 		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -30,40 +29,40 @@ func Config(kubeconfig string) (config *rest.Config, err error) {
 	return config, nil
 }
 
-// Flags are kubectl's flags that say which cluster to ask, as whom and in which namespace. Without any they stand for
-// the current context of the user's kubeconfig, or for the service account of the pod where there is none.
+// Flags are the flags of kubectl that select the cluster, the user and the namespace. The default is the current context of the user's
+// kubeconfig or, without a kubeconfig, the service account of the pod.
 type Flags struct {
 	loading   *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
-	loaded    clientcmd.ClientConfig // reads the files once, when it is first asked
+	loaded    clientcmd.ClientConfig // reads the files when it is first used
 }
 
-// AddFlags adds Flags to f, with --namespace if they are for a command that looks into one.
+// AddFlags adds the flags to f, with --namespace if namespaced.
 func AddFlags(f *pflag.FlagSet, namespaced bool) *Flags {
 	o := &Flags{loading: clientcmd.NewDefaultClientConfigLoadingRules()}
 	o.loaded = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
 	f.StringVar(&o.loading.ExplicitPath, "kubeconfig", "", "kubeconfig file; empty for $KUBECONFIG, ~/.kube/config or the service account of the pod")
-	flags := clientcmd.RecommendedConfigOverrideFlags("")
-	// API servers do not take passwords any more.
-	flags.AuthOverrideFlags.Username, flags.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
-	flags.Timeout.Default = timeout
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	// API servers no longer support passwords.
+	names.AuthOverrideFlags.Username, names.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
+	names.Timeout.Default = timeout
 	if !namespaced {
-		flags.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
+		names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
 	}
-	clientcmd.BindOverrideFlags(&o.overrides, f, flags)
+	clientcmd.BindOverrideFlags(&o.overrides, f, names)
 	return o
 }
 
-// Config says how to reach the API server, without a client-side rate limit, and in which namespace to look.
-func (o *Flags) Config() (config *rest.Config, namespace string, err error) {
-	config, err = o.loaded.ClientConfig()
+// Config returns the selected client configuration, without a client-side rate limit, and the selected namespace.
+func (f *Flags) Config() (config *rest.Config, namespace string, err error) {
+	config, err = f.loaded.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", fmt.Errorf("--kubeconfig: there is none at %s", strings.Join(o.loading.GetLoadingPrecedence(), ", "))
+		return nil, "", fmt.Errorf("--kubeconfig: no kubeconfig at %s", strings.Join(f.loading.GetLoadingPrecedence(), ", "))
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("--kubeconfig: %w", text.OneLine(err))
 	}
-	if namespace, _, err = o.loaded.Namespace(); err != nil {
+	if namespace, _, err = f.loaded.Namespace(); err != nil {
 		return nil, "", fmt.Errorf("--namespace: %w", text.OneLine(err))
 	}
 	config.QPS = -1

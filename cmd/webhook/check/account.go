@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// accountClass is a kind of account, of which manifests/base has a FlowSchema for Event writes.
+// accountClass is a class of accounts. manifests/base has a FlowSchema for the Event writes of each class.
 type accountClass int
 
 const (
@@ -22,38 +22,38 @@ const (
 )
 
 const (
-	// account is the name of users and service accounts that check impersonates. They need no rights, nor to exist.
+	// account is the name of the user and the service accounts that check impersonates. They need no rights and need not exist.
 	account = "eventquota-check"
 
-	// settlerSchema is the FlowSchema for all that eventquota asks of the API server.
+	// settlerSchema is the FlowSchema for all requests of eventquota.
 	settlerSchema = "eventquota"
 )
 
-// classes are all of them.
+// classes returns all classes.
 func classes() []accountClass { return []accountClass{node, controlPlane, otherAccount, settler} }
 
-// schema is the name of the FlowSchema that manifests/base has for the class. It differs between classes.
+// schema returns the name of the FlowSchema that manifests/base has for the class. Each class has its own.
 func (c accountClass) schema() string {
 	return [...]string{node: "events-nodes", controlPlane: "events-control-plane", otherAccount: "events", settler: settlerSchema}[c]
 }
 
-// String is a member of the class.
+// String describes one account of the class.
 func (c accountClass) String() string {
 	return [...]string{node: "node", controlPlane: "kube-system controller", otherAccount: "service account", settler: "eventquota"}[c]
 }
 
-// members are all of the class.
+// members describes all accounts of the class.
 func (c accountClass) members() string {
 	return [...]string{node: "nodes", controlPlane: "the control plane", otherAccount: "other accounts", settler: "eventquota"}[c]
 }
 
-// accounts are eventquota's own service account, and those that check stands in for a class.
+// accounts has eventquota's own service account, and selects the accounts that check impersonates.
 type accounts struct {
-	namespace, name string // of eventquota's
-	other           string // namespace of the other account
+	namespace, name string // of eventquota's service account
+	other           string // the namespace of the service account of class otherAccount
 }
 
-// newAccounts finds eventquota's own service account by the FlowSchema for it, as it may be installed in any namespace.
+// newAccounts finds eventquota's service account in the subjects of its FlowSchema, as eventquota may be installed in any namespace.
 func newAccounts(schemas []flowcontrolv1.FlowSchema, namespace string) accounts {
 	a := accounts{namespace: "eventquota-system", name: "eventquota", other: namespace}
 	if namespace == metav1.NamespaceSystem {
@@ -74,9 +74,9 @@ func newAccounts(schemas []flowcontrolv1.FlowSchema, namespace string) accounts 
 	return a
 }
 
-// impersonation is how to ask as a member of a class. The API server adds the groups of service accounts and
-// system:authenticated, so that they need no right to impersonate them. The node has the group only: FlowSchemas cannot
-// match a prefix of names, and a name as nodes have it would come with rights.
+// impersonation returns the impersonation of an account of a class. The API server adds system:authenticated and the groups of service
+// accounts, and impersonating these needs no right. A node only gets the group of nodes: the name of a real node would have rights, and
+// FlowSchemas cannot match a prefix of names.
 func (a accounts) impersonation(c accountClass) rest.ImpersonationConfig {
 	switch c {
 	case node:
@@ -90,16 +90,16 @@ func (a accounts) impersonation(c accountClass) rest.ImpersonationConfig {
 	}
 }
 
-// requiredRight is the right to impersonate a member of a class, in words.
+// requiredRight describes the account that the caller needs the right to impersonate for a class.
 func (a accounts) requiredRight(c accountClass) string {
-	as := a.impersonation(c)
-	if namespace, name, err := serviceaccount.SplitUsername(as.UserName); err == nil {
+	config := a.impersonation(c)
+	if namespace, name, err := serviceaccount.SplitUsername(config.UserName); err == nil {
 		return "service account " + namespace + "/" + name
 	}
-	return "user " + as.UserName + " with group " + strings.Join(as.Groups, ", ")
+	return "user " + config.UserName + " with group " + strings.Join(config.Groups, ", ")
 }
 
-// classesOfSubject are the classes that have an account, or may have one, that a subject of a FlowSchema matches.
+// classesOfSubject returns the classes with accounts that a subject of a FlowSchema matches or may match.
 func (a accounts) classesOfSubject(subject flowcontrolv1.Subject) []accountClass {
 	switch {
 	case subject.User != nil:
@@ -133,7 +133,7 @@ func (a accounts) classesOfUser(name string) []accountClass {
 	return []accountClass{otherAccount}
 }
 
-// classesOfNamespace are the classes of the service accounts of a namespace.
+// classesOfNamespace returns the classes of the service accounts in a namespace.
 func (a accounts) classesOfNamespace(namespace string) []accountClass {
 	found := []accountClass{otherAccount}
 	if namespace == metav1.NamespaceSystem {
@@ -154,7 +154,7 @@ func (a accounts) classesOfGroup(name string) []accountClass {
 	case serviceaccount.AllServiceAccountsGroup:
 		return []accountClass{controlPlane, otherAccount, settler}
 	case user.SystemPrivilegedGroup, user.AllUnauthenticated:
-		return nil // the API server exempts the first; no FlowSchema of eventquota has the second
+		return nil // the first is exempt, and no FlowSchema of eventquota matches the second
 	}
 	if namespace, ok := strings.CutPrefix(name, serviceaccount.ServiceAccountGroupPrefix); ok {
 		return a.classesOfNamespace(namespace)
@@ -162,7 +162,7 @@ func (a accounts) classesOfGroup(name string) []accountClass {
 	return []accountClass{otherAccount}
 }
 
-// matchedClasses are the classes of which a FlowSchema may match Event writes.
+// matchedClasses returns the classes whose Event writes a FlowSchema may match.
 func (a accounts) matchedClasses(schema *flowcontrolv1.FlowSchema) []accountClass {
 	var found []accountClass
 	for _, rule := range schema.Spec.Rules {
@@ -177,8 +177,8 @@ func (a accounts) matchedClasses(schema *flowcontrolv1.FlowSchema) []accountClas
 	return slices.Compact(found)
 }
 
-// coversEventWrites reports whether a rule matches a write of Events in some namespace. The API server looks at nothing
-// else of a request.
+// coversEventWrites reports whether a rule matches Event writes in any namespace. It compares the same attributes of a request as the
+// API server does.
 func coversEventWrites(rule flowcontrolv1.ResourcePolicyRule) bool {
 	matches := func(patterns []string, all string, wanted ...string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool { return p == all || slices.Contains(wanted, p) })

@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// server is an API server without webhooks: check fails there, and says all the same which priority levels there are.
+// server is an API server without webhooks. check fails there, but still reports the priority levels.
 type server struct {
 	*cluster.Cluster
 	client kubernetes.Interface
@@ -33,7 +33,7 @@ func newServer(t *testing.T) *server {
 	return &server{Cluster: c, client: client}
 }
 
-// user is a user with rights, as a kubeconfig file.
+// user creates a user with rights, and returns the path of its kubeconfig file.
 func (s *server) user(t *testing.T, name string, rights ...rbacv1.PolicyRule) string {
 	t.Helper()
 	_, kubeconfig, err := s.User(name)
@@ -55,7 +55,7 @@ func (s *server) user(t *testing.T, name string, rights ...rbacv1.PolicyRule) st
 	return kubeconfig
 }
 
-// create makes a FlowSchema, and returns what removes it.
+// create creates a FlowSchema, and returns a function that deletes it.
 func (s *server) create(t *testing.T, schema flowcontrolv1.FlowSchema) (remove func()) {
 	t.Helper()
 	if _, err := s.client.FlowcontrolV1().FlowSchemas().Create(t.Context(), &schema, metav1.CreateOptions{}); err != nil {
@@ -69,30 +69,30 @@ func (s *server) create(t *testing.T, schema flowcontrolv1.FlowSchema) (remove f
 	}
 }
 
-// eventually holds that check says lines, as soon as the API server has read the last change.
+// eventually waits until check prints these lines. The API server needs some time to read the last change.
 func eventually(t *testing.T, kubeconfig string, want ...string) {
 	t.Helper()
-	// The seats of other levels are the API server's business.
+	// The API server sets the seats of other levels.
 	others := regexp.MustCompile(`(priority level (?:system|workload-high|workload-low|catch-all)) \([0-9]+ seats\)`)
 	var got string
-	said := false
+	matched := false
 	defer func() {
-		if !said {
-			t.Logf("check says\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+		if !matched {
+			t.Logf("check printed\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 		}
 	}()
-	cli.Eventually(t, "check says what is expected", func() bool {
+	cli.Eventually(t, "check prints the expected lines", func() bool {
 		stdout, _, err := cli.Run(t, cli.WithRoot(Command()), nil, "check", "--events=2", "--kubeconfig="+kubeconfig)
 		if err == nil {
-			t.Fatal("check succeeds without a webhook")
+			t.Fatal("check succeeded without a webhook")
 		}
 		got = others.ReplaceAllString(stdout, "$1 (N seats)")
-		said = got == strings.Join(want, "\n")+"\n"
-		return said
+		matched = got == strings.Join(want, "\n")+"\n"
+		return matched
 	})
 }
 
-// shippedFlowControl is what manifests/base has of flow control.
+// shippedFlowControl returns the FlowSchemas and priority levels in manifests/base.
 func shippedFlowControl(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := shipped.Objects(shipped.Base)
@@ -113,7 +113,7 @@ func TestPriorityLevelsOfRealAPIServer(t *testing.T) {
 	impersonate := func(resource string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"impersonate"}, ResourceNames: names}
 	}
-	// These are the rights that the help names.
+	// The help of check lists these rights.
 	all := s.user(t, "all", write, list, rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
 		impersonate("users", account), impersonate("groups", "system:nodes"), impersonate("serviceaccounts", account, "eventquota"))
 	seats := func(line string) string {
@@ -135,7 +135,7 @@ func TestPriorityLevelsOfRealAPIServer(t *testing.T) {
 	}
 	eventually(t, all, oneAPIServer, seats(nodeLine), seats(controllerLine), accountLine, seats(settlerLine))
 
-	// Those who may do less are answered in part.
+	// With fewer rights, check reports less.
 	eventually(t, s.user(t, "writes", write),
 		"not checked: the priority levels of Event writes: grant list on flowschemas and prioritylevelconfigurations in flowcontrol.apiserver.k8s.io")
 	lists := s.user(t, "lists", write, list)
@@ -150,7 +150,7 @@ func TestPriorityLevelsOfRealAPIServer(t *testing.T) {
 	const mine = "FlowSchema mine (precedence 445), priority level catch-all (N seats)"
 	eventually(t, all, oneAPIServer, seats(nodeLine), "  kube-system controller: "+mine, "  service account: "+mine, seats(settlerLine),
 		"warning: FlowSchema dangling has no effect: there is no priority level none",
-		"warning: FlowSchema mine (precedence 445, priority level catch-all) takes Event writes of the control plane, other accounts before events-control-plane, events")
+		"warning: FlowSchema mine (precedence 445, priority level catch-all) matches Event writes of the control plane, other accounts before events-control-plane, events")
 	remove()
 	removeDangling()
 

@@ -1,5 +1,4 @@
-// Package check is the command that checks that the API server asks the webhook, and says which priority levels it has for
-// Event writes.
+// Package check is the command that checks that the API server calls the webhook, and shows the priority levels of Event writes.
 package check
 
 import (
@@ -43,28 +42,28 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Command is eventquota check.
+// Command returns the command eventquota check.
 func Command() *cobra.Command {
 	o := &options{Namespace: metav1.NamespaceDefault, Events: 60, Timeout: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check that the API server asks the webhook about Events",
+		Short: "Check that the API server calls the webhook for Events",
 		Long: `Check writes equal Events about an object that does not exist, until the webhook
-refuses one: the second, which it merges into the first, or where it does not
-merge, the one for which there is no token left. It fails when all are admitted.
+refuses one. That is the second, which it merges into the first. If it does not
+merge them, it is the first one without a token. Check fails if all are admitted.
 
-It needs the right to create Events in --namespace. What it wrote expires there
-as all Events do.
+It needs the right to create Events in --namespace. They expire there as all
+Events do.
 
-It also says which FlowSchema and priority level of API priority and fairness apply
+It also shows which FlowSchema and priority level of API priority and fairness apply
 to Event writes of a node, a kube-system controller, a service account and
 eventquota itself, and how many seats each level has. To find out, it tries to write
 an Event as each of them: a dry run, which may be refused. It asks one API server;
 others may have other limits, or may not have read all FlowSchemas yet. A line that
-begins with "warning:" says that a FlowSchema of eventquota is missing or has no
-effect, or that another one takes Event writes before it. A line that begins with
-"not checked:" says what could not be read, and which right to grant. Check does not
-fail for either.
+begins with "warning:" reports a FlowSchema of eventquota that is missing, has no
+effect, or comes after another one that matches the same Event writes. A line that
+begins with "not checked:" names something that could not be read, and the right to
+grant. Check does not fail for either.
 
 For this it needs the right to list flowschemas and prioritylevelconfigurations, to
 get /metrics, and to impersonate user eventquota-check, group system:nodes, service
@@ -87,14 +86,14 @@ account that runs it.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server; empty for the service account of the pod")
-	f.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace to write Events in; the webhook must be asked about its Events")
-	f.IntVar(&o.Events, "events", o.Events, "Events to write at most, at least 2; where Events are not merged, more than the burst of the bucket that should refuse one")
-	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long it may take, at least 1s")
+	f.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace to write Events in; the webhook configurations must not exclude it")
+	f.IntVar(&o.Events, "events", o.Events, "maximum number of Events to write, at least 2; if Events are not merged, it must exceed the burst of the bucket that refuses them")
+	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time for all checks, at least 1s")
 	return cmd
 }
 
-// run fails if the API server does not ask the webhook. What it says of priority levels does not depend on that, as they
-// work without the webhook, nor does the error on them.
+// run returns an error if the API server does not call the webhook. It also prints the priority levels, which do not depend on the
+// webhook and cause no error.
 func (o *options) run(ctx context.Context, out io.Writer, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -102,9 +101,9 @@ func (o *options) run(ctx context.Context, out io.Writer, config *rest.Config) e
 	}
 	refusal, err := o.testWebhook(ctx, client.CoreV1().Events(o.Namespace))
 	if err == nil {
-		fmt.Fprintln(out, "The API server asks the webhook, which refused an Event:", text.Sanitize(refusal))
+		fmt.Fprintln(out, "The API server calls the webhook, which refused an Event:", text.Sanitize(refusal))
 	}
-	if unanswered := (*url.Error)(nil); !errors.As(err, &unanswered) {
+	if noResponse := (*url.Error)(nil); !errors.As(err, &noResponse) {
 		for _, line := range checkFlowControl(ctx, config, client, o.Namespace) {
 			fmt.Fprintln(out, text.Sanitize(line))
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// file writes a file.
+// file writes a temporary file, and returns its path.
 func file(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
@@ -27,7 +27,7 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-// kubeconfig is one of an API server.
+// kubeconfig writes a kubeconfig for an API server, and returns its path.
 func kubeconfig(t *testing.T, server string) string {
 	t.Helper()
 	return file(t, `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}],
@@ -37,28 +37,28 @@ clusters: [{name: a, cluster: {server: "`+server+`"}}]}`)
 func TestBadInputReturnsOneError(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	empty, none, down := t.TempDir(), file(t, "nonsense\n"), kubeconfig(t, "https://127.0.0.1:1")
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		args []string
 		want string
 	}{
 		"an argument":                      {[]string{"pods"}, `unknown command "pods" for "eventquota check"`},
 		"no kubeconfig outside of a pod":   {nil, "--kubeconfig: must be set outside of a pod: unable to load in-cluster configuration"},
-		"a kubeconfig that is not there":   {[]string{"--kubeconfig=/nowhere"}, "--kubeconfig: stat /nowhere: no such file or directory"},
+		"a missing kubeconfig":             {[]string{"--kubeconfig=/nowhere"}, "--kubeconfig: stat /nowhere: no such file or directory"},
 		"a kubeconfig that is a directory": {[]string{"--kubeconfig=" + empty}, `--kubeconfig: error loading config file "` + empty + `": read ` + empty + ": is a directory"},
-		"a kubeconfig that is none":        {[]string{"--kubeconfig=" + none}, `--kubeconfig: error loading config file "` + none + `": couldn't get version/kind`},
+		"an invalid kubeconfig":            {[]string{"--kubeconfig=" + none}, `--kubeconfig: error loading config file "` + none + `": couldn't get version/kind`},
 		"an API server that is down":       {[]string{"--kubeconfig=" + down}, "check: write an Event in namespace default: Post "},
-		"no namespace":                     {[]string{"--namespace="}, `--namespace "": a lowercase RFC 1123 label`},
-		"a namespace that cannot be":       {[]string{"--namespace=a/b"}, `--namespace "a/b": a lowercase RFC 1123 label`},
+		"an empty namespace":               {[]string{"--namespace="}, `--namespace "": a lowercase RFC 1123 label`},
+		"an invalid namespace":             {[]string{"--namespace=a/b"}, `--namespace "a/b": a lowercase RFC 1123 label`},
 		"one Event":                        {[]string{"--events=1"}, "--events 1: must be at least 2"},
 		"no time":                          {[]string{"--timeout=999ms"}, "--timeout 999ms: must be at least 1s"},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			cli.WantError(t, cli.WithRoot(Command()), test.want, append([]string{"check"}, test.args...)...)
 		})
 	}
 }
 
-// TestCheckSucceedsWhenWebhookRefuses, and fails where no refusal is the webhook's.
+// TestCheckSucceedsWhenWebhookRefuses checks that only a refusal by the webhook is a success.
 func TestCheckSucceedsWhenWebhookRefuses(t *testing.T) {
 	refusal := func(code int32, reason metav1.StatusReason, message string) metav1.Status {
 		return metav1.Status{
@@ -66,17 +66,17 @@ func TestCheckSucceedsWhenWebhookRefuses(t *testing.T) {
 		}
 	}
 	forbidden := refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "events is forbidden")
-	for says, test := range map[string]struct {
-		admits, written int64 // how many Events are admitted before the answer, and written in all
+	for name, test := range map[string]struct {
+		admits, written int64 // the number of Events admitted before the refusal, and of all that check writes
 		answer          metav1.Status
 		args            []string
 		stdout, err     string
 	}{
-		"the second, merged": {
+		"the second is merged": {
 			1, 2, refusal(http.StatusConflict, metav1.StatusReasonAlreadyExists, `admission webhook "mutate.events.eventquota.io" denied the request: merged`),
 			nil, `"mutate.events.eventquota.io" denied the request: merged`, "",
 		},
-		"one past the tokens": {
+		"a bucket is empty": {
 			25, 26, refusal(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, `admission webhook "validate.events.eventquota.io" denied the request: empty`),
 			nil, `"validate.events.eventquota.io" denied the request: empty`, "",
 		},
@@ -88,14 +88,14 @@ func TestCheckSucceedsWhenWebhookRefuses(t *testing.T) {
 			nil, "", `admission webhook "policy.example.org" denied`,
 		},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			var written atomic.Int64
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch {
 				case r.Method == http.MethodGet:
 					answer(w, &forbidden)
 				case r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces/default/events" || r.URL.RawQuery != "":
-					t.Errorf("%s %s was called", r.Method, r.URL)
+					t.Errorf("unexpected call %s %s", r.Method, r.URL)
 				case written.Add(1) <= test.admits:
 					answer(w, &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}})
 				default:
@@ -105,15 +105,15 @@ func TestCheckSucceedsWhenWebhookRefuses(t *testing.T) {
 			t.Cleanup(server.Close)
 			stdout, _, err := cli.Run(t, cli.WithRoot(Command()), nil, append([]string{"check", "--kubeconfig=" + kubeconfig(t, server.URL)}, test.args...)...)
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
-				t.Errorf("error is %v, want %q", err, test.err)
+				t.Errorf("error %v, want %q", err, test.err)
 			}
-			const asked = "The API server asks the webhook"
-			if written.Load() != test.written || strings.Contains(stdout, asked) != (test.stdout != "") || !strings.Contains(stdout, test.stdout) {
-				t.Errorf("%d Events were written and %q said, want %d and the webhook's own words, %q", written.Load(), stdout, test.written, test.stdout)
+			const success = "The API server calls the webhook"
+			if written.Load() != test.written || strings.Contains(stdout, success) != (test.stdout != "") || !strings.Contains(stdout, test.stdout) {
+				t.Errorf("wrote %d Events and printed %q, want %d Events and the message %q", written.Load(), stdout, test.written, test.stdout)
 			}
 			if !strings.HasSuffix(stdout, "not checked: the priority levels of Event writes: grant list on flowschemas and "+
 				"prioritylevelconfigurations in flowcontrol.apiserver.k8s.io\n") {
-				t.Errorf("%q was said, want that the priority levels could not be read, whatever the webhook does", stdout)
+				t.Errorf("printed %q, want at the end that the priority levels could not be read", stdout)
 			}
 		})
 	}
@@ -130,9 +130,9 @@ func answer(w http.ResponseWriter, object any) {
 
 func TestEarlierChecksDoNotCount(t *testing.T) {
 	if a, b := newEvent("default"), newEvent("default"); a.InvolvedObject == b.InvolvedObject {
-		t.Errorf("two checks are about one object, %v", a.InvolvedObject)
+		t.Errorf("two Events of check are about the same object %v", a.InvolvedObject)
 	}
 	if _, refused := refusalMessage(errors.New("x")); refused {
-		t.Error("an error that is no answer counts as the webhook's")
+		t.Error("an error without a status counts as a refusal by the webhook")
 	}
 }

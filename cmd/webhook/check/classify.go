@@ -15,21 +15,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errMayNotImpersonate says that the API server refuses the impersonation itself. With priority and fairness switched
-// off, it stands for any other refusal too.
+// errMayNotImpersonate is returned if the API server refuses the impersonation. With priority and fairness switched off, this cannot be
+// distinguished from other refusals.
 var errMayNotImpersonate = errors.New("may not impersonate")
 
-// errUnclassified says that priority and fairness did not classify an Event write, as it is switched off.
+// errUnclassified is returned if the response has no classification, because priority and fairness is switched off.
 var errUnclassified = errors.New("not classified")
 
-// classification is how priority and fairness classified a request.
+// classification is the result of priority and fairness for a request.
 type classification struct {
-	schema, priorityLevel types.UID // of its FlowSchema and PriorityLevelConfiguration
+	schema, priorityLevel types.UID // of the FlowSchema and the PriorityLevelConfiguration
 }
 
-// classify returns how one API server classifies an Event write of the user of config. It classifies a request after it has
-// authenticated the user and changed to the impersonated one, and before it authorizes: so the answer has the
-// classification even if the user may not write Events, or the request found no place in a queue.
+// classify returns the classification of an Event write by the user of config, at one API server. The API server classifies a request
+// after authentication and impersonation, and before authorization. So the response has the classification even if the user may not
+// write Events, or the request is rejected because its queue is full.
 func classify(ctx context.Context, config *rest.Config, namespace string) (classification, error) {
 	var header http.Header
 	config = rest.CopyConfig(config)

@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// Users that check impersonates, and the one who runs it.
+// The users that check impersonates, and its own user.
 const (
 	asNode       = "eventquota-check"
 	asController = "system:serviceaccount:kube-system:eventquota-check"
@@ -24,21 +24,21 @@ const (
 	asCaller     = ""
 )
 
-// fakeAPIServer is an API server that asks the webhook, and classifies requests as it is told to.
+// fakeAPIServer is an API server that calls the webhook, and classifies requests by schemaOf.
 type fakeAPIServer struct {
 	schemas  []flowcontrolv1.FlowSchema
 	levels   []flowcontrolv1.PriorityLevelConfiguration
-	schemaOf map[string]string // user to FlowSchema; requests of others are not classified
+	schemaOf map[string]string // the FlowSchema of each user; requests of others are not classified
 
-	forbidden    []string // paths that are forbidden, and users that must not be impersonated
-	failingUser  string   // a user whose requests fail otherwise
-	rejectedUser string   // a user whose first Event write is rejected, as its queue is full
-	noHeader     bool
-	noAPI        bool // of flow control
+	forbidden    []string // forbidden paths, and users that check may not impersonate
+	failingUser  string   // a user whose requests fail with 503
+	rejectedUser string   // a user whose first Event write is rejected because its queue is full
+	noHeader     bool     // do not return the classification
+	noAPI        bool     // do not serve flowcontrol.apiserver.k8s.io
 	metrics      string
 }
 
-// newFakeAPIServer has what manifests/base has.
+// newFakeAPIServer returns a fake with the FlowSchemas and levels of manifests/base, and some of Kubernetes.
 func newFakeAPIServer(t *testing.T) *fakeAPIServer {
 	t.Helper()
 	f := &fakeAPIServer{
@@ -86,7 +86,7 @@ func (f *fakeAPIServer) add(schema flowcontrolv1.FlowSchema) {
 	f.schemas = append(f.schemas, schema)
 }
 
-// change changes the FlowSchema of a name.
+// change calls change with the named FlowSchema.
 func (f *fakeAPIServer) change(name string, change func(*flowcontrolv1.FlowSchema)) {
 	for i := range f.schemas {
 		if f.schemas[i].Name == name {
@@ -95,7 +95,7 @@ func (f *fakeAPIServer) change(name string, change func(*flowcontrolv1.FlowSchem
 	}
 }
 
-// remove removes FlowSchemas, whose Event writes then match another one.
+// remove removes FlowSchemas. Their users then match the FlowSchema instead.
 func (f *fakeAPIServer) remove(instead string, names ...string) {
 	f.schemas = slices.DeleteFunc(f.schemas, func(s flowcontrolv1.FlowSchema) bool { return slices.Contains(names, s.Name) })
 	for user, schema := range f.schemaOf {
@@ -126,7 +126,7 @@ func (f *fakeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/metrics":
 		_, _ = fmt.Fprint(w, f.metrics)
 	case f.failingUser != "" && f.failingUser == user:
-		refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "etcd is away")
+		refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "etcd is unavailable")
 	case r.URL.RawQuery == "dryRun=All":
 		matched := f.schemaOf[user]
 		for _, s := range f.schemas {
@@ -136,7 +136,7 @@ func (f *fakeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		if f.rejectedUser != "" && f.rejectedUser == user {
-			delete(f.schemaOf, user) // another try would be answered in another way
+			delete(f.schemaOf, user) // a retry would not be classified
 			w.Header().Set("Retry-After", "1")
 			refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests")
 			return

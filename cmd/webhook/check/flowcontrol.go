@@ -11,11 +11,11 @@ import (
 	typedflowcontrolv1 "k8s.io/client-go/kubernetes/typed/flowcontrol/v1"
 )
 
-// flowControl is what API priority and fairness has, of which Event writes use a part.
+// flowControl has the configuration of API priority and fairness.
 type flowControl struct {
-	schemas []flowcontrolv1.FlowSchema // in the order in which they are matched
+	schemas []flowcontrolv1.FlowSchema // in the order of matching
 	levels  []flowcontrolv1.PriorityLevelConfiguration
-	seats   map[string]int64 // of levels by name, at the API server that was asked; nil if it may not be known
+	seats   map[string]int64 // by the name of a level, at one API server; nil if they could not be read
 }
 
 // readFlowControl reads the FlowSchemas and priority levels.
@@ -34,28 +34,28 @@ func readFlowControl(ctx context.Context, client typedflowcontrolv1.FlowcontrolV
 	return &flowControl{schemas: schemas.Items, levels: levels.Items}, nil
 }
 
-// position is that of the FlowSchema of a name in the order, or -1.
-func (l *flowControl) position(name string) int {
-	return slices.IndexFunc(l.schemas, func(s flowcontrolv1.FlowSchema) bool { return s.Name == name })
+// position returns the index of a FlowSchema in the order of matching, or -1 if it does not exist.
+func (f *flowControl) position(name string) int {
+	return slices.IndexFunc(f.schemas, func(s flowcontrolv1.FlowSchema) bool { return s.Name == name })
 }
 
-// describe says in words how the API server classified a request.
-func (l *flowControl) describe(c classification) string {
-	schema := slices.IndexFunc(l.schemas, func(s flowcontrolv1.FlowSchema) bool { return s.UID == c.schema })
-	level := slices.IndexFunc(l.levels, func(p flowcontrolv1.PriorityLevelConfiguration) bool { return p.UID == c.priorityLevel })
+// describe formats a classification.
+func (f *flowControl) describe(c classification) string {
+	schema := slices.IndexFunc(f.schemas, func(s flowcontrolv1.FlowSchema) bool { return s.UID == c.schema })
+	level := slices.IndexFunc(f.levels, func(p flowcontrolv1.PriorityLevelConfiguration) bool { return p.UID == c.priorityLevel })
 	if schema < 0 || level < 0 {
-		return "a FlowSchema or priority level that was just made or removed"
+		return "a FlowSchema or priority level that was just created or deleted"
 	}
 	return fmt.Sprintf("FlowSchema %s (precedence %d), priority level %s (%s)",
-		l.schemas[schema].Name, l.schemas[schema].Spec.MatchingPrecedence, l.levels[level].Name, l.size(&l.levels[level]))
+		f.schemas[schema].Name, f.schemas[schema].Spec.MatchingPrecedence, f.levels[level].Name, f.size(&f.levels[level]))
 }
 
-// size is the seats of a level, or its shares where the seats are not known.
-func (l *flowControl) size(level *flowcontrolv1.PriorityLevelConfiguration) string {
+// size formats the seats of a level, or its shares if the seats are not known.
+func (f *flowControl) size(level *flowcontrolv1.PriorityLevelConfiguration) string {
 	if level.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt {
 		return "exempt"
 	}
-	if seats, known := l.seats[level.Name]; known {
+	if seats, known := f.seats[level.Name]; known {
 		return fmt.Sprintf("%d seats", seats)
 	}
 	if limited := level.Spec.Limited; limited != nil && limited.NominalConcurrencyShares != nil {
@@ -64,7 +64,7 @@ func (l *flowControl) size(level *flowcontrolv1.PriorityLevelConfiguration) stri
 	return "seats not known"
 }
 
-// dangling reports whether the API server ignores a FlowSchema, as its level does not exist.
+// dangling reports whether the API server ignores a FlowSchema because its level does not exist.
 func dangling(schema *flowcontrolv1.FlowSchema) bool {
 	return slices.ContainsFunc(schema.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) bool {
 		return c.Type == flowcontrolv1.FlowSchemaConditionDangling && c.Status == flowcontrolv1.ConditionTrue

@@ -14,23 +14,22 @@ import (
 )
 
 const (
-	notChecked     = "not checked: " // begins a line about what could not be read, mostly for want of a right
+	notChecked     = "not checked: " // begins a line about something that could not be read, mostly because a right is missing
 	noLevelWarning = "warning: no priority level for Event writes"
 	unknownLevels  = notChecked + "the priority levels of Event writes: "
 )
 
-// report is what check says of the priority levels of Event writes.
+// report collects the lines about the priority levels of Event writes.
 type report struct {
 	flowControl *flowControl
 	accounts    accounts
-	classified  map[accountClass]classification // of the classes that check could ask as
+	classified  map[accountClass]classification // of the classes that check could impersonate
 	lines       []string
 }
 
-// checkFlowControl says in lines which priority levels one API server has for Event writes in a namespace. What it cannot find
-// out is a line too.
+// checkFlowControl returns lines about the priority levels of Event writes in a namespace, at one API server. Errors become lines too.
 func checkFlowControl(ctx context.Context, config *rest.Config, client kubernetes.Interface, namespace string) []string {
-	lane, err := readFlowControl(ctx, client.FlowcontrolV1())
+	control, err := readFlowControl(ctx, client.FlowcontrolV1())
 	switch {
 	case apierrors.IsNotFound(err):
 		return []string{noLevelWarning + ": the API server does not serve flowcontrol.apiserver.k8s.io/v1"}
@@ -39,10 +38,10 @@ func checkFlowControl(ctx context.Context, config *rest.Config, client kubernete
 	case err != nil:
 		return []string{unknownLevels + err.Error()}
 	}
-	r := &report{flowControl: lane, accounts: newAccounts(lane.schemas, namespace), classified: map[accountClass]classification{}}
-	r.addLine("Event writes at the API server that was asked (others may have other limits or FlowSchemas):")
+	r := &report{flowControl: control, accounts: newAccounts(control.schemas, namespace), classified: map[accountClass]classification{}}
+	r.addLine("Event writes at one API server (others may have other limits or FlowSchemas):")
 	var seatsErr error
-	lane.seats, seatsErr = readSeats(ctx, client.Discovery().RESTClient())
+	control.seats, seatsErr = readSeats(ctx, client.Discovery().RESTClient())
 	if err := r.classifyAll(ctx, config, namespace); err != nil {
 		return []string{noLevelWarning + ": the API server classifies no request: priority and fairness is off, or a proxy removes its headers"}
 	}
@@ -62,13 +61,13 @@ func (r *report) addLine(format string, args ...any) {
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
 
-// classifyAll says how Event writes of each class are classified. It fails if the API server classifies none.
+// classifyAll adds a line for the classification of each class. It returns errUnclassified if the API server classifies nothing.
 func (r *report) classifyAll(ctx context.Context, config *rest.Config, namespace string) error {
 	var refused []string
 	for _, c := range classes() {
-		as := rest.CopyConfig(config)
-		as.Impersonate = r.accounts.impersonation(c)
-		found, err := classify(ctx, as, namespace)
+		impersonating := rest.CopyConfig(config)
+		impersonating.Impersonate = r.accounts.impersonation(c)
+		found, err := classify(ctx, impersonating, namespace)
 		switch {
 		case errors.Is(err, errUnclassified):
 			return err
@@ -97,7 +96,7 @@ func (r *report) classifyAll(ctx context.Context, config *rest.Config, namespace
 	return nil
 }
 
-// warnMissing names the FlowSchemas of eventquota that are not there.
+// warnMissing warns about FlowSchemas of eventquota that do not exist.
 func (r *report) warnMissing() {
 	var members, schemas []string
 	for _, c := range classes() {
@@ -110,7 +109,7 @@ func (r *report) warnMissing() {
 	}
 }
 
-// warnDangling names the FlowSchemas for Event writes that the API server ignores.
+// warnDangling warns about FlowSchemas for Event writes that the API server ignores.
 func (r *report) warnDangling() {
 	for _, schema := range r.flowControl.schemas {
 		if dangling(&schema) && len(r.accounts.matchedClasses(&schema)) > 0 {
@@ -120,8 +119,8 @@ func (r *report) warnDangling() {
 	}
 }
 
-// warnPreceding names the FlowSchemas that take Event writes before those of eventquota do, whether or not check asked
-// as an account that they match.
+// warnPreceding warns about FlowSchemas that match Event writes before those of eventquota do. It includes those that match no account
+// that check impersonates.
 func (r *report) warnPreceding() {
 	for i, schema := range r.flowControl.schemas {
 		var members, ours []string
@@ -131,23 +130,23 @@ func (r *report) warnPreceding() {
 			}
 		}
 		if len(ours) > 0 && !dangling(&schema) {
-			r.addLine("warning: FlowSchema %s (precedence %d, priority level %s) takes Event writes of %s before %s",
+			r.addLine("warning: FlowSchema %s (precedence %d, priority level %s) matches Event writes of %s before %s",
 				schema.Name, schema.Spec.MatchingPrecedence, schema.Spec.PriorityLevelConfiguration.Name,
 				strings.Join(members, ", "), strings.Join(ours, ", "))
 		}
 	}
 }
 
-// warnUnused names the FlowSchemas of eventquota that do not match, though none before them does.
+// warnUnused warns about FlowSchemas of eventquota that do not match, although none before them does.
 func (r *report) warnUnused() {
 	for _, c := range classes() {
-		found, asked := r.classified[c]
+		found, ok := r.classified[c]
 		own := r.flowControl.position(c.schema())
-		if !asked || own < 0 || found.schema == r.flowControl.schemas[own].UID || dangling(&r.flowControl.schemas[own]) {
+		if !ok || own < 0 || found.schema == r.flowControl.schemas[own].UID || dangling(&r.flowControl.schemas[own]) {
 			continue
 		}
-		before := slices.ContainsFunc(r.flowControl.schemas[:own], func(s flowcontrolv1.FlowSchema) bool { return s.UID == found.schema })
-		if !before {
+		preceded := slices.ContainsFunc(r.flowControl.schemas[:own], func(s flowcontrolv1.FlowSchema) bool { return s.UID == found.schema })
+		if !preceded {
 			r.addLine("warning: FlowSchema %s does not match Event writes of %s: its rules were changed, or the API server has not read it yet",
 				c.schema(), c.members())
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	oneAPIServer   = "Event writes at the API server that was asked (others may have other limits or FlowSchemas):"
+	oneAPIServer   = "Event writes at one API server (others may have other limits or FlowSchemas):"
 	nodeLine       = "  node: FlowSchema events-nodes (precedence 450), priority level events-system (13 seats)"
 	controllerLine = "  kube-system controller: FlowSchema events-control-plane (precedence 451), priority level events-system (13 seats)"
 	accountLine    = "  service account: FlowSchema events (precedence 960), priority level events (12 seats)"
@@ -20,17 +20,17 @@ const (
 	callerLine     = "  this account: FlowSchema events (precedence 960), priority level events (12 seats)"
 )
 
-// TestCheckReportsPriorityLevels, and succeeds whatever it finds.
+// TestCheckReportsPriorityLevels checks the lines about priority levels. check succeeds with each of them.
 func TestCheckReportsPriorityLevels(t *testing.T) {
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		change func(*fakeAPIServer)
 		want   []string
 	}{
-		"all that is shipped": {
+		"the shipped manifests": {
 			func(*fakeAPIServer) {},
 			[]string{oneAPIServer, nodeLine, controllerLine, accountLine, settlerLine},
 		},
-		"a level that was left out": {
+		"a level without its FlowSchemas": {
 			func(f *fakeAPIServer) { f.remove("system-nodes", "events-nodes", "events-control-plane") },
 			[]string{
 				oneAPIServer, "  node: FlowSchema system-nodes (precedence 500), priority level workload-high (98 seats)",
@@ -38,7 +38,7 @@ func TestCheckReportsPriorityLevels(t *testing.T) {
 				"warning: no priority level for Event writes of nodes, the control plane: there is no FlowSchema events-nodes, events-control-plane",
 			},
 		},
-		"none": {
+		"no FlowSchema of eventquota": {
 			func(f *fakeAPIServer) {
 				f.remove("catch-all", "events-nodes", "events-control-plane", "events", "eventquota")
 			},
@@ -58,25 +58,25 @@ func TestCheckReportsPriorityLevels(t *testing.T) {
 			},
 			[]string{
 				oneAPIServer, nodeLine, controllerLine, "  service account: FlowSchema mine (precedence 955), priority level exempt (exempt)", settlerLine,
-				"warning: FlowSchema mine (precedence 955, priority level exempt) takes Event writes of other accounts before events",
+				"warning: FlowSchema mine (precedence 955, priority level exempt) matches Event writes of other accounts before events",
 			},
 		},
-		"another FlowSchema before one of two, of an account that is not asked about": {
+		"another FlowSchema before one of two, for an account that check does not impersonate": {
 			func(f *fakeAPIServer) {
 				f.add(flowSchema("mine", 450, "exempt", eventWrites(), serviceAccount("shop", "*"), username("jane"), group("system:nodes")))
 			},
 			[]string{
 				oneAPIServer, nodeLine, controllerLine, accountLine, settlerLine,
-				"warning: FlowSchema mine (precedence 450, priority level exempt) takes Event writes of other accounts before events",
+				"warning: FlowSchema mine (precedence 450, priority level exempt) matches Event writes of other accounts before events",
 			},
 		},
-		"another FlowSchema at the same precedence whose name is before": {
+		"another FlowSchema with the same precedence and a lower name": {
 			func(f *fakeAPIServer) {
 				f.add(flowSchema("events-a", 450, "exempt", eventWrites(), group("system:nodes")))
 			},
 			[]string{
 				oneAPIServer, nodeLine, controllerLine, accountLine, settlerLine,
-				"warning: FlowSchema events-a (precedence 450, priority level exempt) takes Event writes of nodes before events-nodes",
+				"warning: FlowSchema events-a (precedence 450, priority level exempt) matches Event writes of nodes before events-nodes",
 			},
 		},
 		"FlowSchemas whose level does not exist": {
@@ -105,11 +105,11 @@ func TestCheckReportsPriorityLevels(t *testing.T) {
 				"warning: FlowSchema events-nodes does not match Event writes of nodes: its rules were changed, or the API server has not read it yet",
 			},
 		},
-		"a FlowSchema that is gone when it is looked up": {
+		"a FlowSchema that was just deleted": {
 			func(f *fakeAPIServer) {
 				f.levels = slices.DeleteFunc(f.levels, func(p flowcontrolv1.PriorityLevelConfiguration) bool { return p.Name == "events" })
 			},
-			[]string{oneAPIServer, nodeLine, controllerLine, "  service account: a FlowSchema or priority level that was just made or removed", settlerLine},
+			[]string{oneAPIServer, nodeLine, controllerLine, "  service account: a FlowSchema or priority level that was just created or deleted", settlerLine},
 		},
 		"another service account of eventquota": {
 			func(f *fakeAPIServer) {
@@ -125,7 +125,7 @@ func TestCheckReportsPriorityLevels(t *testing.T) {
 			func(f *fakeAPIServer) { f.add(flowSchema("a\x1b[2J", 955, "exempt", eventWrites(), username("jane"))) },
 			[]string{
 				oneAPIServer, nodeLine, controllerLine, accountLine, settlerLine,
-				"warning: FlowSchema a\ufffd[2J (precedence 955, priority level exempt) takes Event writes of other accounts before events",
+				"warning: FlowSchema a\ufffd[2J (precedence 955, priority level exempt) matches Event writes of other accounts before events",
 			},
 		},
 		"no right to read metrics": {
@@ -165,7 +165,7 @@ func TestCheckReportsPriorityLevels(t *testing.T) {
 		},
 		"a request that fails": {
 			func(f *fakeAPIServer) { f.failingUser = asAccount },
-			[]string{oneAPIServer, nodeLine, controllerLine, "not checked: service account: try to write an Event: etcd is away", settlerLine},
+			[]string{oneAPIServer, nodeLine, controllerLine, "not checked: service account: try to write an Event: etcd is unavailable", settlerLine},
 		},
 		"no right to list levels": {
 			func(f *fakeAPIServer) {
@@ -182,15 +182,15 @@ func TestCheckReportsPriorityLevels(t *testing.T) {
 			[]string{"warning: no priority level for Event writes: the API server classifies no request: priority and fairness is off, or a proxy removes its headers"},
 		},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			f := newFakeAPIServer(t)
 			test.change(f)
 			server := httptest.NewServer(f)
 			t.Cleanup(server.Close)
 			stdout, _, err := cli.Run(t, cli.WithRoot(Command()), nil, "check", "--kubeconfig="+kubeconfig(t, server.URL))
-			const first = `The API server asks the webhook, which refused an Event: admission webhook "mutate.events.eventquota.io" denied the request: merged` + "\n"
+			const first = `The API server calls the webhook, which refused an Event: admission webhook "mutate.events.eventquota.io" denied the request: merged` + "\n"
 			if want := first + strings.Join(test.want, "\n") + "\n"; err != nil || stdout != want {
-				t.Errorf("error %v after\n%s\nwant none after\n%s", err, stdout, want)
+				t.Errorf("error %v, output\n%s\nwant no error, output\n%s", err, stdout, want)
 			}
 		})
 	}

@@ -11,34 +11,34 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// seatsMetric has the seats that an API server gives to each priority level. It depends on that API server's flags.
+// seatsMetric is the metric with the seats of each priority level. They depend on the flags of that API server.
 const seatsMetric = "apiserver_flowcontrol_nominal_limit_seats"
 
-// maxMetricLine bounds a line of metrics, in bytes.
+// maxMetricLine is the maximum length of a line of metrics, in bytes.
 const maxMetricLine = 1 << 20
 
-// readSeats reads the seats of each priority level by its name. The metrics of an API server may have many MiB: no more
-// than a line is kept of those that do not matter.
+// readSeats returns the seats of each priority level by its name. The metrics of an API server may have many MiB, so it skips all other
+// metrics line by line.
 func readSeats(ctx context.Context, client rest.Interface) (map[string]int64, error) {
 	stream, err := client.Get().AbsPath("/metrics").Stream(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("get /metrics: %w", err)
 	}
 	defer stream.Close()
-	var kept bytes.Buffer
+	var metrics bytes.Buffer
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxMetricLine)
 	for lines.Scan() {
 		if bytes.HasPrefix(lines.Bytes(), []byte(seatsMetric+"{")) {
-			kept.Write(lines.Bytes())
-			kept.WriteByte('\n')
+			metrics.Write(lines.Bytes())
+			metrics.WriteByte('\n')
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("get /metrics: %w", err)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(&kept)
+	families, err := parser.TextToMetricFamilies(&metrics)
 	if err != nil {
 		return nil, fmt.Errorf("get /metrics: %w", err)
 	}

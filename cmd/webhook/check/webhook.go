@@ -13,7 +13,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// testWebhook returns what the webhook said when it refused an Event.
+// testWebhook writes equal Events until the webhook refuses one, and returns its message.
 func (o *options) testWebhook(ctx context.Context, events typedcorev1.EventInterface) (string, error) {
 	event := newEvent(o.Namespace)
 	for range o.Events {
@@ -25,12 +25,12 @@ func (o *options) testWebhook(ctx context.Context, events typedcorev1.EventInter
 			return "", fmt.Errorf("write an Event in namespace %s: %w", o.Namespace, err)
 		}
 	}
-	return "", fmt.Errorf("%d equal Events were admitted in namespace %s: the API server does not ask the webhook about them, "+
-		"did not get an answer from it, or a policy admits them all; see its own log and its metrics apiserver_admission_webhook_*",
+	return "", fmt.Errorf("%d equal Events were admitted in namespace %s. Either the API server does not call the webhook for them, "+
+		"did not get a response, or a policy admits them all. See the log of the API server and its metrics apiserver_admission_webhook_*",
 		o.Events, o.Namespace)
 }
 
-// refusalMessage is what the webhook says in err, if err is a refusal of it, in either phase.
+// refusalMessage returns the message of err and true if the webhook refused an Event, in either phase.
 func refusalMessage(err error) (string, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -45,7 +45,7 @@ func refusalMessage(err error) (string, bool) {
 	return "", false
 }
 
-// newEvent is about a new object each time, so that no earlier check counts.
+// newEvent returns an Event about a new object, so that it is never merged into the Events of an earlier check.
 func newEvent(namespace string) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{
@@ -56,7 +56,7 @@ func newEvent(namespace string) *corev1.Event {
 		Source:         corev1.EventSource{Component: "eventquota-check"},
 		Type:           corev1.EventTypeNormal,
 		Reason:         "Check",
-		Message:        "The webhook is asked about Events.",
+		Message:        "eventquota check wrote this Event to test the webhook.",
 		FirstTimestamp: now,
 		LastTimestamp:  now,
 		Count:          1,

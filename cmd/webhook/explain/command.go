@@ -1,4 +1,4 @@
-// Package explain is the command that shows what is merged and dropped of an object's Events, and why. It also has the endpoint of
+// Package explain is the command that shows which Events about an object are merged and dropped, and why. It also has the endpoint of
 // a replica that the command asks.
 package explain
 
@@ -34,22 +34,26 @@ type options struct {
 	Output   string
 }
 
-// Command is eventquota explain.
+// Command returns the command eventquota explain.
 func Command() *cobra.Command {
 	o := &options{Output: output.Table}
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
-		Short: "Show what is merged and dropped of an object's Events, and why",
-		Long: `Explain shows, for each source of Events about an object: the count of each stored
-Event, how much of it was merged, and how much is not yet written; what was dropped,
-and by which policy or quota; which policy governs, and why; and how many tokens its
-buckets have, and when each gets its next one.
+		Short: "Show how the Events about an object are merged and dropped, and why",
+		Long: `Explain shows how the Events about an object are merged and dropped. For each
+source of Events it prints:
 
-It reads the stored Events and the policies from the API server as the user of your
-kubeconfig, who needs the rights to list events, eventpolicies, eventquotas,
-clustereventpolicies and clustereventquotas, and to get the namespace. It asks one
-replica what is merged and pending, with the same rights as top. A replica without
-Redis knows only its own state. Explain changes nothing.
+  - the count of each stored Event, how much of it was merged, and how much is not
+    written yet;
+  - how many Events were dropped, and by which policy or quota;
+  - the policies that govern its Events, and why;
+  - how many tokens its buckets have, and when each gets its next one.
+
+It reads the stored Events and the policies from the API server with your kubeconfig.
+You need the rights to list Events, eventpolicies, eventquotas, clustereventpolicies
+and clustereventquotas, and to get the namespace. It asks one replica for merged and
+pending counts, with the same rights as top. A replica without Redis knows only its
+own state. Explain changes nothing.
 
 It finds sources by their stored Events, so a source without any is not shown. The
 state of merging and dropping is separate for each user, and an Event does not say who
@@ -68,7 +72,7 @@ Kubernetes; --writer names others.`,
 	}
 	f := cmd.Flags()
 	o.Replicas = replicas.AddFlags(f, true)
-	f.StringArrayVar(&o.Writers, "writer", nil, "user whose Events to show; may be repeated; default the users that Kubernetes' own sources write as")
+	f.StringArrayVar(&o.Writers, "writer", nil, "user whose Events to show; may be repeated; defaults to the users of Kubernetes' own components")
 	output.AddChoiceFlag(cmd, &o.Output, "output", "o", output.Formats(), "format of the report: table, wide for all Events rather than 30 of a source, json, yaml, or name for the names of Events")
 	return cmd
 }
@@ -162,8 +166,8 @@ func eventsAbout(ctx context.Context, client kubernetes.Interface, namespace, ki
 			want.Group != "" && want.Group != plural.Group || settler.IsNotice(&e)
 	})
 	if len(found) == 0 {
-		return nil, fmt.Errorf("explain: no Event in namespace %s is about %s/%s: either none came within the --event-ttl of the API server, or all were "+
-			"dropped; Events of reason EventsDropped, there and in default, name the latest objects", namespace, kind, name)
+		return nil, fmt.Errorf("explain: no Event in namespace %s is about %s/%s. Either none was written within --event-ttl of the API server, or all were "+
+			"dropped. Events of reason EventsDropped, there and in default, name the latest objects", namespace, kind, name)
 	}
 	return found, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// unreachableStore is a store that does not answer.
+// unreachableStore is a store without a connection.
 type unreachableStore struct{ store.Store }
 
 func (unreachableStore) Peek(context.Context, []store.Key, []store.Key) (engine.Snapshot, error) {
@@ -28,33 +28,33 @@ func TestBadQueriesReturnOneError(t *testing.T) {
 	r := newExplainRig(t, "", "memory", newMemory(t))
 	key := store.KeyOf("x").String()
 	many := func(n int) string { return strings.Repeat("&key="+key, n)[1:] }
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		query  string
 		status int
 		want   string
 	}{
-		"one key":                   {"key=" + key, http.StatusOK, ""},
-		"as many keys as may be":    {many(256), http.StatusOK, ""},
-		"one key too many":          {many(257), http.StatusBadRequest, "key: must be given 1 to 256 times, not 257 times"},
-		"nothing":                   {"", http.StatusBadRequest, "key: must be given 1 to 256 times, not 0 times"},
-		"a key that is too short":   {"key=abcd", http.StatusBadRequest, `key: "abcd": must be 32 hexadecimal digits`},
-		"a key that is no number":   {"key=" + strings.Repeat("x", 32), http.StatusBadRequest, "must be 32 hexadecimal digits"},
-		"what is no query of a URL": {"key=%zz", http.StatusBadRequest, "the query is malformed"},
+		"one key":                       {"key=" + key, http.StatusOK, ""},
+		"the maximum of keys":           {many(256), http.StatusOK, ""},
+		"one key too many":              {many(257), http.StatusBadRequest, "key: must be given 1 to 256 times, not 257 times"},
+		"no key":                        {"", http.StatusBadRequest, "key: must be given 1 to 256 times, not 0 times"},
+		"a key that is too short":       {"key=abcd", http.StatusBadRequest, `key: "abcd": must be 32 hexadecimal digits`},
+		"a key that is not hexadecimal": {"key=" + strings.Repeat("x", 32), http.StatusBadRequest, "must be 32 hexadecimal digits"},
+		"a malformed query":             {"key=%zz", http.StatusBadRequest, "the query is malformed"},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := httptest.NewRecorder()
 			r.endpoint.Config.Handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/explain?"+test.query, nil))
-			status, said := w.Code, w.Body.String()
-			if status != test.status || !strings.Contains(said, test.want) || test.want != "" && strings.Count(said, "\n") != 1 {
-				t.Errorf("%d %q, want %d with %q", status, said, test.status, test.want)
+			status, body := w.Code, w.Body.String()
+			if status != test.status || !strings.Contains(body, test.want) || test.want != "" && strings.Count(body, "\n") != 1 {
+				t.Errorf("status %d, body %q, want %d, %q", status, body, test.status, test.want)
 			}
 		})
 	}
 }
 
-// TestEndpointOmitsEventMessages holds that what it answers has no message: anyone who
-// may read metrics need not be allowed to read Events.
+// TestEndpointOmitsEventMessages checks that responses contain no message of an Event. An account that may read metrics need not have the
+// right to read Events.
 func TestEndpointOmitsEventMessages(t *testing.T) {
 	t.Parallel()
 	decides := newMemory(t)
@@ -68,18 +68,18 @@ func TestEndpointOmitsEventMessages(t *testing.T) {
 		return bytes.Contains(g.Append(nil), []byte(text))
 	}
 	if !has(state.Groups[group], "reconciled") {
-		t.Fatal("the store keeps no message of the aggregate")
+		t.Fatal("the store has no message of the aggregate")
 	}
-	a, err := Store{Name: "memory", Peeker: decides}.peekResponse(t.Context(), []store.Key{group})
+	response, err := Store{Name: "memory", Peeker: decides}.peekResponse(t.Context(), []store.Key{group})
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := engine.Unmarshal(a.Groups[group])
+	got, err := engine.Unmarshal(response.Groups[group])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if has(said, "reconciled") || !has(said, "Reconciled") {
-		t.Errorf("%+v, want it with its reason and without its message", said)
+	if has(got, "reconciled") || !has(got, "Reconciled") {
+		t.Errorf("group %+v, want its reason but not its message", got)
 	}
 }
 
@@ -101,6 +101,6 @@ func TestManyKeysAreQueriedInBatches(t *testing.T) {
 	x := explainer{replica: replica}
 	known, err := x.peek(t.Context(), keys)
 	if err != nil || x.report.Store.Name != "memory" || len(known.Groups) != 1 || known.Groups[group] == nil {
-		t.Errorf("%v, %+v; want the group that is known", err, known)
+		t.Errorf("error %v, state %+v, want the one known group", err, known)
 	}
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// noticeNames are the names of notices, which are never the same twice.
+// noticeNames matches the names of notices, which are random.
 var noticeNames = regexp.MustCompile("eventquota-[0-9a-f]{32}")
 
 func TestExplainReportsMergedPendingAndDropped(t *testing.T) {
 	r := newExplainRig(t, stormPolicies, "memory", newMemory(t)).storm()
-	for args, output := range map[string]string{ // once changes nothing that the next one says
+	for args, output := range map[string]string{ // no call changes the output of the next
 		"--help":                           "help.txt",
 		"pod/web-0":                        "storm.txt",
 		"Pod/web-0 -o table":               "storm.txt",
@@ -32,16 +32,16 @@ func TestExplainReportsMergedPendingAndDropped(t *testing.T) {
 		"pod/web-0 -n storm --output=json": "storm.json.txt",
 	} {
 		t.Run(args, func(t *testing.T) {
-			said, err := r.explain(strings.Fields(args)...)
+			out, err := r.explain(strings.Fields(args)...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			cli.CompareGolden(t, filepath.Join("testdata", output), noticeNames.ReplaceAllString(said, "eventquota-NAME"))
+			cli.CompareGolden(t, filepath.Join("testdata", output), noticeNames.ReplaceAllString(out, "eventquota-NAME"))
 		})
 	}
 }
 
-// The screen of top and the page of ui show the same report as the command.
+// TestObjectAndReportMatchCommand checks that the screen of top and the page of ui show the report of the command.
 func TestObjectAndReportMatchCommand(t *testing.T) {
 	r := newExplainRig(t, stormPolicies, "memory", newMemory(t)).storm()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -58,15 +58,15 @@ func TestObjectAndReportMatchCommand(t *testing.T) {
 		cli.CompareGolden(t, filepath.Join("testdata", output), noticeNames.ReplaceAllString(out.String(), "eventquota-NAME"))
 		out.Reset()
 		if err := write(t.Context(), &out, o, "storm", "Pod", "nobody"); err == nil || out.Len() > 0 {
-			t.Errorf("of an object without Events it says %q, %v", out.String(), err)
+			t.Errorf("for an object without Events: output %q, error %v, want only an error", out.String(), err)
 		}
 	}
 }
 
 func TestExplainListsExcludedPolicies(t *testing.T) {
 	r := newExplainRig(t, stormPolicies, "memory", newMemory(t)).storm()
-	for says, test := range map[string]struct{ policies, note, governs string }{
-		"one that is not valid": {
+	for name, test := range map[string]struct{ policies, note, governs string }{
+		"an invalid policy": {
 			stormPolicies + `---
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventPolicy
@@ -74,13 +74,13 @@ metadata: {name: wrong}
 spec: {match: {conditions: [{name: number, expression: 1 + 1}]}}
 `, "Note: ClusterEventPolicy wrong: spec.match.conditions[0].expression: ", "ClusterEventPolicy floor governs BackOff",
 		},
-		"all, as there are no CRDs": {"", "Note: the cluster has no policies, as their CRDs are not installed: the built-in default governs", "default governs BackOff"},
+		"all policies, without CRDs": {"", "Note: the cluster has no policies, because their CRDs are not installed: the built-in default governs", "default governs BackOff"},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			r.policies = test.policies
 			out, err := r.explain("pod/web-0")
 			if err != nil || !strings.Contains(out, test.note) || !strings.Contains(out, test.governs) {
-				t.Errorf("%v, %s\nwant %q and %q", err, out, test.note, test.governs)
+				t.Errorf("error %v, output\n%s\nwant %q and %q", err, out, test.note, test.governs)
 			}
 		})
 	}
@@ -96,25 +96,25 @@ func TestFormatsEscapeTerminalCodes(t *testing.T) {
 		out, err := r.explain("pod/web-0", "-o", format)
 		hidden := func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }
 		if err != nil || strings.ContainsFunc(out, hidden) || !strings.Contains(out, want) {
-			t.Errorf("%s: %v, %q", format, err, out)
+			t.Errorf("-o %s: error %v, output %q, want %q and no control characters", format, err, out, want)
 		}
 	}
 }
 
-// A namespace that is beyond a bound of the store has a row for the overflow bucket that decides, and no other has.
+// TestExplainShowsActiveOverflowBuckets checks that only Events beyond a bound of the store have a row for their overflow bucket.
 func TestExplainShowsActiveOverflowBuckets(t *testing.T) {
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		bounds store.Bounds
 		want   bool
 	}{
 		"within the bounds": {store.Bounds{}, false},
-		"beyond them":       {store.Bounds{Buckets: 1, Registers: 1}, true},
+		"beyond the bounds": {store.Bounds{Buckets: 1, Registers: 1}, true},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			r := newExplainRig(t, stormPolicies, "memory", memory.New(memory.Options{Bytes: memory.DefaultBytes, Bounds: test.bounds})).storm()
 			out, err := r.explain("pod/web-0")
 			if err != nil || strings.Contains(out, "spam filter (overflow)") != test.want || strings.Contains(out, "all beyond the bound") != test.want {
-				t.Errorf("%v, an overflow bucket is wanted: %t\n%s", err, test.want, out)
+				t.Errorf("error %v, want an overflow bucket: %t, output\n%s", err, test.want, out)
 			}
 		})
 	}

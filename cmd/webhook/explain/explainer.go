@@ -156,8 +156,8 @@ func (x *explainer) chooseWriters(writers []*source, state *engine.Snapshot) (ch
 	if len(chosen) > 0 {
 		return chosen
 	}
-	x.addNote("store %s has no state for Events of %s written by %s: none came within the windows of the policy, another user wrote them (see --writer), "+
-		"the store has lost its state since, or it belongs to another cluster or --redis-prefix", x.report.Store.Name, writers[0].name(), strings.Join(users, " or "))
+	x.addNote("store %s has no state for Events of %s written by %s. Possible reasons: none came within the windows of the policy, another user wrote them (see --writer), "+
+		"the store lost its state, or it belongs to another cluster or --redis-prefix", x.report.Store.Name, writers[0].name(), strings.Join(users, " or "))
 	return writers[:1]
 }
 

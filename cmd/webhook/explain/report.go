@@ -98,7 +98,7 @@ type notice struct {
 	Since   time.Time     `json:"since"`
 	Count   int64         `json:"count"`
 	Reasons []store.Tally `json:"reasons,omitempty"` // empty for those beyond 15
-	Sources []store.Tally `json:"sources,omitempty"` // likewise
+	Sources []store.Tally `json:"sources,omitempty"` // also empty for those beyond 15
 	// Workloads are those that the pods belong to, as far as they are known.
 	Workloads []store.Tally `json:"workloads,omitempty"`
 	Pending   int64         `json:"pending"`

@@ -29,20 +29,19 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// explainRig is a cluster with a webhook that has decided Events: what the API
-// server would say of it, and a replica at an endpoint.
+// explainRig is a fake cluster with a webhook that has decided Events. It has an API server, and a replica at an endpoint.
 type explainRig struct {
 	t        *testing.T
 	now      time.Time
-	user     string // who writes; empty for one that is looked for
-	policies string // YAML; without it the cluster has no CRDs
+	user     string // the writer of Events; empty for the one that explain assumes
+	policies string // YAML; if empty, the cluster has no CRDs
 	gate     *admission.Gate
 	events   []corev1.Event
 	server   *httptest.Server
 	endpoint *httptest.Server
 }
 
-// peekStore is a store that decides and can be looked into.
+// peekStore is a store whose state can be read.
 type peekStore interface {
 	store.Store
 	Peeker
@@ -84,7 +83,7 @@ func (r *explainRig) documents() (all [][]byte) {
 	return all
 }
 
-// list is what an API server answers for policies or quotas of one kind.
+// list returns the API server's list of policies or quotas of one kind.
 func (r *explainRig) list(resource string) map[string]any {
 	items := []any{}
 	for _, document := range r.documents() {
@@ -99,34 +98,34 @@ func (r *explainRig) list(resource string) map[string]any {
 	return map[string]any{"apiVersion": v1alpha1.GroupVersion().String(), "kind": "List", "items": items}
 }
 
-// serve is an API server that knows Events of storm, its policies and its name.
+// serve answers requests to the API server for namespace storm, its Events and its policies.
 func (r *explainRig) serve(w http.ResponseWriter, request *http.Request) {
 	if r.policies == "" && strings.HasPrefix(request.URL.Path, "/apis/eventquota.io/") {
 		http.NotFound(w, request)
 		return
 	}
-	var said map[string]any
+	var response map[string]any
 	switch request.URL.Path {
 	case "/api/v1/namespaces/storm":
-		said = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "storm"}}
+		response = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "storm"}}
 	case "/api/v1/namespaces/storm/events":
 		events := slices.DeleteFunc(slices.Clone(r.events), func(e corev1.Event) bool {
 			return request.URL.Query().Get("fieldSelector") != "involvedObject.name="+e.InvolvedObject.Name
 		})
-		said = map[string]any{"apiVersion": "v1", "kind": "EventList", "items": events}
+		response = map[string]any{"apiVersion": "v1", "kind": "EventList", "items": events}
 	case "/apis/eventquota.io/v1alpha1/clustereventpolicies", "/apis/eventquota.io/v1alpha1/clustereventquotas",
 		"/apis/eventquota.io/v1alpha1/namespaces/storm/eventpolicies", "/apis/eventquota.io/v1alpha1/namespaces/storm/eventquotas":
-		said = r.list(path.Base(request.URL.Path))
+		response = r.list(path.Base(request.URL.Path))
 	default:
 		http.NotFound(w, request)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(said)
+	_ = json.NewEncoder(w).Encode(response)
 }
 
-// write is an Event that a source writes about pod web-0, a second after the last.
-// It is stored unless it is refused.
+// write writes an Event about pod web-0, a second after the last, and returns the outcome. The API server has the Event unless the
+// webhook refuses it.
 func (r *explainRig) write(component, eventType, reason, message string) string {
 	r.t.Helper()
 	r.now = r.now.Add(time.Second)
@@ -141,12 +140,12 @@ func (r *explainRig) write(component, eventType, reason, message string) string 
 		e.Source.Host = "node-1"
 	}
 	writers := sourcesOf([]corev1.Event{e})[0].byWriter(nil)
-	by := writers[len(writers)-1]
+	writer := writers[len(writers)-1]
 	if r.user != "" {
-		by.user = policy.UserInfo{Username: r.user}
+		writer.user = policy.UserInfo{Username: r.user}
 	}
-	request := by.createRequest(&e)
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute) // on a machine that is busy
+	request := writer.createRequest(&e)
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute) // for a busy machine
 	defer cancel()
 	a, err := r.gate.Mutate(ctx, request)
 	if err != nil {
@@ -161,8 +160,8 @@ func (r *explainRig) write(component, eventType, reason, message string) string 
 	return string(a.Outcome)
 }
 
-// storm is a source that repeats, one with many messages, one that is silenced, one that is dropped, and one of which
-// the store knows nothing. There is a notice too.
+// storm writes Events by several sources: one repeats, one has many messages, one is silenced, one is dropped, and the store has no
+// state for one. There is also a notice.
 func (r *explainRig) storm() *explainRig {
 	r.t.Helper()
 	for range 4 {
@@ -219,7 +218,7 @@ spec:
   match: {reasons: [Noise], messages: ['*']}
 `
 
-// kubeconfig is one for the API server of the rig, in the namespace storm.
+// kubeconfig writes a kubeconfig for the API server of the rig and namespace storm, and returns its path.
 func (r *explainRig) kubeconfig() string {
 	r.t.Helper()
 	config := clientcmdapi.NewConfig()
@@ -239,18 +238,18 @@ func (r *explainRig) explain(args ...string) (string, error) {
 	return explain(r.t, append(args, "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL)...)
 }
 
-// report is what eventquota explain says of pod web-0.
+// report runs eventquota explain for pod web-0, and returns its report.
 func (r *explainRig) report(args ...string) *report {
 	r.t.Helper()
 	out, err := r.explain(append(args, "pod/web-0", "-o", "json")...)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	var said report
-	if err := json.Unmarshal([]byte(out), &said); err != nil {
+	var got report
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		r.t.Fatalf("%v: %s", err, out)
 	}
-	return &said
+	return &got
 }
 
 // explain runs eventquota explain.

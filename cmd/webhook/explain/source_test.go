@@ -11,10 +11,10 @@ import (
 
 func TestPossibleWriters(t *testing.T) {
 	t.Parallel()
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		source corev1.EventSource
 		named  []string
-		want   []string // with their groups
+		want   []string // users with their groups
 	}{
 		"a kubelet": {
 			corev1.EventSource{Component: "kubelet", Host: "node-1"}, nil,
@@ -31,7 +31,7 @@ func TestPossibleWriters(t *testing.T) {
 				"system:serviceaccount:kube-system:job-controller [system:authenticated system:serviceaccounts system:serviceaccounts:kube-system]",
 			},
 		},
-		"those of --writer and no others": {
+		"only the users of --writer": {
 			corev1.EventSource{Component: "kubelet", Host: "node-1"}, []string{"system:serviceaccount:ops:agent", "jane"},
 			[]string{
 				"system:serviceaccount:ops:agent [system:authenticated system:serviceaccounts system:serviceaccounts:ops]",
@@ -39,21 +39,21 @@ func TestPossibleWriters(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
 			for _, s := range sourcesOf([]corev1.Event{{Source: test.source}})[0].byWriter(test.named) {
 				got = append(got, fmt.Sprint(s.user.Username, " ", s.user.Groups))
 			}
 			if !slices.Equal(got, test.want) {
-				t.Errorf("%q, want %q", got, test.want)
+				t.Errorf("writers %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-// TestExplainFindsEventsOfNamedWriter holds that the Events of a user that nobody would
-// look for are found once it is named, and that explain says so before.
+// TestExplainFindsEventsOfNamedWriter checks that explain finds the Events of an unusual user with --writer, and has a note about that
+// flag without it.
 func TestExplainFindsEventsOfNamedWriter(t *testing.T) {
 	r := newExplainRig(t, stormPolicies, "memory", newMemory(t))
 	r.user = "system:serviceaccount:ops:agent"
@@ -63,13 +63,13 @@ func TestExplainFindsEventsOfNamedWriter(t *testing.T) {
 	e := r.report()
 	const noState = "has no state for Events of agent written by system:kube-controller-manager or system:serviceaccount:kube-system:agent"
 	if len(e.Sources) != 1 || e.Sources[0].InStore || !strings.Contains(e.Notes[0], noState) {
-		t.Errorf("%+v, notes %q, want one without state, and a note that names the users", e.Sources[0], e.Notes)
+		t.Errorf("source %+v, notes %q, want a source without state, and a note that names the users", e.Sources[0], e.Notes)
 	}
 	e = r.report("--writer", "jane", "--writer", r.user)
 	if s := e.Sources[0]; !s.InStore || s.Writer != r.user || len(s.Events) != 1 || s.Events[0].Merged != 2 {
-		t.Errorf("%+v, want what %s wrote, 2 of it merged", s, r.user)
+		t.Errorf("source %+v, want the Event of %s with 2 merged", s, r.user)
 	}
 	if strings.Contains(strings.Join(e.Notes, " "), "--writer") {
-		t.Errorf("notes %q, want none about users that were named", e.Notes)
+		t.Errorf("notes %q, want none about --writer", e.Notes)
 	}
 }

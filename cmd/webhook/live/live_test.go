@@ -18,8 +18,8 @@ import (
 
 func epoch() time.Time { return time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC) }
 
-// countsAfter is what one replica has counted after so many seconds of a storm: each second the kubelet writes ten Events about
-// a pod in shop, of which one is stored, two are merged and seven find no token, and another source one in ops.
+// countsAfter returns the counts of a replica after some seconds of a storm, with the names of all replicas. Each second, the kubelet
+// writes ten Events about a pod in shop: one is stored, two are merged and seven are dropped. An operator writes one in ops.
 func countsAfter(seconds int64, names ...string) busiest.Live {
 	shop := busiest.Counts{Admitted: seconds, Merged: 2 * seconds, Dropped: 7 * seconds}
 	ops := busiest.Counts{Merged: 1 + seconds}
@@ -84,11 +84,11 @@ func TestViewHasRatesAndTotals(t *testing.T) {
 	} {
 		want := Ranking{Rows: []Row{{names[0], shop}, {names[1], ops}}}
 		if got := v.Rankings[by]; !reflect.DeepEqual(got, want) {
-			t.Errorf("by %s %+v, want %+v", by, got, want)
+			t.Errorf("ranking by %s is %+v, want %+v", by, got, want)
 		}
 	}
 	if got := v.Rankings[busiest.Policy]; len(got.Rows) != 0 || got.Others != v.Total.Matched() {
-		t.Errorf("by policy %+v, want others only", got)
+		t.Errorf("ranking by policy is %+v, want others only", got)
 	}
 	if got, want := v.Sources("shop"), []Row{{"kubelet", shop}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("sources %+v, want %+v", got, want)
@@ -101,10 +101,10 @@ func TestViewHasRatesAndTotals(t *testing.T) {
 		t.Errorf("objects %+v, want %+v", got, pod)
 	}
 	if got, want := pod.Title(), "Pod shop/web of Deployment shop/web"; got != want {
-		t.Errorf("it is called %q, want %q", got, want)
+		t.Errorf("the title is %q, want %q", got, want)
 	}
 	if got := v.ObjectsOf("ops", ""); len(got) != 1 || got[0].Name != "n1" {
-		t.Errorf("objects of ops %+v, want the node", got)
+		t.Errorf("objects of ops are %+v, want the node", got)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestNewRowsHaveRates(t *testing.T) {
 	before.Details = before.Details[:1]
 	v := viewOf(before, countsAfter(11, "a"))
 	if got := v.Sources("shop"); len(got) != 1 || got[0].Rates.Dropped != 77 {
-		t.Errorf("%+v, want all writes of a source that was not there before", got)
+		t.Errorf("sources %+v, want the rate of all writes of a new source", got)
 	}
 }
 
@@ -124,44 +124,44 @@ func TestBucketsAreSortedByFillRatio(t *testing.T) {
 		names = append(names, b.Name)
 	}
 	if got := strings.Join(names, " "); got != "refusing drained full unknown" {
-		t.Errorf("the order is %s", got)
+		t.Errorf("the order is %s, want refusing drained full unknown", got)
 	}
 	refusing, drained, full := v.Buckets[0], v.Buckets[1], v.Buckets[2]
 	if !refusing.Refuses || refusing.EmptyIn != nil || refusing.Rates.Dropped != 7 || refusing.PerSecond != 1 || refusing.FillRatio() != 0 {
-		t.Errorf("%+v refuses", refusing)
+		t.Errorf("bucket %+v, want one that refuses 7 per second", refusing)
 	}
-	// Three tokens are left for Normal Events, and it loses one every two seconds.
+	// Three tokens are left for Normal Events, and the bucket loses one every two seconds.
 	if drained.Refuses || drained.EmptyIn == nil || *drained.EmptyIn != 6 || drained.FillRatio() != .5 {
-		t.Errorf("%+v is empty in 6 s", drained)
+		t.Errorf("bucket %+v, want one that is empty in 6 s", drained)
 	}
 	if full.Refuses || full.EmptyIn != nil || full.FillRatio() != 1 {
-		t.Errorf("%+v is full", full)
+		t.Errorf("bucket %+v, want a full one", full)
 	}
 }
 
 func TestFirstViewHasNoRates(t *testing.T) {
 	v := viewOf(countsAfter(10, "a"))
 	if v.Seconds != 0 || v.Rates != (Rates{}) || v.Total.Dropped != 70 || v.Rankings[busiest.Source].Rows[0].Name != "kubelet" {
-		t.Errorf("%+v", v)
+		t.Errorf("the first view is %+v, want totals without rates", v)
 	}
 	silent := countsAfter(10, "a", "b")
 	silent.Replicas[0].At = epoch().Add(-time.Minute)
 	if r := viewOf(silent).Replicas; !r[0].Silent || r[1].Silent {
-		t.Errorf("%+v, want the first one silent", r)
+		t.Errorf("replicas %+v, want the first one silent", r)
 	}
 }
 
-// watchAnswers is a watcher whose replica gives some answers, one after the other; nil is a failure.
+// watchAnswers watches a replica with these answers, one per poll; nil is a failure. It returns the views, and how often Open was called.
 func watchAnswers(t *testing.T, namespace string, answers ...*busiest.Live) (views []View, opened int) {
 	t.Helper()
 	asked := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/live" {
-			t.Errorf("%s is asked for", r.URL.Path)
+			t.Errorf("unexpected request for %s", r.URL.Path)
 		}
 		a := answers[min(asked, len(answers)-1)]
 		if asked++; a == nil {
-			http.Error(w, "gone\x1b[2J", http.StatusBadGateway)
+			http.Error(w, "bad\x1b[2J", http.StatusBadGateway)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(a)
@@ -170,7 +170,7 @@ func watchAnswers(t *testing.T, namespace string, answers ...*busiest.Live) (vie
 	open := func(ctx context.Context) (*replicas.Replica, error) {
 		opened++
 		if opened == 2 {
-			return nil, errors.New("nobody is ready")
+			return nil, errors.New("no replica is ready")
 		}
 		return (&replicas.Options{Endpoint: s.URL}).Open(ctx)
 	}
@@ -180,24 +180,24 @@ func watchAnswers(t *testing.T, namespace string, answers ...*busiest.Live) (vie
 		views = append(views, <-all)
 	}
 	end()
-	for range all { // until it is closed
+	for range all { // until the channel is closed
 	}
 	return views, opened
 }
 
-// One poll fails, then the search for another replica; then there are two replicas.
+// TestWatchContinuesAfterReplicaFailure has a poll that fails, and then an Open that fails. The next poll finds two replicas.
 func TestWatchContinuesAfterReplicaFailure(t *testing.T) {
 	one, two, more := countsAfter(10, "a"), countsAfter(12, "a"), countsAfter(13, "a", "b")
 	views, opened := watchAnswers(t, "", &one, &two, nil, &more, &more)
 	if opened != 3 {
-		t.Errorf("%d replicas were looked for, want 3", opened)
+		t.Errorf("Open was called %d times, want 3", opened)
 	}
 	for i, want := range []struct {
 		problem  string
 		replicas int
 		known    bool
 	}{
-		{"", 1, false}, {"", 1, true}, {"--endpoint: 502 Bad Gateway: gone\ufffd[2J", 1, true}, {"nobody is ready", 1, true}, {"", 2, false},
+		{"", 1, false}, {"", 1, true}, {"--endpoint: 502 Bad Gateway: bad\ufffd[2J", 1, true}, {"no replica is ready", 1, true}, {"", 2, false},
 	} {
 		v := views[i]
 		if v.Problem != want.problem || len(v.Replicas) != want.replicas || (v.Seconds > 0) != want.known {
@@ -206,13 +206,13 @@ func TestWatchContinuesAfterReplicaFailure(t *testing.T) {
 	}
 	last := views[len(views)-1].Timeline
 	if len(last) != 3 || last[0].Seconds != 0 || last[1].Seconds != 0 || last[2].Seconds != 0 {
-		t.Errorf("the timeline is %+v, want the last three looks, which had nothing to compare with", last)
+		t.Errorf("the timeline is %+v, want the last three polls, all without rates", last)
 	}
 	if first := views[1].Timeline; len(first) != 2 || first[1].Rates != views[1].Rates {
-		t.Errorf("the timeline is %+v", first)
+		t.Errorf("the timeline is %+v, want two polls, the last with the rates of the view", first)
 	}
 	if views[2].Rates != views[1].Rates || !views[2].At.Equal(views[1].At) {
-		t.Error("the last figures do not stay while nobody answers")
+		t.Error("the view after a failed poll does not have the figures of the last successful one")
 	}
 }
 
@@ -221,11 +221,11 @@ func TestReplicaChangesInterruptRates(t *testing.T) {
 	views, _ := watchAnswers(t, "shop", &one, &two, &both, &one)
 	for i, known := range []bool{false, false, true, false} {
 		if (views[i].Seconds > 0) != known || views[i].Problem != "" {
-			t.Errorf("view %d: %v s, problem %q", i, views[i].Seconds, views[i].Problem)
+			t.Errorf("view %d covers %v s with the problem %q, want rates: %t, and no problem", i, views[i].Seconds, views[i].Problem, known)
 		}
 	}
 	if views[2].Rates.Dropped <= 0 || views[2].Namespace != "shop" || len(views[2].Details) != 2 {
-		t.Errorf("%+v, want shop only", views[2])
+		t.Errorf("view %+v, want only shop", views[2])
 	}
 }
 
@@ -238,6 +238,6 @@ func TestViewJSON(t *testing.T) {
 	}
 	var decoded View
 	if err := json.Unmarshal(encoded, &decoded); err != nil || !reflect.DeepEqual(v, decoded) {
-		t.Errorf("%v: %s is read as\n%+v, want\n%+v", err, encoded, decoded, v)
+		t.Errorf("error %v: %s is decoded as\n%+v, want\n%+v", err, encoded, decoded, v)
 	}
 }

@@ -29,10 +29,9 @@ const (
 	tokenSeconds = 600
 )
 
-// openByPortForward connects to a replica through the API server. It finds the service that the webhook configuration of eventquota
-// names, forwards a port to one of its pods, and gets a token of the service account that may read metrics. The certificate must be
-// signed by the CA that the API server trusts for the webhook. If the account does not exist, metrics are served to anyone, without
-// TLS.
+// openByPortForward connects to a replica through the API server. It finds the service in the webhook configuration of eventquota,
+// forwards a port to one of its pods, and gets a token of the service account that may read metrics. The CA in the webhook
+// configuration must have signed the certificate. If the account does not exist, metrics are served to anyone, without TLS.
 func openByPortForward(ctx context.Context, config *rest.Config) (*Replica, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// configuration is one of eventquota that names services, each with a CA that is none.
+// configuration returns a webhook configuration of eventquota for services, each with an invalid CA.
 func configuration(services ...string) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	c := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: strings.Join(services, "-") + "-x", Labels: map[string]string{"app.kubernetes.io/name": "eventquota"}},
@@ -26,7 +26,7 @@ func configuration(services ...string) *admissionregistrationv1.ValidatingWebhoo
 	return c
 }
 
-// pod is one of the service that is ready or not, with a port of a name.
+// pod returns a pod of the service, with a named port.
 func pod(n int, ready corev1.ConditionStatus, port string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: fmt.Sprint("eventquota-", n), Labels: map[string]string{"app": "eventquota"}},
@@ -35,7 +35,7 @@ func pod(n int, ready corev1.ConditionStatus, port string) *corev1.Pod {
 	}
 }
 
-// TestFindReplicaInCluster is about what there may be. That a replica is reached so is held by test/kwok.
+// TestFindReplicaInCluster covers the objects that a cluster may have. test/kwok connects to a real replica.
 func TestFindReplicaInCluster(t *testing.T) {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "eventquota"},
@@ -47,30 +47,30 @@ func TestFindReplicaInCluster(t *testing.T) {
 	leaving.DeletionTimestamp = &metav1.Time{}
 	unlabeled := configuration("system/other")
 	unlabeled.Labels = nil
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		objects   []runtime.Object
 		want, err string
 	}{
-		"one that is ready":          {[]runtime.Object{configuration("system/eventquota", "system/eventquota"), unlabeled, service, leaving, pod(1, corev1.ConditionFalse, "metrics"), pod(2, corev1.ConditionTrue, "metrics"), other}, "eventquota-2 8443", ""},
-		"none is installed":          {[]runtime.Object{unlabeled, service}, "", "no validating webhook configuration with label app.kubernetes.io/name=eventquota names a service: is eventquota installed in this cluster?"},
-		"two are":                    {[]runtime.Object{configuration("a/eventquota"), configuration("b/eventquota")}, "", "webhook configurations name several services, in namespaces a and b"},
-		"its service is not there":   {[]runtime.Object{configuration("system/eventquota")}, "", `services "eventquota" not found`},
-		"none is ready":              {[]runtime.Object{configuration("system/eventquota"), service, pod(1, corev1.ConditionFalse, "metrics"), other}, "", "no ready pod has a port named metrics"},
-		"one that serves no metrics": {[]runtime.Object{configuration("system/eventquota"), service, pod(1, corev1.ConditionTrue, "webhook")}, "", "no ready pod has a port named metrics"},
+		"a ready replica":              {[]runtime.Object{configuration("system/eventquota", "system/eventquota"), unlabeled, service, leaving, pod(1, corev1.ConditionFalse, "metrics"), pod(2, corev1.ConditionTrue, "metrics"), other}, "eventquota-2 8443", ""},
+		"not installed":                {[]runtime.Object{unlabeled, service}, "", "no validating webhook configuration with label app.kubernetes.io/name=eventquota names a service: is eventquota installed in this cluster?"},
+		"installed twice":              {[]runtime.Object{configuration("a/eventquota"), configuration("b/eventquota")}, "", "webhook configurations name several services, in namespaces a and b"},
+		"no service":                   {[]runtime.Object{configuration("system/eventquota")}, "", `services "eventquota" not found`},
+		"no ready pod":                 {[]runtime.Object{configuration("system/eventquota"), service, pod(1, corev1.ConditionFalse, "metrics"), other}, "", "no ready pod has a port named metrics"},
+		"a pod without a metrics port": {[]runtime.Object{configuration("system/eventquota"), service, pod(1, corev1.ConditionTrue, "webhook")}, "", "no ready pod has a port named metrics"},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset(test.objects...)
-			called, err := findService(t.Context(), client)
+			webhook, err := findService(t.Context(), client)
 			got := ""
 			if err == nil {
 				var found string
 				var port int32
-				if found, port, err = findPod(t.Context(), client, called.Service); err == nil {
+				if found, port, err = findPod(t.Context(), client, webhook.Service); err == nil {
 					got = fmt.Sprint(found, " ", port)
 				}
 			}
 			if got != test.want || test.err == "" && err != nil || test.err != "" && (err == nil || err.Error() != test.err) {
-				t.Errorf("found %q, %v; want %q, %q", got, err, test.want, test.err)
+				t.Errorf("found %q, error %v, want %q, error %q", got, err, test.want, test.err)
 			}
 		})
 	}

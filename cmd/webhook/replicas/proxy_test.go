@@ -18,13 +18,13 @@ import (
 	"github.com/eventquota/eventquota/admission/busiest"
 )
 
-// TestTenantCallsThroughAPIServer holds what is sent where: the user's own token to the API server only, and behind it
-// one for nothing else. What that opens is held by test/live.
+// TestTenantCallsThroughAPIServer checks which token goes where. The user's own token goes only to the API server. The replica gets a
+// token that is valid only for eventquota. test/live checks the rights of that token.
 func TestTenantCallsThroughAPIServer(t *testing.T) {
-	var asked []string
+	var calls []string
 	expires := time.Now().Add(time.Hour)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, fmt.Sprintf("%s %s %q %q", r.Method, r.URL.Path, r.Header.Get("Authorization"), r.Header.Get("Eventquota-Token")))
+		calls = append(calls, fmt.Sprintf("%s %s %q %q", r.Method, r.URL.Path, r.Header.Get("Authorization"), r.Header.Get("Eventquota-Token")))
 		w.Header().Set("Content-Type", "application/json")
 		if r.Method == http.MethodGet {
 			_ = json.NewEncoder(w).Encode(busiest.Live{Namespace: "shop"})
@@ -36,7 +36,7 @@ func TestTenantCallsThroughAPIServer(t *testing.T) {
 			_, _, err = scheme.Codecs.UniversalDeserializer().Decode(content, nil, &request)
 		}
 		if err != nil || !slices.Equal(request.Spec.Audiences, []string{"eventquota.io"}) || *request.Spec.ExpirationSeconds != 600 {
-			t.Errorf("%v: asked for %+v", err, request.Spec)
+			t.Errorf("error %v, unexpected token request %+v", err, request.Spec)
 		}
 		request.Status = authenticationv1.TokenRequestStatus{Token: "viewer", ExpirationTimestamp: metav1.NewTime(expires)}
 		_ = json.NewEncoder(w).Encode(request)
@@ -50,13 +50,13 @@ func TestTenantCallsThroughAPIServer(t *testing.T) {
 	defer r.Close()
 	live, err := r.Live(t.Context(), "shop")
 	if err != nil || live.Namespace != "shop" {
-		t.Errorf("%+v, %v", live, err)
+		t.Errorf("counts %+v, error %v, want those of shop", live, err)
 	}
 	if want := []string{
 		`POST /api/v1/namespaces/shop/serviceaccounts/eventquota-viewer/token "Bearer own" ""`,
 		`GET /api/v1/namespaces/system/services/https:eventquota:metrics/proxy/namespaces/shop/live "Bearer own" "viewer"`,
-	}; !slices.Equal(asked, want) {
-		t.Errorf("asked %q, want %q", asked, want)
+	}; !slices.Equal(calls, want) {
+		t.Errorf("calls %q, want %q", calls, want)
 	}
 	if r.ExpiresSoon() {
 		t.Error("ExpiresSoon is true an hour before expiry")
@@ -72,11 +72,11 @@ func TestTenantCallsThroughAPIServer(t *testing.T) {
 	}
 }
 
-// TestLiveFiltersOneNamespace holds that with the rights for all namespaces, no more of a namespace is shown than its users see.
+// TestLiveFiltersOneNamespace checks that a user with rights for all namespaces sees the same of one namespace as its tenants do.
 func TestLiveFiltersOneNamespace(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/live" {
-			t.Errorf("%s is asked for", r.URL.Path)
+			t.Errorf("unexpected request for %s", r.URL.Path)
 		}
 		_ = json.NewEncoder(w).Encode(busiest.Live{Breakdown: busiest.Breakdown{Details: []busiest.Detail{{Namespace: "shop"}, {Namespace: "ops"}}}})
 	}))
@@ -88,7 +88,7 @@ func TestLiveFiltersOneNamespace(t *testing.T) {
 	defer r.Close()
 	for namespace, want := range map[string]int{"shop": 1, "": 2} {
 		if live, err := r.Live(t.Context(), namespace); err != nil || len(live.Details) != want {
-			t.Errorf("of %q: %+v, %v; want %d", namespace, live.Details, err, want)
+			t.Errorf("namespace %q: details %+v, error %v, want %d details", namespace, live.Details, err, want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newGuardedReplica is a replica that is asked by TLS with a token.
+// newGuardedReplica starts a fake replica with TLS, and returns its URL and a client configuration with a token.
 func newGuardedReplica(t *testing.T, h http.HandlerFunc) (*url.URL, *rest.Config) {
 	t.Helper()
 	s := httptest.NewTLSServer(h)
@@ -25,7 +25,7 @@ func newGuardedReplica(t *testing.T, h http.HandlerFunc) (*url.URL, *rest.Config
 	return u, &rest.Config{BearerToken: "t0ken", TLSClientConfig: rest.TLSClientConfig{ServerName: "example.com", CAData: ca}}
 }
 
-// get asks a replica.
+// get requests /busiest from a replica.
 func get(t *testing.T, u *url.URL, config *rest.Config, into any) error {
 	t.Helper()
 	r, err := newReplica("replica", u, config, func() {})
@@ -44,7 +44,7 @@ func TestReplicaIsCalledOverTLSWithToken(t *testing.T) {
 	u, config := newGuardedReplica(t, echo)
 	var got string
 	if err := get(t, u, config, &got); err != nil || got != "GET /busiest?a=b+c Bearer t0ken" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, error %v, want a request with the token", got, err)
 	}
 }
 
@@ -59,28 +59,28 @@ func TestEndpointIsCalledWithoutToken(t *testing.T) {
 	defer r.Close()
 	var got string
 	if err := r.Get(t.Context(), "/busiest", nil, &got); err != nil || got != "GET /behind/a/proxy/busiest " {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, error %v, want a request without a token", got, err)
 	}
 }
 
 func TestCertificateNeedsCAAndName(t *testing.T) {
-	u, config := newGuardedReplica(t, func(http.ResponseWriter, *http.Request) { t.Error("it was asked") })
+	u, config := newGuardedReplica(t, func(http.ResponseWriter, *http.Request) { t.Error("the client accepted the certificate") })
 	other, name := *config, *config
 	other.CAData = nil
 	name.ServerName = "example.org"
 	for _, config := range []*rest.Config{&other, &name} {
 		if err := get(t, u, config, nil); err == nil || !strings.Contains(err.Error(), "x509: ") {
-			t.Errorf("%v, want that the certificate is not taken", err)
+			t.Errorf("error %v, want one about the certificate", err)
 		}
 	}
 }
 
 func TestBadResponsesReturnOneLineErrors(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		t.Error("the question went somewhere else")
+		t.Error("the client followed a redirect")
 	}))
 	defer elsewhere.Close()
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		answer http.HandlerFunc
 		want   string
 	}{
@@ -97,7 +97,7 @@ func TestBadResponsesReturnOneLineErrors(t *testing.T) {
 			fmt.Fprint(w, `{"x":"`, strings.Repeat(" ", maxBytes), `"}`)
 		}, "replica: the answer to /busiest is not from a replica: "},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			u, config := newGuardedReplica(t, test.answer)
 			var got map[string]any
 			err := get(t, u, config, &got)

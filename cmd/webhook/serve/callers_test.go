@@ -21,8 +21,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// TestOnlyAPIServerMayCall holds that a stranger is refused before a body is read, and changes nothing, and that
-// what protects from strangers is said.
+// TestOnlyAPIServerMayCall checks that other callers are refused before their body is read, and that serve logs a warning if nothing
+// protects the port.
 func TestOnlyAPIServerMayCall(t *testing.T) {
 	files, err := redistest.NewCerts(t.TempDir())
 	if err != nil {
@@ -33,19 +33,19 @@ func TestOnlyAPIServerMayCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	const warning = "Anyone who reaches the port can send reviews"
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		change   func(o *options)
 		with     *tls.Config // of the API server
-		by       string      // what protects; empty for nothing
-		stranger string      // the beginning of the answer; empty for none
+		by       string      // the check in the metric; empty for none
+		stranger string      // the beginning of the response to a stranger; empty for none
 	}{
-		"by nothing": {func(*options) {}, &tls.Config{}, "", ""},
-		"by a certificate": {func(o *options) {
+		"no protection": {func(*options) {}, &tls.Config{}, "", ""},
+		"client certificate": {func(o *options) {
 			o.ClientCAFile, o.ClientNames = files.CAFile, []string{pair.Leaf.Subject.CommonName}
 		}, &tls.Config{Certificates: []tls.Certificate{pair}}, "certificate", ""},
-		"by a path": {func(o *options) { o.SelfManaged = true }, &tls.Config{}, "path", "HTTP/1.1 404"},
+		"secret path": {func(o *options) { o.SelfManaged = true }, &tls.Config{}, "path", "HTTP/1.1 404"},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			api := newAPIServer(t)
 			var warned atomic.Bool
 			log := funcr.New(func(_, line string) {
@@ -56,23 +56,23 @@ func TestOnlyAPIServerMayCall(t *testing.T) {
 			s := startServerWithLog(t, api, log, test.change)
 			s.ready(t)
 			if want := test.by == ""; warned.Load() != want {
-				t.Errorf("the log says that nothing protects: %t, want %t", !want, want)
+				t.Errorf("logged the warning: %t, want %t", !want, want)
 			}
 			if test.by != "" {
 				if answer := callAsStranger(t, s.opts.Port); (answer == "") != (test.stranger == "") || !strings.HasPrefix(answer, test.stranger) {
-					t.Errorf("a stranger was answered %q, want %q", answer, test.stranger)
+					t.Errorf("a stranger got the response %q, want %q", answer, test.stranger)
 				}
 				if page := prom.Lines(t, s.metrics.Gatherer, "eventquota_decisions_total"); page != "" {
 					t.Errorf("a stranger's review was decided:\n%s", page)
 				}
-				cli.Eventually(t, "it is counted", func() bool {
+				cli.Eventually(t, "the refused call is counted", func() bool {
 					page := prom.Lines(t, s.metrics.Gatherer, "eventquota_callers_refused_total")
 					return strings.Contains(page, fmt.Sprintf(`{by=%q} 1`, test.by))
 				})
 			}
 			callWith(t, test.with, s.opts.Port, "mutate"+api.segment(t), "first", "", true)
 			callWith(t, test.with, s.opts.Port, "mutate"+api.segment(t), "second", "", false)
-			if test.by != "path" { // as a configuration may still have it that was of self-managed certificates
+			if test.by != "path" { // a webhook configuration may still have the segment of earlier self-managed certificates
 				callWith(t, test.with, s.opts.Port, "mutate/left", "third", "", false)
 			}
 			s.end(t)
@@ -80,7 +80,7 @@ func TestOnlyAPIServerMayCall(t *testing.T) {
 	}
 }
 
-// callAsStranger claims a body, sends one byte of it, and returns what is answered until the connection ends.
+// callAsStranger announces a body, sends one byte of it, and returns the response until the connection ends.
 func callAsStranger(t *testing.T, port int) string {
 	t.Helper()
 	connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -93,7 +93,7 @@ func callAsStranger(t *testing.T, port int) string {
 	return string(answer)
 }
 
-// segment ends the path of calls; empty where there is no Secret that has one.
+// segment returns the secret suffix of the webhook's paths, or an empty string if there is no Secret.
 func (a *apiServer) segment(t *testing.T) string {
 	t.Helper()
 	a.mu.Lock()

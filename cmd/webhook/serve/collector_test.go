@@ -18,21 +18,21 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collector takes spans, as OpenTelemetry's does.
+// collector is an OTLP collector that stores spans.
 type collector struct {
 	collectorv1.UnimplementedTraceServiceServer
 
 	address  string
-	received chan struct{}   // buffers one signal: something came
-	hang     <-chan struct{} // if set, nothing is taken before it is closed
+	received chan struct{}   // buffers one signal that a request arrived
+	hang     <-chan struct{} // if set, requests hang until it is closed
 
 	mu       sync.Mutex
 	all      []*tracev1.Span
 	resource map[string]string
-	raw      []byte // all that came
+	raw      []byte // all requests
 }
 
-// startCollector serves a collector, by TLS if it has certificates. It takes nothing before hang is closed, unless that is nil.
+// startCollector starts a collector, with TLS if it gets certificates. Requests hang until hang is closed, unless that is nil.
 func startCollector(t *testing.T, hang <-chan struct{}, certificates ...tls.Certificate) *collector {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -51,7 +51,7 @@ func startCollector(t *testing.T, hang <-chan struct{}, certificates ...tls.Cert
 	return c
 }
 
-// Export implements the service.
+// Export implements collectorv1.TraceServiceServer.
 func (c *collector) Export(ctx context.Context, r *collectorv1.ExportTraceServiceRequest) (*collectorv1.ExportTraceServiceResponse, error) {
 	select {
 	case c.received <- struct{}{}:
@@ -71,17 +71,17 @@ func (c *collector) Export(ctx context.Context, r *collectorv1.ExportTraceServic
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.raw = append(c.raw, raw...)
-	for _, of := range r.GetResourceSpans() {
-		c.resource = attributesOf(of.GetResource().GetAttributes())
-		for _, scope := range of.GetScopeSpans() {
+	for _, resource := range r.GetResourceSpans() {
+		c.resource = attributesOf(resource.GetResource().GetAttributes())
+		for _, scope := range resource.GetScopeSpans() {
 			c.all = append(c.all, scope.GetSpans()...)
 		}
 	}
 	return &collectorv1.ExportTraceServiceResponse{}, nil
 }
 
-// spans are those that came, and each line says what one is called, what its parent is
-// called, if that came too, and what is known of it.
+// spans returns the received spans, and a sorted line for each: its name, the name of its parent if that was received too, its
+// attributes and its error.
 func (c *collector) spans() (all []*tracev1.Span, lines []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,11 +94,11 @@ func (c *collector) spans() (all []*tracev1.Span, lines []string) {
 		if parent := names[string(s.GetParentSpanId())]; parent != "" {
 			line += " in " + parent
 		}
-		if says := attributesOf(s.GetAttributes()); len(says) > 0 {
-			line += " " + fmt.Sprint(says)
+		if attributes := attributesOf(s.GetAttributes()); len(attributes) > 0 {
+			line += " " + fmt.Sprint(attributes)
 		}
-		if is := s.GetStatus(); is.GetCode() == tracev1.Status_STATUS_CODE_ERROR {
-			line += " error " + is.GetMessage()
+		if status := s.GetStatus(); status.GetCode() == tracev1.Status_STATUS_CODE_ERROR {
+			line += " error " + status.GetMessage()
 		}
 		lines = append(lines, line)
 	}
@@ -106,7 +106,7 @@ func (c *collector) spans() (all []*tracev1.Span, lines []string) {
 	return slices.Clone(c.all), lines
 }
 
-// has reports whether a text came, wherever.
+// has reports whether any request contained text.
 func (c *collector) has(text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,19 +114,19 @@ func (c *collector) has(text string) bool {
 }
 
 func attributesOf(all []*commonv1.KeyValue) map[string]string {
-	says := map[string]string{}
+	values := map[string]string{}
 	for _, a := range all {
 		switch v := a.GetValue().GetValue().(type) {
 		case *commonv1.AnyValue_StringValue:
-			says[a.GetKey()] = v.StringValue
+			values[a.GetKey()] = v.StringValue
 		case *commonv1.AnyValue_BoolValue:
-			says[a.GetKey()] = fmt.Sprint(v.BoolValue)
+			values[a.GetKey()] = fmt.Sprint(v.BoolValue)
 		case *commonv1.AnyValue_IntValue:
-			says[a.GetKey()] = fmt.Sprint(v.IntValue)
+			values[a.GetKey()] = fmt.Sprint(v.IntValue)
 		}
 	}
-	return says
+	return values
 }
 
-// password is in the message of backOff.
+// password is a part of the message of backOff.
 const password = "swordfish"

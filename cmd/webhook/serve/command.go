@@ -1,4 +1,4 @@
-// Package serve is the command that serves the webhook and settles: it wires the other packages together.
+// Package serve is the command that serves the webhook and writes pending counts. It wires the other packages together.
 package serve
 
 import (
@@ -14,19 +14,19 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Command is eventquota serve, of a version.
+// Command returns the command eventquota serve. Metrics, traces and the sink report version.
 func Command(version string) *cobra.Command {
 	o := &options{version: version}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the webhook and write what it merges",
+		Short: "Serve the webhook and write the counts of merged Events",
 		Long: `Serve answers admission reviews of Events at /mutate and /validate, and writes
-the counts of merged Events to the API server. With self-managed certificates a
-segment that nobody can guess follows these paths.
+the counts of merged Events to the API server. With self-managed certificates,
+these paths end in a secret segment.
 
-It stops on SIGTERM or SIGINT: readiness fails at once, calls are served for
---shutdown-delay more, and what is still pending is written within
---drain-timeout. A second signal stops it at once.`,
+It stops on SIGTERM or SIGINT. Readiness fails at once, and reviews are still
+answered for --shutdown-delay. Then it writes the pending counts and notices
+within --drain-timeout. A second signal stops it at once.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
@@ -37,7 +37,7 @@ It stops on SIGTERM or SIGINT: readiness fails at once, calls are served for
 			klog.SetLogger(log)
 			logTraces(log)
 			ctx, stop := signal.NotifyContext(logr.NewContext(cmd.Context(), log), os.Interrupt, syscall.SIGTERM)
-			context.AfterFunc(ctx, stop) // a second signal finds no handler
+			context.AfterFunc(ctx, stop) // a second signal kills the process
 			defer stop()
 			s, err := newServer(o, log)
 			if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/eventquota/eventquota/test/prom"
 )
 
-// TestStopClosesOpenCalls has a call that would go on for ever. Slow headers and bodies end by themselves.
+// TestStopClosesOpenCalls has a handler that never returns. Timeouts end slow headers and bodies.
 func TestStopClosesOpenCalls(t *testing.T) {
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -45,19 +45,19 @@ func TestStopClosesOpenCalls(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("it waits")
+		t.Error("serveUntil did not return 20 s after the stop")
 		_ = srv.Close()
 	}
 }
 
-// TestConnectionsPerPortAreBounded has one address open more of them than there are places, and say nothing. A client of the same address,
-// as a kubelet has that of the pods of its node, is served on.
+// TestConnectionsPerPortAreBounded opens more silent connections from one address than a port allows. A client with the same address,
+// such as a kubelet and a pod on its node, is still served.
 func TestConnectionsPerPortAreBounded(t *testing.T) {
 	s := startServer(t, newAPIServer(t), func(*options) {})
 	s.ready(t)
 	refused := func() float64 { return prom.Sum(t, s.metrics.Gatherer, "eventquota_connections_refused_total") }
 	for address, port := range map[string]struct {
-		most   int
+		limit  int
 		page   string
 		status int
 	}{
@@ -70,8 +70,8 @@ func TestConnectionsPerPortAreBounded(t *testing.T) {
 			t.Errorf("%s answers %d, want %d", page, got, port.status)
 		}
 		before := refused()
-		cli.Eventually(t, "some are refused at "+address, func() bool {
-			for range port.most + 1 {
+		cli.Eventually(t, "connections to "+address+" are refused", func() bool {
+			for range port.limit + 1 {
 				c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 				if err != nil {
 					t.Fatal(err)
@@ -82,14 +82,14 @@ func TestConnectionsPerPortAreBounded(t *testing.T) {
 		})
 		for range 10 {
 			if got := get(t, page); got != port.status {
-				t.Errorf("%s answers %d while all places are taken, want %d", page, got, port.status)
+				t.Errorf("%s answers %d at the limit of connections, want %d", page, got, port.status)
 			}
 		}
 	}
 	s.end(t)
 }
 
-// TestHTTP2IsDisabled holds that a client of HTTP/2 gets nothing for it, so that nothing of it needs bounds.
+// TestHTTP2IsDisabled checks that clients cannot use HTTP/2, so that it needs no bounds.
 func TestHTTP2IsDisabled(t *testing.T) {
 	s := startServer(t, newAPIServer(t), func(*options) {})
 	s.ready(t)
@@ -98,15 +98,15 @@ func TestHTTP2IsDisabled(t *testing.T) {
 		negotiated string
 		refused    bool
 	}{
-		"both":          {[]string{"h2", "http/1.1"}, "http/1.1", false},
-		"HTTP/2 only":   {[]string{"h2"}, "", true},
-		"what it takes": {nil, "", false},
+		"both":        {[]string{"h2", "http/1.1"}, "http/1.1", false},
+		"HTTP/2 only": {[]string{"h2"}, "", true},
+		"no ALPN":     {nil, "", false},
 	} {
 		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: test.protocols}}
 		conn, err := dialer.DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", s.opts.Port))
 		if test.refused {
 			if err == nil {
-				t.Errorf("a client that speaks %s is connected", says)
+				t.Errorf("a client with protocols %s was connected", says)
 			}
 			continue
 		}
@@ -115,7 +115,7 @@ func TestHTTP2IsDisabled(t *testing.T) {
 		}
 		c, _ := conn.(*tls.Conn)
 		if got := c.ConnectionState().NegotiatedProtocol; got != test.negotiated {
-			t.Errorf("a client that speaks %s is to speak %q, want %q", says, got, test.negotiated)
+			t.Errorf("with protocols %s the server negotiated %q, want %q", says, got, test.negotiated)
 		}
 		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 			t.Fatal(err)
@@ -126,25 +126,25 @@ func TestHTTP2IsDisabled(t *testing.T) {
 		if err := http2.NewFramer(c, c).WriteSettings(); err != nil {
 			t.Fatal(err)
 		}
-		said, _ := io.ReadAll(c)
-		if !strings.HasPrefix(string(said), "HTTP/1.1 400 ") {
-			t.Errorf("the preface of HTTP/2 is answered %q, want 400 and the end of the connection", said)
+		response, _ := io.ReadAll(c)
+		if !strings.HasPrefix(string(response), "HTTP/1.1 400 ") {
+			t.Errorf("the HTTP/2 preface got the response %q, want 400 and the end of the connection", response)
 		}
 		_ = c.Close()
 	}
 	s.end(t)
 }
 
-// TestIdleConnectionsMayWaitAndSlowOnesEnd holds that one which an API server made ahead, as another was free first, still takes
-// a call as late as one would come: API servers close what was idle for 90 seconds. Who does not finish a handshake loses
-// its connection within seconds, and who does not finish a call, within two minutes.
+// TestIdleConnectionsMayWaitAndSlowOnesEnd covers the timeouts of connections. An API server may open one ahead and first use it up to
+// 90 seconds later, when it would close an idle one. An unfinished handshake ends within seconds, and an unfinished call within two
+// minutes.
 func TestIdleConnectionsMayWaitAndSlowOnesEnd(t *testing.T) {
 	certified := httptest.NewTLSServer(nil)
 	certified.Close()
 	for name, test := range map[string]struct {
-		secure bool // it makes a handshake, and waits for 100 seconds
-		says   string
-		status string        // of the answer
+		secure bool // completes the handshake, and waits for 100 seconds
+		sends  string
+		status string        // the status line of the response
 		ends   time.Duration // after the dial
 	}{
 		"a call":           {true, "GET / HTTP/1.1\r\nHost: webhook\r\nConnection: close\r\n\r\n", "HTTP/1.1 404 Not Found", 100 * time.Second},
@@ -172,13 +172,13 @@ func TestIdleConnectionsMayWaitAndSlowOnesEnd(t *testing.T) {
 					client = secure
 					<-time.After(100 * time.Second)
 				}
-				if _, err := io.WriteString(client, test.says); err != nil {
+				if _, err := io.WriteString(client, test.sends); err != nil {
 					t.Error(err)
 				}
 				answer, err := io.ReadAll(client)
 				status, _, _ := strings.Cut(string(answer), "\r\n")
 				if took := time.Since(began); err != nil || status != test.status || took != test.ends {
-					t.Errorf("answered %q, %v, and ended after %v, want %q after %v", status, err, took, test.status, test.ends)
+					t.Errorf("got the response %q, error %v, and the end after %v, want %q after %v", status, err, took, test.status, test.ends)
 				}
 				stop()
 				if err := <-ended; err != nil {

@@ -14,27 +14,26 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leaseName is the Lease of the replica that settles for all.
+// leaseName is the name of the Lease. The replica that holds it writes the pending counts of all replicas.
 const leaseName = "eventquota-settler"
 
-// These are shorter than client-go's defaults: stored Events wait for their counts until a leader is followed, and a
-// Lease that is lost because the API server was slow for some seconds costs next to nothing here. A leader may begin to
-// miss its renewals a retryPeriod late, and must have stopped before another may lead, so leaseDuration is longer than
-// the other two together.
+// Election timings. They are shorter than client-go's defaults, because pending counts wait until there is a new leader. It costs
+// almost nothing here to lose the Lease while the API server is slow for some seconds. leaseDuration is longer than the other two
+// together: a leader may notice up to a retryPeriod late that it cannot renew, and must stop before another replica leads.
 const (
 	leaseDuration = 5 * time.Second
 	renewDeadline = 3 * time.Second
 	retryPeriod   = time.Second
 )
 
-// leaderTerm settles until ctx ends, and then writes what is left. It must stop at once, without another write, when abandon
-// is closed, as another replica may lead then.
+// leaderTerm writes pending counts until ctx ends, and then drains the rest. When abandon is closed, another replica may lead, so it
+// must stop at once without another write.
 type leaderTerm func(ctx context.Context, abandon <-chan struct{}) error
 
-// newLease is the Lease in a namespace of an API server, for one candidate.
+// newLease returns the Lease in a namespace, for one candidate.
 func newLease(config *rest.Config, namespace string) (resourcelock.Interface, error) {
-	host, _ := os.Hostname() // of a pod its name
-	// A restarted container in the same pod is another candidate.
+	host, _ := os.Hostname() // the name of the pod
+	// The UID makes a restarted container of the same pod another candidate.
 	identity := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
 	lease, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName, identity, config, renewDeadline)
 	if err != nil {
@@ -43,12 +42,12 @@ func newLease(config *rest.Config, namespace string) (resourcelock.Interface, er
 	return lease, nil
 }
 
-// newElection settles for a term while this replica holds the Lease, and stands for election again when it has lost it. It
-// fails when a term fails before it was to end.
-func newElection(lease resourcelock.Interface, settle leaderTerm) task {
+// newElection returns a task that runs term whenever this replica holds the Lease, until its context ends. It returns the error of a
+// term that fails while the Lease is held.
+func newElection(lease resourcelock.Interface, term leaderTerm) task {
 	return func(ctx context.Context) error {
 		for ctx.Err() == nil {
-			if err := campaign(ctx, lease, settle); err != nil {
+			if err := campaign(ctx, lease, term); err != nil {
 				return err
 			}
 		}
@@ -56,9 +55,9 @@ func newElection(lease resourcelock.Interface, settle leaderTerm) task {
 	}
 }
 
-// campaign waits for the Lease and settles until it is lost or ctx ends. It never releases the Lease, which runs out by
-// itself: client-go would also release one that is lost, before the settler can know.
-func campaign(ctx context.Context, lease resourcelock.Interface, settle leaderTerm) error {
+// campaign waits for the Lease, and then runs term until the Lease is lost or ctx ends. It never releases the Lease but lets it
+// expire: client-go would also release a lost Lease, before the settler has stopped.
+func campaign(ctx context.Context, lease resourcelock.Interface, term leaderTerm) error {
 	leading := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          leaseName,
@@ -74,38 +73,38 @@ func campaign(ctx context.Context, lease resourcelock.Interface, settle leaderTe
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
-	// The Lease is renewed until the settler has stopped, which is after ctx ends.
+	// The Lease is renewed until the settler has stopped, some time after ctx ends.
 	candidacy, resign := context.WithCancel(context.WithoutCancel(ctx))
 	var election sync.WaitGroup
 	election.Go(func() { elector.Run(candidacy) })
 	defer election.Wait()
 	defer resign()
 	select {
-	case <-ctx.Done(): // it does not lead, or has not settled anything yet
+	case <-ctx.Done(): // this replica does not lead, or has not written anything yet
 		return nil
 	case held := <-leading:
 		log := logr.FromContextOrDiscard(ctx).WithValues("lease", lease.Describe(), "identity", lease.Identity())
-		return lead(logr.NewContext(ctx, log), held, settle)
+		return lead(logr.NewContext(ctx, log), held, term)
 	}
 }
 
-// lead settles until ctx ends, with a drain, or until held does, without.
-func lead(ctx, held context.Context, settle leaderTerm) error {
+// lead runs term until ctx ends, with a drain, or until held ends, without one.
+func lead(ctx, held context.Context, term leaderTerm) error {
 	log := logr.FromContextOrDiscard(ctx)
-	log.Info("Became the leader, settles for all replicas")
-	settling, stop := context.WithCancel(ctx)
+	log.Info("Became the leader, writing the pending counts of all replicas")
+	leading, stop := context.WithCancel(ctx)
 	defer stop()
 	context.AfterFunc(held, stop)
-	err := settle(settling, held.Done())
+	err := term(leading, held.Done())
 	switch {
 	case held.Err() != nil:
-		log.Info("Lost the lease, has stopped settling")
+		log.Info("Lost the Lease, stopped writing counts")
 		return nil
 	case ctx.Err() == nil:
 		return err
 	case err != nil:
-		// The store keeps it, so it is not lost.
-		log.Info("Leaves counts to the next leader", "reason", err.Error())
+		// The counts are still in the store, so they are not lost.
+		log.Info("Left pending counts to the next leader", "reason", err.Error())
 	}
 	return nil
 }

@@ -14,27 +14,27 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// drain is how long each settler has to drain.
+// drain is the time that each fake settler takes to drain.
 const drain = 10 * time.Second
 
-// TestElection holds who settles, and when, as several replicas come and go.
+// TestElection checks which replica leads, and when, while replicas start, stop and lose their connection.
 func TestElection(t *testing.T) {
 	t.Parallel()
-	// A Lease that is no longer renewed is taken when it has run out since another replica saw it renewed. That sees it, and
-	// then takes it, up to 2.2 retry periods later: client-go spreads them by that.
-	const followed = leaseDuration + 2*2200*time.Millisecond
+	// Another replica takes the Lease when it has not seen a renewal for leaseDuration. It may see the last renewal, and then take the
+	// Lease, up to 2.2 retry periods late each, because client-go adds jitter.
+	const takeover = leaseDuration + 2*2200*time.Millisecond
 	for name, tt := range map[string]struct {
-		story func(e *election)
+		steps func(e *election)
 		want  []string
 	}{
-		"one at a time, and another when it is stopped and has drained; a follower stops at once": {
+		"the next leads after the leader has drained; a follower stops at once": {
 			func(e *election) {
 				e.start("a")
 				e.advance(time.Second)
 				e.start("b")
 				e.advance(time.Minute)
 				e.stop("a")
-				e.requireNext(drain+followed, "b leads")
+				e.requireNext(drain+takeover, "b leads")
 				e.start("c")
 				e.advance(time.Second)
 				e.stop("c")
@@ -44,7 +44,7 @@ func TestElection(t *testing.T) {
 			},
 			[]string{"a leads", "a drained", "a ended", "b leads", "c ended", "b drained", "b ended"},
 		},
-		"one that is cut off stops before another leads, and follows that one later": {
+		"a disconnected leader stops before another leads, and may lead again later": {
 			func(e *election) {
 				e.start("a")
 				e.advance(time.Second)
@@ -56,13 +56,13 @@ func TestElection(t *testing.T) {
 				e.setDisconnected("a", false)
 				e.advance(time.Minute)
 				e.stop("b")
-				e.requireNext(drain+followed, "a leads")
+				e.requireNext(drain+takeover, "a leads")
 				e.stop("a")
 				e.advance(drain)
 			},
 			[]string{"a leads", "a abandoned", "b leads", "b drained", "b ended", "a leads", "a drained", "a ended"},
 		},
-		"a drain is given up with the lease": {
+		"a leader gives up its drain when it loses the Lease": {
 			func(e *election) {
 				e.start("a")
 				e.advance(time.Second)
@@ -77,7 +77,7 @@ func TestElection(t *testing.T) {
 			},
 			[]string{"a leads", "a abandoned", "a ended", "b leads", "b drained", "b ended"},
 		},
-		"what a drain leaves is left to the next": {
+		"an incomplete drain is not an error": {
 			func(e *election) {
 				e.leaveUndrained = true
 				e.start("a")
@@ -87,14 +87,14 @@ func TestElection(t *testing.T) {
 			},
 			[]string{"a leads", "a drained", "a ended"},
 		},
-		"a settler that fails by itself ends its replica, and another follows": {
+		"a settler that fails ends its replica, and another leads": {
 			func(e *election) {
 				e.broken = true
 				e.start("a")
 				e.requireNext(0, "a failed")
 				e.broken = false
 				e.start("b")
-				e.requireNext(followed, "b leads")
+				e.requireNext(takeover, "b leads")
 				e.stop("b")
 				e.advance(drain)
 			},
@@ -105,8 +105,8 @@ func TestElection(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				e := &election{t: t, stops: map[string]context.CancelFunc{}, disconnected: map[string]bool{}}
-				tt.story(e)
-				if got := e.takeJournal(); !slices.Equal(got, tt.want) {
+				tt.steps(e)
+				if got := e.copyJournal(); !slices.Equal(got, tt.want) {
 					t.Errorf("got %q,\nwant %q", got, tt.want)
 				}
 			})
@@ -116,7 +116,7 @@ func TestElection(t *testing.T) {
 
 var errBroken = errors.New("broken")
 
-// settle is a settler that records what it does and has much to drain.
+// settle is a fake settler that writes to the journal and takes drain to drain.
 func (e *election) settle(ctx context.Context, replica string, abandon <-chan struct{}) error {
 	e.record(replica + " leads")
 	if e.broken {
@@ -135,10 +135,10 @@ func (e *election) settle(ctx context.Context, replica string, abandon <-chan st
 	return nil
 }
 
-// election is a lease, and replicas that stand for it, within a synctest bubble.
+// election is a Lease and the replicas that compete for it, within a synctest bubble.
 type election struct {
 	t *testing.T
-	// What settlers do from now on: fail by themselves, or leave something.
+	// broken makes new terms fail. leaveUndrained makes drains incomplete.
 	broken, leaveUndrained bool
 
 	mu           sync.Mutex
@@ -153,11 +153,11 @@ type election struct {
 func (e *election) start(replica string) {
 	ctx, stop := context.WithCancel(e.t.Context())
 	e.stops[replica] = stop
-	stands := newElection(&replicaLease{election: e, replica: replica}, func(ctx context.Context, abandon <-chan struct{}) error {
+	run := newElection(&replicaLease{election: e, replica: replica}, func(ctx context.Context, abandon <-chan struct{}) error {
 		return e.settle(ctx, replica, abandon)
 	})
 	go func() {
-		switch err := stands(ctx); {
+		switch err := run(ctx); {
 		case err == nil:
 			e.record(replica + " ended")
 		case errors.Is(err, errBroken):
@@ -171,46 +171,46 @@ func (e *election) start(replica string) {
 // stop asks a replica to stop.
 func (e *election) stop(replica string) { e.stops[replica]() }
 
-// setDisconnected takes the way to the API server from a replica, or gives it back.
-func (e *election) setDisconnected(replica string, off bool) {
+// setDisconnected cuts the connection of a replica to the API server, or restores it.
+func (e *election) setDisconnected(replica string, disconnected bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.disconnected[replica] = off
+	e.disconnected[replica] = disconnected
 }
 
-// advance lets time pass and everybody do what it brings.
+// advance lets time pass, and waits until all goroutines are blocked.
 func (e *election) advance(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C
 	synctest.Wait()
 }
 
-// requireNext holds that something is the last that happened, after d at most.
-func (e *election) requireNext(d time.Duration, what string) {
+// requireNext advances by d, and checks that the last entry of the journal is want.
+func (e *election) requireNext(d time.Duration, want string) {
 	e.t.Helper()
 	e.advance(d)
-	if told := e.takeJournal(); len(told) == 0 || told[len(told)-1] != what {
-		e.t.Errorf("got %q, want %q last after %s", told, what, d)
+	if got := e.copyJournal(); len(got) == 0 || got[len(got)-1] != want {
+		e.t.Errorf("got %q, want %q last after %s", got, want, d)
 	}
 }
 
-func (e *election) record(what string) {
+func (e *election) record(entry string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.journal = append(e.journal, what)
+	e.journal = append(e.journal, entry)
 }
 
-func (e *election) takeJournal() []string {
+func (e *election) copyJournal() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.journal)
 }
 
-// replicaLease is the lease as one replica sees it.
+// replicaLease is the Lease from the view of one replica.
 type replicaLease struct {
 	*election
 	replica string
-	seen    int // version that was read or written last
+	seen    int // the version last read or written
 }
 
 var _ resourcelock.Interface = (*replicaLease)(nil)
@@ -240,12 +240,12 @@ func (l *replicaLease) Update(ctx context.Context, r resourcelock.LeaderElection
 	return l.write(ctx, r, func() bool { return l.seen == l.version })
 }
 
-// checkConnected fails as a client does that gets no answer.
+// checkConnected returns an error after a while if the replica is disconnected, as a client does.
 func (l *replicaLease) checkConnected(ctx context.Context) error {
 	l.mu.Lock()
-	away := l.disconnected[l.replica]
+	disconnected := l.disconnected[l.replica]
 	l.mu.Unlock()
-	if !away {
+	if !disconnected {
 		return nil
 	}
 	select {

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// maxConnections bounds those to the webhook, of which strangers have half at most. API servers have one for each call in
-	// flight; with the longest body or headers each of these may take about 200 KiB.
+	// maxConnections bounds connections to the webhook. Unauthenticated clients get at most half of them. An API server uses one for
+	// each call in flight. With the longest body or headers, each takes about 200 KiB.
 	maxConnections = 1024
-	// maxOtherConnections bounds those to each other port, of probes, scrapers and people. With the longest headers, in which a
-	// token has some KiB, each may take 500 KiB.
+	// maxOtherConnections bounds connections to each other port, by probes, scrapers and people. With the longest headers, each takes
+	// up to 500 KiB. A token alone has some KiB.
 	maxOtherConnections = 128
-	// reviewGrace is how long a stop waits for reviews that have begun, beyond the time that one may take.
+	// reviewGrace is how long a stop waits for running reviews, in addition to their deadline.
 	reviewGrace = 2 * time.Second
 )
 
@@ -45,18 +45,18 @@ func (s *server) serveWebhook(ctx context.Context) error {
 	return serveUntil(ctx, newWebhookServer(ctx, s.webhook), tls.NewListener(l, secure), s.opts.Deadline+reviewGrace)
 }
 
-// newWebhookServer serves API servers. A connection that one has made ahead may wait for its first call for as long as an
-// idle one: a call that is sent while its connection is closed fails. A handshake has the least of all timeouts, that for
-// writing; reviews set their own.
+// newWebhookServer returns the server for calls of the API server. An API server may open a connection ahead of its first call, and a
+// call on a connection that is just being closed fails. So a new connection may wait as long as an idle one. WriteTimeout is the
+// shortest timeout, and net/http applies the shortest to the TLS handshake. Reviews set their own write deadline.
 func newWebhookServer(ctx context.Context, h http.Handler) *http.Server {
 	srv := newHTTPServer(ctx, h)
 	srv.ReadHeaderTimeout, srv.WriteTimeout = srv.IdleTimeout, srv.ReadHeaderTimeout
-	srv.MaxHeaderBytes = 2 << 10 // net/http takes 4 KiB more; short headers take many times that in memory
+	srv.MaxHeaderBytes = 2 << 10 // net/http accepts 4 KiB more; many short headers use a multiple of that in memory
 	return srv
 }
 
-// serveMetrics serves metricsMux until ctx ends: by the guard with the webhook's serving certificate, or without a guard
-// as plain HTTP.
+// serveMetrics serves metricsMux until ctx ends. It uses TLS with the webhook's serving certificate if there is a guard, and plain
+// HTTP otherwise.
 func (s *server) serveMetrics(ctx context.Context) error {
 	bound, err := s.listen(ctx, "--metrics-address", s.opts.MetricsAddress, maxOtherConnections)
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *server) serveMetrics(ctx context.Context) error {
 	return serveUntil(ctx, newHTTPServer(ctx, h), l, 0)
 }
 
-// metricsMux is all that is served at --metrics-address. It is read-only. One guard protects what is about all namespaces,
-// and another what is about one.
+// metricsMux returns the handler of all paths at --metrics-address. They are read-only. One guard protects the paths about all
+// namespaces, and another the path about a single namespace.
 func (s *server) metricsMux() http.Handler {
 	live := s.state.busiest.LiveHandler(s.state.peek.BucketStates, s.opts.Redis.Timeout)
 	all, one := connections.MarkServed(s.pathsMux(live)), connections.MarkServed(live)
@@ -84,7 +84,7 @@ func (s *server) metricsMux() http.Handler {
 	return mux
 }
 
-// pathsMux is what is about all namespaces.
+// pathsMux returns the handler of the paths about all namespaces.
 func (s *server) pathsMux(live http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.Gatherer, promhttp.HandlerOpts{}))
@@ -92,25 +92,24 @@ func (s *server) pathsMux(live http.Handler) *http.ServeMux {
 	mux.Handle("GET /live", live)
 	mux.Handle("GET /explain", explain.Handler(s.state.peek, s.opts.Redis.Timeout))
 	if s.guard != nil { // profiles show memory and slow the webhook down
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // heap, goroutine and other profiles by name, too
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // also heap, goroutine and other profiles by name
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return mux
 }
 
-// serveHealth serves /healthz, which answers while the process lives, and /readyz, which answers while the webhook
-// listens, with a certificate that the API server takes, the cluster's policies and quotas are known, and it is to be
-// sent calls.
+// serveHealth serves /healthz and /readyz. /healthz succeeds while the process runs. /readyz succeeds while the webhook listens with a
+// certificate that the API server trusts, has read the policies and quotas, and is not stopping.
 func (s *server) serveHealth(ctx context.Context) error {
 	l, err := s.listen(ctx, "--health-address", s.opts.HealthAddress, maxOtherConnections)
 	if err != nil {
 		return err
 	}
-	unless := func(ready func() bool, why string) healthz.Checker {
+	check := func(ready func() bool, problem string) healthz.Checker {
 		return func(*http.Request) error {
 			if !ready() {
-				return errors.New(why)
+				return errors.New(problem)
 			}
 			return nil
 		}
@@ -118,24 +117,24 @@ func (s *server) serveHealth(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
 	mux.Handle("/readyz", http.StripPrefix("/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{
-		"webhook":     unless(s.listening.Load, "not started yet"),
+		"webhook":     check(s.listening.Load, "not started yet"),
 		"certificate": func(*http.Request) error { return s.certs.Ready() },
-		"policies":    unless(s.policies.HasSynced, "not read yet"),
-		"serving":     unless(func() bool { return !s.draining.Load() }, "stopping"),
+		"policies":    check(s.policies.HasSynced, "not read yet"),
+		"serving":     check(func() bool { return !s.draining.Load() }, "stopping"),
 	}}))
 	return serveUntil(ctx, newHealthServer(ctx, mux), l, 0)
 }
 
-// newHealthServer serves probes. A kubelet makes a connection for each, from an address that it may share with pods of its node:
-// one that was answered holds no place, and one that asks nothing gives way.
+// newHealthServer returns the server for probes. A kubelet opens a connection for each probe, from an address that it may share with
+// pods on its node. So a connection ends after its answer, and one that sends nothing may be closed for a newer one.
 func newHealthServer(ctx context.Context, h http.Handler) *http.Server {
 	srv := newHTTPServer(ctx, connections.MarkServed(h))
 	srv.SetKeepAlivesEnabled(false)
 	return srv
 }
 
-// tlsConfig is how clients reach what has the serving certificate at l. Without HTTP/2 a connection asks one thing at a time: all
-// that a scrape needs, and what an API server speaks to a Service anyway.
+// tlsConfig returns the TLS configuration of connections that l accepts. It disables HTTP/2, so that a connection has one request at a
+// time. A scrape needs no more, and API servers call a Service by HTTP/1.1 anyway.
 func (s *server) tlsConfig(l *connections.Listener) *tls.Config {
 	config := &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -146,37 +145,37 @@ func (s *server) tlsConfig(l *connections.Listener) *tls.Config {
 	return config
 }
 
-// listen listens at the address of a flag, for so many connections at most.
-func (s *server) listen(ctx context.Context, flag, address string, most int) (*connections.Listener, error) {
+// listen listens at the address of a flag, with at most limit connections.
+func (s *server) listen(ctx context.Context, flag, address string, limit int) (*connections.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	return connections.Limit(l, most, s.metrics.ConnectionsRefused.Inc), nil
+	return connections.Limit(l, limit, s.metrics.ConnectionsRefused.Inc), nil
 }
 
-// newHTTPServer bounds what slow clients can occupy.
+// newHTTPServer returns a server with bounds for slow clients.
 func newHTTPServer(ctx context.Context, h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ConnContext:       connections.ConnContext,
 		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       2 * time.Minute, // more than API servers have: a connection that they use must not be closed
+		IdleTimeout:       2 * time.Minute, // longer than that of API servers, so that they close an idle connection first
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(logr.FromContextOrDiscard(ctx)), slog.LevelDebug),
 	}
 }
 
-// serveUntil serves what l accepts until ctx ends. Requests that are under way then may end within a grace, and
-// whatever is left is closed.
+// serveUntil serves the connections that l accepts until ctx ends. Running requests then have a grace period to complete, and the
+// remaining connections are closed.
 func serveUntil(ctx context.Context, srv *http.Server, l net.Listener, grace time.Duration) error {
 	closed := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(closed)
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
-		if srv.Shutdown(within) != nil {
+		if srv.Shutdown(shutdown) != nil {
 			_ = srv.Close()
 		}
 	})

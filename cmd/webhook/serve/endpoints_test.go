@@ -21,14 +21,14 @@ import (
 	"github.com/eventquota/eventquota/test/prom"
 )
 
-// TestMetricsAreSecureByDefault holds who gets what by the default of the flag, and without. Profiles are
-// served by the guard only. test/manifests holds it on a real API server, with the rights that are shipped.
+// TestMetricsAreSecureByDefault checks the response to each token, by default and with --metrics-secure=false. Profiles need the guard.
+// test/manifests checks the same with a real API server and the shipped RBAC.
 func TestMetricsAreSecureByDefault(t *testing.T) {
 	for scheme, secure := range map[string]bool{"https": defaultOptions().MetricsSecure, "http": false} {
 		s := startServer(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = secure })
 		s.ready(t)
 		for path, test := range map[string]struct {
-			says   string
+			has    string // a part of the page
 			tokens map[string]int
 		}{
 			"/metrics": {"eventquota_build_info", map[string]int{
@@ -47,11 +47,11 @@ func TestMetricsAreSecureByDefault(t *testing.T) {
 					want = map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[path == "/metrics"]
 				}
 				got := fetch(t, scheme+"://"+s.opts.MetricsAddress+path, token)
-				if got.status != want || got.proto != "HTTP/1.1" || test.says != "" && strings.Contains(got.body, test.says) != (want == http.StatusOK) {
+				if got.status != want || got.proto != "HTTP/1.1" || test.has != "" && strings.Contains(got.body, test.has) != (want == http.StatusOK) {
 					t.Errorf("%s by %s for token %q is answered %d by %s, want %d by HTTP/1.1:\n%s", path, scheme, token, got.status, got.proto, want, got.body)
 				}
 				if served, err := s.certs.GetCertificate(nil); err != nil || secure && !bytes.Equal(got.certificate, served.Certificate[0]) {
-					t.Errorf("%s is not served with the certificate of the webhook, %v", path, err)
+					t.Errorf("%s does not use the certificate of the webhook, error %v", path, err)
 				}
 			}
 		}
@@ -59,13 +59,13 @@ func TestMetricsAreSecureByDefault(t *testing.T) {
 			t.Errorf("plain HTTP is answered %d, want 400:\n%s", got.status, got.body)
 		}
 		if got := get(t, "http://"+s.opts.HealthAddress+"/debug/pprof/"); got != http.StatusNotFound {
-			t.Errorf("beside /healthz profiles are answered %d too", got)
+			t.Errorf("--health-address answers %d for profiles, want 404", got)
 		}
 		s.end(t)
 	}
 }
 
-// TestLiveEndpointsAreGuarded holds which guard is before what is live. test/live holds what tenants get on a real API server.
+// TestLiveEndpointsAreGuarded checks which guard protects which live path. test/live checks what tenants see with a real API server.
 func TestLiveEndpointsAreGuarded(t *testing.T) {
 	for scheme, secure := range map[string]bool{"https": true, "http": false} {
 		s := startServer(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = secure })
@@ -90,29 +90,29 @@ func TestLiveEndpointsAreGuarded(t *testing.T) {
 	}
 }
 
-// TestHangingAPIServerDoesNotDelayStop holds that a scrape which waits for it gets no
-// answer any more: nothing waits for that of the API server.
+// TestHangingAPIServerDoesNotDelayStop checks that a stop does not wait for a scrape whose token review hangs. The scrape gets no
+// response.
 func TestHangingAPIServerDoesNotDelayStop(t *testing.T) {
 	reviews := make(chan struct{})
 	s := startServer(t, newReviewingAPIServer(t, reviews), func(o *options) { o.MetricsSecure = true })
 	s.ready(t)
-	answered := make(chan int)
-	go func() { answered <- fetch(t, "https://"+s.opts.MetricsAddress+"/metrics", "reader").status }()
+	statuses := make(chan int)
+	go func() { statuses <- fetch(t, "https://"+s.opts.MetricsAddress+"/metrics", "reader").status }()
 	<-reviews
 	s.end(t)
-	if status := <-answered; status != 0 {
-		t.Error("the stop waited for a scrape to be answered")
+	if status := <-statuses; status != 0 {
+		t.Errorf("the scrape got status %d, want that the stop does not wait for it", status)
 	}
 }
 
-// httpResponse is what a server answers; its status is 0 when nobody does.
+// httpResponse is the response to fetch. Its status is 0 if there is none.
 type httpResponse struct {
 	status      int
 	proto, body string
 	certificate []byte // DER
 }
 
-// fetch gets a page, with a token unless that is empty.
+// fetch gets a page, with a bearer token unless that is empty.
 func fetch(t *testing.T, url, token string) httpResponse {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
@@ -141,14 +141,14 @@ func fetch(t *testing.T, url, token string) httpResponse {
 	return got
 }
 
-// get is the status of a page, 0 when nobody answers.
+// get returns the status of a page, or 0 if there is no response.
 func get(t *testing.T, url string) int {
 	t.Helper()
 	return fetch(t, url, "").status
 }
 
-// newReviewingAPIServer knows the tokens reader, which may get /metrics, profiler, which may get profiles, and somebody. Unless hung
-// is nil, it signals each token review and lets it hang.
+// newReviewingAPIServer returns an API server that knows three tokens: reader may get /metrics, profiler may get profiles, and somebody
+// has no rights. Unless hung is nil, it signals each token review there and lets it hang.
 func newReviewingAPIServer(t *testing.T, hung chan<- struct{}) *apiServer {
 	t.Helper()
 	a := newAPIServer(t)
@@ -179,9 +179,9 @@ func newReviewingAPIServer(t *testing.T, hung chan<- struct{}) *apiServer {
 	return a
 }
 
-// answerReview reads a review, fills it in and answers it.
+// answerReview decodes a review, calls fill to set its status, and responds with it.
 func answerReview(w http.ResponseWriter, r *http.Request, review runtime.Object, fill func()) {
-	content, err := io.ReadAll(r.Body) // to its end, or a disconnect goes unnoticed
+	content, err := io.ReadAll(r.Body) // to its end, so that the server notices a disconnect
 	if err == nil {
 		_, _, err = scheme.Codecs.UniversalDeserializer().Decode(content, nil, review)
 	}
@@ -195,8 +195,8 @@ func answerReview(w http.ResponseWriter, r *http.Request, review runtime.Object,
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// TestReadinessNeedsCertificate holds that a replica that can get no certificate lives and is not
-// ready, and one that has one is ready and reports when it expires.
+// TestReadinessNeedsCertificate checks that a replica without a certificate is live but not ready. One with a certificate is ready and
+// reports its expiry.
 func TestReadinessNeedsCertificate(t *testing.T) {
 	for name, selfManaged := range map[string]bool{"from files": false, "self-managed, but the API server refuses": true} {
 		t.Run(name, func(t *testing.T) {

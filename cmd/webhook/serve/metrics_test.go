@@ -20,7 +20,7 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// TestMetricsOfServingWebhook holds that what is asked and settled is counted, and explained.
+// TestMetricsOfServingWebhook checks the metrics of reviews and of written counts, and that /explain reads the store.
 func TestMetricsOfServingWebhook(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, newAPIServer(t), func(*options) {})
@@ -34,7 +34,7 @@ func TestMetricsOfServingWebhook(t *testing.T) {
 	})
 	got := fetch(t, "http://"+o.MetricsAddress+"/explain?key="+store.KeyOf("nobody").String(), "")
 	if got.status != http.StatusOK || !strings.Contains(got.body, `"store":"memory"`) {
-		t.Errorf("explain is answered %d %s, want what its store has", got.status, got.body)
+		t.Errorf("/explain answers %d %s, want 200 and the store memory", got.status, got.body)
 	}
 	s.end(t)
 	m := s.metrics
@@ -46,16 +46,16 @@ func TestMetricsOfServingWebhook(t *testing.T) {
 	prom.Want(t, m.Gatherer, "eventquota_settler_writes_total", `{result="written"} 1`)
 	prom.Want(t, m.Gatherer, "eventquota_settler_write_lag_seconds", `{store="memory"} 1`)
 	if v := prom.Values(t, m.Gatherer, "eventquota_store_duration_seconds"); v[`eventquota_store_duration_seconds{step="decide",store="memory"} 3`] != 3 {
-		t.Errorf("calls of the store: %v, want 3 that decide", v)
+		t.Errorf("store calls: %v, want 3 decisions", v)
 	}
 }
 
-// TestMetricsOfKilledRedis holds what is shown of its calls, of reports and of the circuit breaker.
+// TestMetricsOfKilledRedis checks the metrics of Redis calls, of the backlog and of the circuit breaker.
 func TestMetricsOfKilledRedis(t *testing.T) {
 	killed := redistest.Start(t, redistest.Options{Lines: []string{"maxmemory-policy allkeys-lru"}})
 	o := defaultOptions()
 	o.Redis.Addresses = []string{killed.Addr()}
-	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // on a machine that is busy
+	o.StoreDeadline, o.Deadline = time.Second, 2*time.Second // for a busy machine
 	m := metrics.New("test")
 	c, err := newClients(&rest.Config{Host: "127.0.0.1:1"})
 	if err != nil {
@@ -83,13 +83,13 @@ func TestMetricsOfKilledRedis(t *testing.T) {
 	}
 	for i, want := range []store.Verdict{store.Admit, store.Admit, store.Admit, store.Drop, store.Drop} {
 		if v := decide("a", i); v != want {
-			t.Errorf("verdict %s about Event %d, want %s", v, i, want)
+			t.Errorf("verdict of Event %d is %s, want %s", i, v, want)
 		}
 	}
-	if took := prom.Values(t, m.Gatherer, "eventquota_store_duration_seconds"); took[`eventquota_store_duration_seconds{step="decide",store="redis"} 5`] != 5 {
-		t.Errorf("calls %v, want 5 of Redis", took)
+	if v := prom.Values(t, m.Gatherer, "eventquota_store_duration_seconds"); v[`eventquota_store_duration_seconds{step="decide",store="redis"} 5`] != 5 {
+		t.Errorf("store calls: %v, want 5 to Redis", v)
 	}
-	cli.Eventually(t, "both drops, which are not asked about, reported", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_backlog_decisions_total") == 2 })
+	cli.Eventually(t, "both deferred drops are reported", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_backlog_decisions_total") == 2 })
 	cli.Eventually(t, "the maxmemory-policy", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_redis_servers_evicting") == 1 })
 	prom.Want(t, m.Gatherer, "eventquota_store_errors_total")
 	prom.Want(t, m.Gatherer, "eventquota_backlog_entries", "{} 0")
@@ -101,22 +101,22 @@ func TestMetricsOfKilledRedis(t *testing.T) {
 		t.Errorf("%v calls failed, want at most the 5 that open the breaker", failed)
 	}
 	if by := prom.Lines(t, m.Gatherer, "eventquota_decisions_without_store_total"); by != `eventquota_decisions_without_store_total{by="local"} 6` {
-		t.Errorf("decided without Redis: %s", by)
+		t.Errorf("decisions without Redis: %s, want 6", by)
 	}
-	for i, span := range spans.Ended() { // five decisions before it was killed, and six after
-		if by := fmt.Sprint(span.Attributes()); strings.Contains(by, "eventquota.fallback") != (i >= 5) {
-			t.Errorf("span %d says %s", i, by)
+	for i, span := range spans.Ended() { // five decisions before the kill, and six after it
+		if got := fmt.Sprint(span.Attributes()); strings.Contains(got, "eventquota.fallback") != (i >= 5) {
+			t.Errorf("span %d has the attributes %s, want eventquota.fallback only after Redis was killed", i, got)
 		}
 	}
 	if n := prom.Sum(t, m.Gatherer, "eventquota_store_unavailable"); n != 1 {
-		t.Errorf("unavailable is %v, want 1", n)
+		t.Errorf("eventquota_store_unavailable is %v, want 1", n)
 	}
-	cli.Eventually(t, "decisions that wait to be reported", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_backlog_entries") > 0 })
+	cli.Eventually(t, "decisions in the backlog", func() bool { return prom.Sum(t, m.Gatherer, "eventquota_backlog_entries") > 0 })
 	stop()
 	<-ended
 }
 
-// newWrite is a CREATE of an Event of a name about an object.
+// newWrite returns the creation of an Event about a pod.
 func newWrite(object, name string) store.Write {
 	return store.Write{
 		GroupKey: store.KeyOf("group", object), ObjectKey: store.KeyOf("object", object),
@@ -126,7 +126,7 @@ func newWrite(object, name string) store.Write {
 	}
 }
 
-// limitsOf is a spam filter of so many Events.
+// limitsOf returns limits with a spam filter of burst tokens.
 func limitsOf(burst int) store.Limits {
 	return store.Limits{
 		Merge: true, SimilarThreshold: 10, Window: time.Hour, IdenticalWindow: time.Hour, WriteInterval: time.Second, MaxWriteInterval: time.Minute,

@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// command is eventquota serve.
+// command returns eventquota serve below the root command.
 func command() *cobra.Command { return cli.WithRoot(Command("devel")) }
 
 func defaultOptions() *options {
@@ -24,7 +24,7 @@ func defaultOptions() *options {
 	return o
 }
 
-// writeInvalidFile writes a file that is none of what it should be.
+// writeInvalidFile writes a file that is neither a certificate nor a kubeconfig, and returns its path.
 func writeInvalidFile(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -34,7 +34,7 @@ func writeInvalidFile(t *testing.T, name string) string {
 	return path
 }
 
-// TestBadOptionsReturnOneError holds values of flags, and files that they name.
+// TestBadOptionsReturnOneError covers values of flags, and the files that they name.
 func TestBadOptionsReturnOneError(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	kubeconfig := "--kubeconfig=" + newAPIServer(t).kubeconfig(t) + " "
@@ -51,7 +51,7 @@ func TestBadOptionsReturnOneError(t *testing.T) {
 		"--port=x":                               `invalid argument "x" for "--port"`,
 		"--bind-address=localhost":               `--bind-address "localhost": must be an IP address, or empty for all`,
 		"--client-names=a":                       "--client-names: must not be set without --client-ca-file",
-		"--client-ca-file=a --client-names=a,,b": "--client-names: must have no empty name",
+		"--client-ca-file=a --client-names=a,,b": "--client-names: must not contain an empty name",
 		"--cert-dir=":                            "--cert-dir: must be set",
 		"--health-address=":                      "--health-address: must be set",
 		"--metrics-address=":                     "--metrics-address: must be set",
@@ -68,7 +68,7 @@ func TestBadOptionsReturnOneError(t *testing.T) {
 		"--store-deadline=0s":                    "--store-deadline 0s: must be from 1ms to 1s",
 		"--store-deadline=1001ms":                "--store-deadline 1.001s: must be from 1ms to 1s",
 		"--store-deadline=200ms":                 "--store-deadline 200ms: must be shorter than --deadline, which is 200ms",
-		"--redis-prefix={a}":                     `--redis-prefix "{a}": must have no braces`,
+		"--redis-prefix={a}":                     `--redis-prefix "{a}": must not contain { or }`,
 		"--log-level=loud":                       `--log-level "loud": must be debug, info, warn or error`,
 		"--trace-endpoint=collector:4317":        `--trace-endpoint "collector:4317": ` + collector,
 		"--trace-endpoint=http://":               `--trace-endpoint "http://": ` + collector,
@@ -87,7 +87,7 @@ func TestBadOptionsReturnOneError(t *testing.T) {
 		kubeconfig + "--cert-dir=" + empty:  "--cert-dir: read the serving certificate: open " + empty + "/tls.crt: no such file or directory",
 		kubeconfig + "--cert-dir=" + file:   "--cert-dir: read the serving certificate: open " + file + "/tls.crt: not a directory",
 		kubeconfig + "--cert-dir=" + broken: "--cert-dir: read the serving certificate: tls: failed to find any PEM data",
-		kubeconfig + "--client-ca-file=" + file + " --cert-dir=" + certificate(t): "--client-ca-file: must have PEM certificates: error creating pool from " + file,
+		kubeconfig + "--client-ca-file=" + file + " --cert-dir=" + certificate(t): "--client-ca-file: must contain PEM certificates: error creating pool from " + file,
 
 		kubeconfig + "--sink-file=" + empty:                                           "--sink-file: open " + empty + ": is a directory",
 		kubeconfig + "--sink-otlp-endpoint=http://a:1/path":                           "--sink-otlp-endpoint: http://a:1/path: must not have a path with the protocol grpc",
@@ -117,7 +117,7 @@ func TestAllBadFlagsAreReported(t *testing.T) {
 	}
 }
 
-// TestServeErrorsNameTheAddress has an address that cannot be served, which is only known once all runs and has begun to log.
+// TestServeErrorsNameTheAddress uses an address that cannot be bound. serve finds that out only after it has started and logged.
 func TestServeErrorsNameTheAddress(t *testing.T) {
 	_, _, err := cli.Run(t, command(), nil,
 		"serve", "--bind-address=127.0.0.1", "--port="+strconv.Itoa(freePort(t)), "--health-address=nonsense", "--metrics-address=127.0.0.1:0",

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// run serves until ctx ends or a part fails, and then stops one part after the other: readiness; the webhook, after the
-// shutdown delay; the sink, as no call is served any more; what keeps the store; the settlers, once what is pending is
-// settled; and the endpoints for health and metrics.
+// run serves until ctx ends or a part fails, and then stops the parts in order. Readiness fails first. The webhook stops after the
+// shutdown delay, and the sink when no call is left. Then the background work of the store stops, and the settlers when no write is
+// pending. The endpoints for health and metrics stop last.
 func (s *server) run(ctx context.Context) error {
-	defer s.flushTraces() // the settler is traced too
+	defer s.flushTraces() // last, because the settler makes spans too
 	defer s.state.close()
-	background := logr.NewContext(context.WithoutCancel(ctx), s.log)
-	parts, failed := errgroup.WithContext(background)
-	serving, stopServing := context.WithCancel(background)
-	sinking, stopSinking := context.WithCancel(background)
-	keeping, stopKeeping := context.WithCancel(background)
-	settling, stopSettling := context.WithCancel(background)
-	watched, stopWatched := context.WithCancel(background)
+	root := logr.NewContext(context.WithoutCancel(ctx), s.log)
+	parts, failed := errgroup.WithContext(root)
+	serving, stopServing := context.WithCancel(root)
+	sinking, stopSinking := context.WithCancel(root)
+	background, stopBackground := context.WithCancel(root)
+	settling, stopSettling := context.WithCancel(root)
+	observing, stopObserving := context.WithCancel(root)
 
 	parts.Go(func() error {
 		defer stopServing()
@@ -43,32 +43,32 @@ func (s *server) run(ctx context.Context) error {
 		return s.serveWebhook(serving)
 	})
 	parts.Go(func() error {
-		defer stopKeeping()
+		defer stopBackground()
 		s.runSink(sinking)
 		return nil
 	})
 	parts.Go(func() error {
 		defer stopSettling()
-		s.state.runBackground(keeping)
+		s.state.runBackground(background)
 		return nil
 	})
 	parts.Go(func() error {
-		defer stopWatched()
+		defer stopObserving()
 		if err := s.state.settleTask(settling); err != nil {
 			return fmt.Errorf("settler: %w", err)
 		}
 		s.log.Info("Settler has stopped")
 		return nil
 	})
-	parts.Go(func() error { s.policies.Run(keeping); return nil })
+	parts.Go(func() error { s.policies.Run(background); return nil })
 	if s.workloads != nil {
-		parts.Go(func() error { s.workloads.Run(keeping); return nil })
+		parts.Go(func() error { s.workloads.Run(background); return nil })
 	}
-	parts.Go(func() error { return s.certs.Run(keeping) })
+	parts.Go(func() error { return s.certs.Run(background) })
 	if s.clientCA != nil {
-		parts.Go(func() error { s.clientCA.Run(keeping); return nil })
+		parts.Go(func() error { s.clientCA.Run(background); return nil })
 	}
-	parts.Go(func() error { return s.serveHealth(watched) })
-	parts.Go(func() error { return s.serveMetrics(watched) })
+	parts.Go(func() error { return s.serveHealth(observing) })
+	parts.Go(func() error { return s.serveMetrics(observing) })
 	return parts.Wait()
 }

@@ -30,12 +30,12 @@ import (
 	"github.com/eventquota/eventquota/test/ports"
 )
 
-// TestGracefulStop holds the order of a stop: readiness fails first, calls
-// are still served during the shutdown delay, and what they merge is settled.
+// TestGracefulStop checks the order of a stop. Readiness fails first, calls are still served during the shutdown delay, and the counts
+// that these merge are written.
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	api := newAPIServer(t)
-	// Long enough for the calls below; the test ends when they have been made.
+	// The delay must be longer than the calls below take.
 	s := startServer(t, api, func(o *options) { o.ShutdownDelay = 3 * time.Second })
 	o := s.opts
 	s.ready(t)
@@ -45,18 +45,18 @@ func TestGracefulStop(t *testing.T) {
 	s.stop()
 	cli.Eventually(t, "not ready", func() bool { return get(t, "http://"+o.HealthAddress+"/readyz") == http.StatusInternalServerError })
 	if got := get(t, "http://"+o.HealthAddress+"/healthz"); got != http.StatusOK {
-		t.Errorf("/healthz answers %d while it stops, want 200", got)
+		t.Errorf("/healthz answers %d during the stop, want 200", got)
 	}
 	callWebhook(t, o.Port, "mutate", "third", false)
 	if err := <-s.ended; err != nil {
-		t.Errorf("run: %v, want a clean end", err)
+		t.Errorf("run failed: %v", err)
 	}
 	if got := api.counts(); len(got) != 1 || got["first"] != 3 {
-		t.Errorf("settled %v, want a count of 3 for first", got)
+		t.Errorf("written counts are %v, want 3 for first", got)
 	}
 }
 
-// TestRunFailsWithItsTasks holds that an address that is taken ends it all, with an error that names its flag.
+// TestRunFailsWithItsTasks checks that run stops if an address is in use, with an error that names the flag.
 func TestRunFailsWithItsTasks(t *testing.T) {
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,18 +70,18 @@ func TestRunFailsWithItsTasks(t *testing.T) {
 	} {
 		s := startServer(t, newAPIServer(t), set)
 		if err := <-s.ended; err == nil || !strings.HasPrefix(err.Error(), flag+": listen tcp") {
-			t.Errorf("with a taken address for %s it ended with the error %v", flag, err)
+			t.Errorf("run with an address in use: error %v, want one that begins with %s", err, flag)
 		}
 	}
 }
 
-// apiServer has the Event that call is about, under any name, and takes the settler's patches and a Secret.
+// apiServer has the Event of callWebhook under any name. It accepts the settler's patches, and a Secret.
 type apiServer struct {
 	*httptest.Server
 	mu      sync.Mutex
 	written map[string]int32
-	secret  []byte // as it was written; nil for an empty one
-	// noSecrets refuses to give or take Secrets.
+	secret  []byte // as it was written; nil for an empty Secret
+	// noSecrets makes requests for Secrets fail.
 	noSecrets bool
 }
 
@@ -99,7 +99,7 @@ func newAPIServer(t *testing.T) *apiServer {
 			a.serveSecret(w, r)
 			return
 		}
-		if r.Method == http.MethodGet { // it knows neither policies nor namespaces
+		if r.Method == http.MethodGet { // there are no policies and no namespaces
 			http.NotFound(w, r)
 			return
 		}
@@ -127,18 +127,18 @@ func (a *apiServer) serveSecret(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "eventquota-serving-cert"}}`)
 		return
 	}
-	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf) // as it came
+	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf) // as the client wrote it
 	_, _ = w.Write(a.secret)
 }
 
-// counts are the counts that the settler has written last, by Event.
+// counts returns the last written count of each Event by its name.
 func (a *apiServer) counts() map[string]int32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.written
 }
 
-// backOff is an Event of a name about a pod in namespace shop.
+// backOff returns an Event about a pod in namespace shop.
 func backOff(name string) corev1.Event {
 	return corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -147,12 +147,12 @@ func backOff(name string) corev1.Event {
 	}
 }
 
-// stored is backOff as an API server has just stored it.
+// stored returns the JSON of backOff as the API server has just stored it.
 func stored(name string) []byte {
 	e := backOff(name)
 	e.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 	e.UID, e.ResourceVersion, e.CreationTimestamp = types.UID("uid of "+name), "1", metav1.Now()
-	content, _ := json.Marshal(e) // it always encodes
+	content, _ := json.Marshal(e) // cannot fail
 	return content
 }
 
@@ -168,19 +168,19 @@ func (a *apiServer) kubeconfig(t *testing.T) string {
 	return path
 }
 
-// callWebhook sends the same Event under a name to a phase and holds its answer.
+// callWebhook sends a review of a CREATE of backOff(name) to a phase, and checks whether the Event is allowed.
 func callWebhook(t *testing.T, port int, phase, name string, allowed bool) {
 	t.Helper()
 	callWith(t, &tls.Config{}, port, phase, name, "", allowed)
 }
 
-// callAs sends a review of a CREATE of an Event, as an API server that traces does.
+// callAs sends such a review to mutate with a traceparent, as an API server with tracing does. Only the name first must be allowed.
 func (s *runningServer) callAs(t *testing.T, name, traceparent string) {
 	t.Helper()
 	callWith(t, &tls.Config{}, s.opts.Port, "mutate", name, traceparent, name == "first")
 }
 
-// callWith is call with a TLS configuration and a traceparent, which may be empty.
+// callWith is callWebhook with a TLS configuration and a traceparent. An empty traceparent is not sent.
 func callWith(t *testing.T, config *tls.Config, port int, phase, name, traceparent string, allowed bool) {
 	t.Helper()
 	event, err := json.Marshal(backOff(name))
@@ -191,7 +191,7 @@ func callWith(t *testing.T, config *tls.Config, port int, phase, name, tracepare
 		TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: "admission.k8s.io/v1"},
 		Request: &admissionv1.AdmissionRequest{
 			UID: "1", Operation: admissionv1.Create, Namespace: "shop",
-			UserInfo: authenticationv1.UserInfo{Username: "system:node:a"}, // whose Events need no note that tells them from others
+			UserInfo: authenticationv1.UserInfo{Username: "system:node:a"}, // a node: its Events get no annotation
 			Kind:     metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
 			Object:   runtime.RawExtension{Raw: event},
 		},
@@ -225,15 +225,15 @@ func callWith(t *testing.T, config *tls.Config, port int, phase, name, tracepare
 	}
 }
 
-// runningServer is a server that runs.
+// runningServer is a server whose run has been called.
 type runningServer struct {
 	*server
 
 	stop  context.CancelFunc
-	ended chan error // how it ended
+	ended chan error // gets the error of run
 }
 
-// startServer runs a server at ports of its own, without a shutdown delay but for what change says, until stop is called.
+// startServer runs a server on free ports until stop is called. It has no shutdown delay, unless change sets one.
 func startServer(t *testing.T, api *apiServer, change func(o *options)) *runningServer {
 	t.Helper()
 	return startServerWithLog(t, api, logr.Discard(), change)
@@ -247,7 +247,7 @@ func startServerWithLog(t *testing.T, api *apiServer, log logr.Logger, change fu
 	o.HealthAddress = ports.Address(freePort(t))
 	o.MetricsAddress, o.MetricsSecure = ports.Address(freePort(t)), false
 	o.Kubeconfig = api.kubeconfig(t)
-	o.ShutdownDelay, o.Deadline = 0, 10*time.Second // on a machine that is busy
+	o.ShutdownDelay, o.Deadline = 0, 10*time.Second // for a busy machine
 	change(o)
 	s := &runningServer{ended: make(chan error, 1)}
 	var err error
@@ -269,7 +269,7 @@ func freePort(t *testing.T) int {
 	return port
 }
 
-// certificate is a directory with a serving certificate.
+// certificate returns a directory with a serving certificate.
 func certificate(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -279,27 +279,27 @@ func certificate(t *testing.T) (dir string) {
 	return dir
 }
 
-// end stops a server, with all its traces sent.
+// end stops the server and waits until run has returned, so that all traces are sent.
 func (s *runningServer) end(t *testing.T) {
 	t.Helper()
 	s.stop()
 	select {
 	case err := <-s.ended:
 		if err != nil {
-			t.Errorf("run: %v, want a clean end", err)
+			t.Errorf("run failed: %v", err)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("it does not end")
+		t.Fatal("run did not return within a minute after the stop")
 	}
 }
 
-// ready waits until a server is ready.
+// ready waits until the server is ready.
 func (s *runningServer) ready(t *testing.T) {
 	t.Helper()
 	cli.Eventually(t, "ready", func() bool {
 		select {
 		case err := <-s.ended:
-			t.Fatalf("it has ended: %v", err)
+			t.Fatalf("run returned before the server was ready: %v", err)
 		default:
 		}
 		return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK

@@ -28,17 +28,17 @@ import (
 )
 
 const (
-	// serviceName is the Service by which the API server calls the webhook, and certificateSecret the Secret of the
-	// self-managed certificate for it. Both are in the namespace of the pod.
+	// serviceName is the Service that the API server calls, and certificateSecret the Secret with its self-managed certificate. Both
+	// are in the namespace of the pod.
 	serviceName       = "eventquota"
-	certificateSecret = "eventquota-serving-cert" //nolint:gosec // the name of a Secret, not what is in it
-	// reportLogRate and reportLogBurst bound the log lines about policies and quotas of namespaces, a second and in a burst.
+	certificateSecret = "eventquota-serving-cert" //nolint:gosec // the name of a Secret, not its content
+	// reportLogRate and reportLogBurst bound the log lines per second about namespaced policies and quotas.
 	reportLogRate, reportLogBurst = 10, 1000
-	// namespaceFile is where a pod finds its namespace.
+	// namespaceFile contains the namespace of the pod.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
-// server is all that serve runs.
+// server has all parts that serve runs.
 type server struct {
 	opts     *options
 	log      logr.Logger
@@ -48,18 +48,18 @@ type server struct {
 	sink     *sink.Sink // nil for none
 	policies *watch.Cache
 	state    *state
-	// workloads are those of pods; nil unless --workloads.
+	// workloads finds the workloads of pods; nil without --workloads.
 	workloads *workload.Cache
 	certs     *certs.Serving
-	managed   *certs.Managed // those certs; nil if they are mounted
-	// guard is of metrics, and namespaces of what is known of one; both are nil for none.
+	managed   *certs.Managed // the owner of certs; nil if they are mounted
+	// guard protects the paths about all namespaces, and namespaces the path about a single one; both are nil without --metrics-secure.
 	guard      *access.Guard
 	namespaces *access.NamespaceGuard
 	clientCA   *callers.CertificateVerifier // nil if callers need no certificate
 	webhook    http.Handler
 
-	reportLimiter *rate.Limiter // of the rules of namespaces
-	listening     atomic.Bool   // the webhook is
+	reportLimiter *rate.Limiter // for logged reports of namespaced rules
+	listening     atomic.Bool   // the webhook accepts connections
 	draining      atomic.Bool
 }
 
@@ -97,7 +97,7 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	}
 	if o.ClientCAFile != "" {
 		if s.clientCA, err = callers.NewCertificateVerifier(o.ClientCAFile, o.ClientNames, s.countRefused("certificate")); err != nil {
-			return nil, fmt.Errorf("--client-ca-file: must have PEM certificates: %w", err)
+			return nil, fmt.Errorf("--client-ca-file: must contain PEM certificates: %w", err)
 		}
 	}
 	service := certs.Service{Namespace: podNamespace(namespaceFile), Name: serviceName}
@@ -117,14 +117,14 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	return s, nil
 }
 
-// clients are those of the API server.
+// clients are clients of the API server.
 type clients struct {
 	config  *rest.Config
 	typed   kubernetes.Interface
 	dynamic dynamic.Interface
 }
 
-// newClients sets no rate: what asks often has one of its own.
+// newClients returns clients without a rate limit. The settler has its own.
 func newClients(config *rest.Config) (c *clients, err error) {
 	c = &clients{config: config}
 	if c.typed, err = kubernetes.NewForConfig(config); err != nil {
@@ -136,7 +136,7 @@ func newClients(config *rest.Config) (c *clients, err error) {
 	return c, nil
 }
 
-// podNamespace is the namespace of the pod, by the file that a pod has it in, or that of an installation by default.
+// podNamespace returns the namespace of the pod from file, or outside of a pod the default namespace of an installation.
 func podNamespace(file string) string {
 	content, err := os.ReadFile(file)
 	if name := strings.TrimSpace(string(content)); err == nil && name != "" {
@@ -145,8 +145,8 @@ func podNamespace(file string) string {
 	return "eventquota-system"
 }
 
-// logReport logs the state of a generation of a policy or quota; of those of namespaces no more than so many, as tenants may
-// change them all the time. The statuses say the same.
+// logReport logs the state of a generation of a policy or quota. Logs about namespaced ones are rate-limited, because tenants may
+// change them all the time. The statuses have the same information.
 func (s *server) logReport(r watch.Report) {
 	if r.Namespace != "" && !s.reportLimiter.Allow() {
 		return
@@ -163,29 +163,30 @@ func (s *server) logReport(r watch.Report) {
 	log.Info("Accepted", "mode", r.Mode)
 }
 
-// newWebhook makes what answers reviews, at a path that only the API server knows where certificates are self-managed.
+// newWebhook returns the handler of reviews. With self-managed certificates, its paths contain a segment that only the API server knows.
 func (s *server) newWebhook() http.Handler {
 	if s.managed != nil {
 		s.metrics.RegisterRepairs(s.managed.Repairs)
 		return callers.RequirePath(s.managed.Accepts, s.countRefused("path"), connections.MarkServed(s.reviewMux(s.managed.ReportFailedCall)))
 	}
 	if s.clientCA == nil {
-		s.log.Info("Anyone who reaches the port can send reviews. Set --client-ca-file where the API server has a client certificate for webhooks, or --self-managed-certificates", "port", s.opts.Port)
+		s.log.Info("Anyone who reaches the port can send reviews. Set --client-ca-file if the API server has a client certificate for webhooks, or --self-managed-certificates", "port", s.opts.Port)
 	}
-	return connections.MarkServed(s.reviewMux(nil)) // with --client-ca-file, nobody else comes so far
+	return connections.MarkServed(s.reviewMux(nil)) // with --client-ca-file, the TLS handshake has checked the client
 }
 
-// countRefused counts and logs callers that are refused as they lack something.
+// countRefused returns a function that counts and logs refused callers. by is the check that refuses them: certificate or path.
 func (s *server) countRefused(by string) func(error) {
 	count, sometimes := s.metrics.CallersRefused.WithLabelValues(by), &rate.Sometimes{Interval: 10 * time.Second}
-	return func(why error) {
+	return func(err error) {
 		count.Inc()
-		sometimes.Do(func() { s.log.Info("Refused a caller that is not the API server", "by", by, "reason", why.Error()) })
+		sometimes.Do(func() { s.log.Info("Refused a caller that is not the API server", "by", by, "reason", err.Error()) })
 	}
 }
 
-// reviewMux answers the reviews of both phases. failed, unless nil, is called after one that the API server counts as failed.
-func (s *server) reviewMux(failed func()) http.Handler {
+// reviewMux returns the handler of the reviews of both phases. It calls onFailure, unless that is nil, after each call that the API
+// server counts as failed.
+func (s *server) reviewMux(onFailure func()) http.Handler {
 	gate := &admission.Gate{
 		Policies:         s.policies.Current(),
 		Store:            s.state.store,
@@ -199,7 +200,7 @@ func (s *server) reviewMux(failed func()) http.Handler {
 		Log:              s.log,
 		LogLimiter:       admission.NewLimiter(10, 10*time.Second),
 	}
-	if s.workloads != nil { // or else nothing is asked
+	if s.workloads != nil { // a nil pointer would make a non-nil interface
 		gate.Workloads = s.workloads
 	}
 	inFlight := admission.NewSemaphore(s.opts.MaxInFlight)
@@ -211,10 +212,10 @@ func (s *server) reviewMux(failed func()) http.Handler {
 			Phase:     phase,
 			InFlight:  inFlight,
 			Deadline:  s.opts.Deadline,
-			OnFailure: failed,
+			OnFailure: onFailure,
 		}), s.opts.CallsPerConnection, &s.draining)
 		mux.Handle("/"+name, h)
-		// A configuration may still have the segment that self-managed certificates once added.
+		// A webhook configuration may still have the segment of earlier self-managed certificates.
 		mux.Handle("/"+name+"/", h)
 	}
 	return mux

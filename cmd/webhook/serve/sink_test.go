@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestSinkIsFlushedOnStop sends an Event, its repeat, and stops: the file has a line of the repeat, and with
-// --sink-admitted one of the first.
+// TestSinkIsFlushedOnStop sends an Event and its repeat, and stops. The file must have a line for the repeat, and with --sink-admitted
+// also one for the first Event.
 func TestSinkIsFlushedOnStop(t *testing.T) {
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		change func(o *options)
 		want   []string
 	}{
@@ -20,7 +20,7 @@ func TestSinkIsFlushedOnStop(t *testing.T) {
 		"admitted too": {func(o *options) { o.Sink.Admitted = true }, []string{"admit", "merge"}},
 		"none":         {func(o *options) { o.Sink.Default = "None" }, nil},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "events")
 			s := startServer(t, newAPIServer(t), func(o *options) {
 				o.Sink.File = path
@@ -41,12 +41,12 @@ func TestSinkIsFlushedOnStop(t *testing.T) {
 					Attributes map[string]any
 				}
 				if err := json.Unmarshal(line, &record); err != nil || !strings.Contains(record.Body, password) {
-					t.Fatalf("line %q: %v, want the whole message", line, err)
+					t.Fatalf("line %q: error %v, want JSON with the whole message", line, err)
 				}
 				got = append(got, record.Attributes["eventquota.verdict"].(string))
 			}
 			if strings.Join(got, " ") != strings.Join(test.want, " ") {
-				t.Errorf("the file has %v, want %v", got, test.want)
+				t.Errorf("the file has the verdicts %v, want %v", got, test.want)
 			}
 		})
 	}

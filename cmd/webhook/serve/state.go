@@ -23,30 +23,29 @@ import (
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 
-// state is the stores of a replica and the parts that work on them.
+// state has the stores of a replica and the parts that work on them.
 type state struct {
-	// store decides; audit is for audited rules.
+	// store decides about Events. audit evaluates rules in mode Audit.
 	store, audit store.Store
-	// id is that of store, if it is not shared.
+	// id is the ID of store; empty if replicas share it.
 	id string
-	// maxWriteInterval is the longest wait between two writes of what is stored.
+	// maxWriteInterval is the maximum time between two writes of one stored Event.
 	maxWriteInterval time.Duration
-	// busiest counts what is decided, and whose writes.
+	// busiest counts decisions by namespace, source, object, reason and policy.
 	busiest *busiest.Replicas
-	// background run as long as the store decides. What they leave pending is still settled.
+	// background functions run while the store decides. They stop before settleTask does, which also writes the counts they leave.
 	background []func(context.Context)
-	// settleTask settles, and writes statuses, until its context ends and what is pending is written.
+	// settleTask writes pending counts and statuses until its context ends, and then drains.
 	settleTask task
-	// close ends the connections to a shared store, once nobody uses it.
+	// close closes the connections to a shared store. All other parts must have stopped.
 	close func()
-	// undelivered notes what of the drops in a notice is not in the sink.
+	// undelivered adds the number of dropped Events that the sink lost to their notice.
 	undelivered sink.ReportFunc
-	// peek is the store that can be looked into: the one that decides.
+	// peek reads the state of store.
 	peek explain.Store
 }
 
-// newState keeps all in memory or, where Redis is given, in Redis, and then in memory only what this
-// replica could not report to that.
+// newState returns state in memory or, if Redis is configured, in Redis.
 func (s *server) newState() (*state, error) {
 	own := memory.New(memory.Options{Bytes: s.opts.StoreMemory.Value()})
 	if s.opts.usesRedis() {
@@ -67,10 +66,10 @@ func (s *server) newState() (*state, error) {
 	}, nil
 }
 
-// newRedisState keeps all in Redis. own takes what cannot be reported to it, and is settled by this replica. One replica is
-// elected to settle for all, and to write the statuses of policies.
+// newRedisState returns state in Redis. Decisions that this replica cannot report to Redis go to own, and this replica writes their
+// counts. One replica is elected to write the counts in Redis and the statuses of policies.
 func (s *server) newRedisState(own *memory.Store) (*state, error) {
-	logging.Disable() // calls return the errors that matter
+	logging.Disable() // calls return all errors that matter
 	client, err := redisclient.New(*s.opts.Redis)
 	if err != nil {
 		return nil, err
@@ -88,68 +87,68 @@ func (s *server) newRedisState(own *memory.Store) (*state, error) {
 		OnError:     s.logStoreProblem,
 		StepTimeout: s.opts.StoreDeadline,
 	})
-	decides := fallback.New(s.metrics.Store.Observe("redis", shared), shared, s.fallbackOptions(breaker))
+	decider := fallback.New(s.metrics.Store.Observe("redis", shared), shared, s.fallbackOptions(breaker))
 	auditBreaker := redisclient.NewBreaker(client, redisclient.BreakerOptions{Deadline: s.opts.StoreDeadline})
 	audit := redis.New(auditBreaker, redis.Options{
 		Prefix: s.opts.RedisPrefix + "audit:", NoSettler: true, StepTimeout: s.opts.StoreDeadline, OnError: s.logStoreProblem,
 	})
-	quiet := fallback.Defaults()
-	quiet.Deadline, quiet.Available = s.opts.StoreDeadline, auditBreaker.Closed
-	audits := fallback.New(audit, audit, quiet)
+	auditOptions := fallback.Defaults()
+	auditOptions.Deadline, auditOptions.Available = s.opts.StoreDeadline, auditBreaker.Closed
+	auditDecider := fallback.New(audit, audit, auditOptions)
 	all := busiest.NewReplicas(client, s.opts.RedisPrefix, s.log)
 	local := s.settlerTask("memory", own, settler.Options{StoreID: own.ID()}, all)
 	lease, err := newLease(s.clients.config, podNamespace(namespaceFile))
 	if err != nil {
 		return nil, err
 	}
-	leads := func(ctx context.Context, abandon <-chan struct{}) error {
-		settles := settler.Options{Shared: true, Available: breaker.Closed, Abandon: abandon}
-		return runAll(s.settlerTask("redis", shared, settles, all), s.statusTask(all))(ctx)
+	term := func(ctx context.Context, abandon <-chan struct{}) error {
+		options := settler.Options{Shared: true, Available: breaker.Closed, Abandon: abandon}
+		return runAll(s.settlerTask("redis", shared, options, all), s.statusTask(all))(ctx)
 	}
-	watched := func(ctx context.Context) {
+	watchEviction := func(ctx context.Context) {
 		redisclient.WatchEviction(ctx, client, s.metrics.Store.Evicting.Set)
 	}
 	probe := func(ctx context.Context) { breaker.Run(ctx, shared.Probe) }
 	probeAudit := func(ctx context.Context) { auditBreaker.Run(ctx, audit.Probe) }
 	return &state{
-		store:            decides,
-		audit:            audits,
-		maxWriteInterval: 5 * time.Minute, // Redis keeps what is pending when this replica stops
+		store:            decider,
+		audit:            auditDecider,
+		maxWriteInterval: 5 * time.Minute, // pending counts in Redis survive this replica
 		busiest:          all,
 		close:            func() { _ = client.Close() },
-		background:       []func(context.Context){watched, shared.Run, probe, audit.Run, probeAudit, all.Run},
-		settleTask:       runAll(local, newElection(lease, leads)),
+		background:       []func(context.Context){watchEviction, shared.Run, probe, audit.Run, probeAudit, all.Run},
+		settleTask:       runAll(local, newElection(lease, term)),
 		undelivered:      shared.ReportSinkLoss,
 		peek:             explain.Store{Name: "redis", Peeker: shared},
 	}, nil
 }
 
-// settlerTask settles a store, with a name in metrics, for one term, and counts what it writes.
-func (s *server) settlerTask(name string, q store.Queue, o settler.Options, counts *busiest.Replicas) task {
+// settlerTask returns a task that writes the pending counts in queue. Metrics call the store name, and counts gets the number of writes.
+func (s *server) settlerTask(name string, queue store.Queue, o settler.Options, counts *busiest.Replicas) task {
 	m := &s.metrics.Settler
 	o.RequestsPerSecond, o.DrainTimeout, o.Tracer = s.opts.SettleRate, s.opts.DrainTimeout-s.opts.sinkDrain(), s.tracer()
 	observe := m.ObserverFor(name)
-	o.Observe = func(t settler.Attempt) {
-		observe(t)
-		if t.Result == store.Written.String() {
+	o.Observe = func(a settler.Attempt) {
+		observe(a)
+		if a.Result == store.Written.String() {
 			counts.Counter.CountWrite()
 		}
 	}
-	return runAll(settler.New(s.metrics.Store.ObserveQueue(name, q), s.clients.typed.CoreV1(), o).Run,
-		func(ctx context.Context) error { m.WatchPending(ctx, name, q, s.opts.Redis.Timeout); return nil })
+	return runAll(settler.New(s.metrics.Store.ObserveQueue(name, queue), s.clients.typed.CoreV1(), o).Run,
+		func(ctx context.Context) error { m.WatchPending(ctx, name, queue, s.opts.Redis.Timeout); return nil })
 }
 
-// statusTask writes the statuses of policies and quotas, for one term.
+// statusTask returns a task that writes the statuses of policies and quotas.
 func (s *server) statusTask(counts status.Counts) task {
 	return status.New(s.policies, counts, s.opts.StatusInterval, s.clients.dynamic).Run
 }
 
-// breakerOptions log and count whether Redis is available.
+// breakerOptions returns options that log whether Redis is available, and set its metric.
 func (s *server) breakerOptions() redisclient.BreakerOptions {
 	return redisclient.BreakerOptions{Deadline: s.opts.StoreDeadline, OnChange: func(open bool, err error) {
 		if open {
 			s.metrics.Store.Unavailable.Set(1)
-			s.log.Error(err, "Redis does not answer, each quota's onStoreFailure decides")
+			s.log.Error(err, "Redis does not answer, falling back to onStoreFailure of each quota")
 			return
 		}
 		s.metrics.Store.Unavailable.Set(0)
@@ -157,42 +156,42 @@ func (s *server) breakerOptions() redisclient.BreakerOptions {
 	}}
 }
 
-// logStoreProblem logs what is wrong in Redis, but not with it.
+// logStoreProblem logs that content of Redis is invalid. Redis itself is available.
 func (s *server) logStoreProblem(err error) {
-	s.log.Error(err, "A part of the state in Redis cannot be used")
+	s.log.Error(err, "Cannot use a part of the state in Redis")
 }
 
-// fallbackOptions count and trace what is decided without Redis.
+// fallbackOptions returns options that count and trace decisions without Redis.
 func (s *server) fallbackOptions(breaker *redisclient.Breaker) fallback.Options {
-	f := fallback.Defaults()
-	f.Deadline, f.Available = s.opts.StoreDeadline, breaker.Closed
-	f.OnFallback = func(ctx context.Context, how store.FailureMode) {
-		s.metrics.Store.WithoutStore.WithLabelValues(how.String()).Inc()
-		trace.SpanFromContext(ctx).SetAttributes(attribute.String("eventquota.fallback", how.String()))
+	o := fallback.Defaults()
+	o.Deadline, o.Available = s.opts.StoreDeadline, breaker.Closed
+	o.OnFallback = func(ctx context.Context, mode store.FailureMode) {
+		s.metrics.Store.WithoutStore.WithLabelValues(mode.String()).Inc()
+		trace.SpanFromContext(ctx).SetAttributes(attribute.String("eventquota.fallback", mode.String()))
 	}
-	return f
+	return o
 }
 
-// runBackground runs the keepers of the store until ctx ends and they are done.
+// runBackground runs the background functions. It returns when ctx has ended and they have returned.
 func (s *state) runBackground(ctx context.Context) {
-	var keepers sync.WaitGroup
-	for _, keep := range s.background {
-		keepers.Go(func() { keep(ctx) })
+	var running sync.WaitGroup
+	for _, run := range s.background {
+		running.Go(func() { run(ctx) })
 	}
-	keepers.Wait()
+	running.Wait()
 	<-ctx.Done()
 }
 
-// task runs until its context ends and it is done.
+// task runs until its context ends. It may then take some time to stop.
 type task func(ctx context.Context) error
 
-// runAll runs several at the same time. If one fails, the others end.
-func runAll(parts ...task) task {
+// runAll returns a task that runs tasks concurrently. If one fails, it stops the others and returns the error.
+func runAll(tasks ...task) task {
 	return func(ctx context.Context) error {
-		all, ctx := errgroup.WithContext(ctx)
-		for _, one := range parts {
-			all.Go(func() error { return one(ctx) })
+		group, ctx := errgroup.WithContext(ctx)
+		for _, run := range tasks {
+			group.Go(func() error { return run(ctx) })
 		}
-		return all.Wait()
+		return group.Wait()
 	}
 }

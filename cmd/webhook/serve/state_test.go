@@ -14,6 +14,6 @@ func TestRunAllStopsOnFailure(t *testing.T) {
 		func(ctx context.Context) error { <-ctx.Done(); ended = true; return nil },
 	)(t.Context())
 	if !errors.Is(err, broken) || !ended {
-		t.Errorf("ended %t with %v, want true with the error of the first", ended, err)
+		t.Errorf("the second task ended: %t, want true; error %v, want that of the first", ended, err)
 	}
 }

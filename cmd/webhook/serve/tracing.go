@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// tracerName is the instrumentation scope of spans.
+	// tracerName is the instrumentation scope of all spans.
 	tracerName = "github.com/eventquota/eventquota/cmd/webhook/serve"
-	// defaultSampleRatio is the part that is traced of reviews of which the API server does not say so, and of writes that
-	// settle: enough to see one within minutes in a quiet cluster, and a few hundred spans a second in a storm.
+	// defaultSampleRatio is the sampled part of the settler's writes, and of reviews that have no parent span. In a quiet cluster, that
+	// shows one within minutes. In a storm, it makes a few hundred spans per second.
 	defaultSampleRatio = 0.01
-	// flushTimeout bounds the sending of what is left when the process stops.
+	// flushTimeout bounds the time to send the remaining spans when the process stops.
 	flushTimeout = 2 * time.Second
-	// maxAttributeBytes bounds each text in a span: anyone who reaches the port may send a long one.
+	// maxAttributeBytes bounds each string in a span, because anyone who reaches the port may send a long one.
 	maxAttributeBytes = 256
 )
 
-// traces make spans and send them.
+// traces makes spans and exports them.
 type traces struct {
 	*sdktrace.TracerProvider
 
 	exporter sdktrace.SpanExporter
 }
 
-// newTraces makes spans for a collector, nil where no endpoint is given. It need not run yet, and nothing waits for it:
-// the SDK drops spans above its bound. All other settings are environment variables that the SDK and its exporter read.
+// newTraces returns traces that go to the collector at endpoint, or nil if endpoint is empty. The collector need not run yet. Nothing
+// waits for it: the SDK drops spans when its queue is full. All other settings are environment variables that the SDK reads.
 func newTraces(endpoint, version string) (*traces, error) {
 	if endpoint == "" {
-		return nil, nil //nolint:nilnil // no traces are none
+		return nil, nil //nolint:nilnil // nil means no traces
 	}
 	exporter, err := otlptracegrpc.New(context.Background(), otlptracegrpc.WithEndpointURL(endpoint))
 	if err != nil {
@@ -62,9 +62,9 @@ func newTraces(endpoint, version string) (*traces, error) {
 	return &traces{sdktrace.NewTracerProvider(options...), exporter}, nil
 }
 
-// replicaResource describes this process.
+// replicaResource returns the OpenTelemetry resource that describes this process.
 func replicaResource(version string) (*resource.Resource, error) {
-	host, _ := os.Hostname() // of a pod its name
+	host, _ := os.Hostname() // the name of the pod
 	replica, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "eventquota"), attribute.String("service.version", version), attribute.String("service.instance.id", host),
 	), resource.WithFromEnv())
@@ -74,16 +74,16 @@ func replicaResource(version string) (*resource.Resource, error) {
 	return replica, nil
 }
 
-// logTraces logs what the SDK says of its settings and of spans that could not be sent, for the whole process.
+// logTraces makes the SDK log its errors, such as invalid settings and lost spans, for the whole process.
 func logTraces(log logr.Logger) {
 	otel.SetLogger(log)
 	sometimes := &rate.Sometimes{Interval: 10 * time.Second}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		sometimes.Do(func() { log.Error(err, "OpenTelemetry fails, traces may be lost") })
+		sometimes.Do(func() { log.Error(err, "OpenTelemetry failed, traces may be lost") })
 	}))
 }
 
-// tracer makes the spans of what is settled; nil for none.
+// tracer returns the tracer of reviews and of the settler's writes, or nil if traces are off.
 func (s *server) tracer() trace.Tracer {
 	if s.traces == nil {
 		return nil
@@ -91,22 +91,22 @@ func (s *server) tracer() trace.Tracer {
 	return s.traces.Tracer(tracerName)
 }
 
-// withTracing is next, with a span for each of its calls: a child of the one that the API server names, if it does.
+// withTracing adds a span to each call of next. It is a child of the API server's span, if the request names one.
 func (s *server) withTracing(phase string, next http.Handler) http.Handler {
 	tracer := s.tracer()
 	if tracer == nil {
 		return next
 	}
-	is := trace.WithAttributes(attribute.String("eventquota.phase", phase))
+	phaseAttribute := trace.WithAttributes(attribute.String("eventquota.phase", phase))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-		ctx, span := tracer.Start(ctx, "review", trace.WithSpanKind(trace.SpanKindServer), is)
+		ctx, span := tracer.Start(ctx, "review", trace.WithSpanKind(trace.SpanKindServer), phaseAttribute)
 		defer span.End()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
-// flushTraces sends what is left, and gives up what is not sent within flushTimeout.
+// flushTraces sends the remaining spans, and discards those not sent within flushTimeout.
 func (s *server) flushTraces() {
 	if s.traces == nil {
 		return
@@ -114,7 +114,7 @@ func (s *server) flushTraces() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err := s.traces.Shutdown(ctx); err != nil {
-		s.log.Error(err, "Traces not sent before the end")
+		s.log.Error(err, "Could not send all traces before the exit")
 		_ = s.traces.exporter.Shutdown(ctx)
 	}
 }

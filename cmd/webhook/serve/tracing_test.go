@@ -13,7 +13,7 @@ import (
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// What the API server says of a request that is traced, and of one that is not.
+// Values of the traceparent header: the API server samples the request, or does not.
 const (
 	traceID  = "0af7651916cd43dd8448eb211c80319c"
 	parentID = "b7ad6b7169203331"
@@ -21,7 +21,7 @@ const (
 	ignored  = "00-" + traceID + "-" + parentID + "-00"
 )
 
-// startTracedServer runs a server that sends traces to an endpoint and samples by itself as the environment says.
+// startTracedServer starts a server that sends traces to endpoint, with OTEL_TRACES_SAMPLER set to sampler.
 func startTracedServer(t *testing.T, endpoint, sampler string) *runningServer {
 	t.Helper()
 	t.Setenv("OTEL_TRACES_SAMPLER", sampler)
@@ -30,8 +30,7 @@ func startTracedServer(t *testing.T, endpoint, sampler string) *runningServer {
 	return s
 }
 
-// TestReviewSpanHasAPIServerParent holds what a collector gets of a first
-// Event, of its repeat and of what is settled of both.
+// TestReviewSpanHasAPIServerParent checks the spans of an Event, of its repeat and of the write of their count.
 func TestReviewSpanHasAPIServerParent(t *testing.T) {
 	c := startCollector(t, nil)
 	s := startTracedServer(t, "http://"+c.address, "parentbased_always_on")
@@ -50,20 +49,20 @@ func TestReviewSpanHasAPIServerParent(t *testing.T) {
 		t.Errorf("spans:\n%s\nwant:\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 	for _, span := range all {
-		same := hex.EncodeToString(span.GetTraceId()) == traceID
+		sameTrace := hex.EncodeToString(span.GetTraceId()) == traceID
 		switch span.GetName() {
 		case "settle":
-			if same || len(span.GetParentSpanId()) > 0 {
-				t.Error("what is settled is part of the trace of a review, want a trace of its own")
+			if sameTrace || len(span.GetParentSpanId()) > 0 {
+				t.Error("the settler's span is in the trace of a review, want one of its own")
 			}
 			continue
 		case "review":
 			if got := hex.EncodeToString(span.GetParentSpanId()); got != parentID || span.GetKind() != tracev1.Span_SPAN_KIND_SERVER {
-				t.Errorf("a review is a %s in span %s, want a server's in the API server's", span.GetKind(), got)
+				t.Errorf("a review span has kind %s and parent %s, want a server span with the API server's span as its parent", span.GetKind(), got)
 			}
 		}
-		if !same {
-			t.Errorf("%s is in trace %x, want the API server's", span.GetName(), span.GetTraceId())
+		if !sameTrace {
+			t.Errorf("span %s is in trace %x, want the API server's", span.GetName(), span.GetTraceId())
 		}
 	}
 	for key, want := range map[string]string{"service.name": "eventquota", "service.version": "devel"} {
@@ -73,26 +72,26 @@ func TestReviewSpanHasAPIServerParent(t *testing.T) {
 	}
 	for _, text := range []string{password, "BackOff"} {
 		if c.has(text) {
-			t.Errorf("traces have %q from the Event", text)
+			t.Errorf("traces contain %q from the Event", text)
 		}
 	}
 }
 
 func TestReviewSampling(t *testing.T) {
 	const all, none = "parentbased_always_on", "parentbased_always_off"
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		sampler     string
 		traceparent string
 		spans       int
 	}{
-		"one that the API server traces":                            {none, sampled, 1},
-		"one that the API server traces, where nothing is set":      {"", sampled, 1},
-		"none that it does not trace":                               {all, ignored, 0},
-		"one of which it says nothing, by the environment":          {all, "", 1},
-		"none of which it says nothing, by the environment":         {none, "", 0},
-		"one of which it says what nobody understands, by the same": {all, "00-x-y-01", 1},
+		"sampled by the API server":                       {none, sampled, 1},
+		"sampled by the API server, without a setting":    {"", sampled, 1},
+		"not sampled by the API server":                   {all, ignored, 0},
+		"no traceparent, the environment samples":         {all, "", 1},
+		"no traceparent, the environment does not sample": {none, "", 0},
+		"invalid traceparent, the environment samples":    {all, "00-x-y-01", 1},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			c := startCollector(t, nil)
 			s := startTracedServer(t, "http://"+c.address, test.sampler)
 			s.callAs(t, "first", test.traceparent)
@@ -104,7 +103,7 @@ func TestReviewSampling(t *testing.T) {
 	}
 }
 
-// TestDefaultSampling holds that no environment makes a flood of spans.
+// TestDefaultSampling checks that about one in a hundred reviews is sampled when the environment sets no sampler.
 func TestDefaultSampling(t *testing.T) {
 	t.Setenv("OTEL_TRACES_SAMPLER", "")
 	traces, err := newTraces("http://127.0.0.1:1", "test")
@@ -114,25 +113,25 @@ func TestDefaultSampling(t *testing.T) {
 	recorded := 0
 	for range 10_000 {
 		if _, span := traces.Tracer(tracerName).Start(t.Context(), "review"); span.IsRecording() {
-			recorded++ // and does not end, so that nothing is sent
+			recorded++ // not ended, so that nothing is sent
 		}
 	}
 	if recorded < 10 || recorded > 300 {
-		t.Errorf("%d of 10,000 are traced, want about 100", recorded)
+		t.Errorf("%d of 10,000 spans are sampled, want about 100", recorded)
 	}
 	if err := traces.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestHangingCollectorBlocksNothing holds that reviews are answered while a collector takes nothing and more spans
-// end than wait to be sent, and that serve ends.
+// TestHangingCollectorBlocksNothing checks that reviews are answered, and that serve stops, while the collector hangs and the queue of
+// spans is full.
 func TestHangingCollectorBlocksNothing(t *testing.T) {
 	hang := make(chan struct{})
 	c := startCollector(t, hang)
 	s := startTracedServer(t, "http://"+c.address, "parentbased_always_off")
 	s.callAs(t, "first", sampled)
-	<-c.received // the first batch hangs from here on
+	<-c.received // from here on the first batch hangs
 	ctx := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled, Remote: true,
 	}))
@@ -142,37 +141,37 @@ func TestHangingCollectorBlocksNothing(t *testing.T) {
 	}
 	s.callAs(t, "second", sampled)
 	if all, _ := c.spans(); len(all) > 0 {
-		t.Errorf("the collector took %d spans, want it to hang", len(all))
+		t.Errorf("the collector accepted %d spans, want it to hang", len(all))
 	}
 	s.end(t)
 	close(hang)
 }
 
 func TestTracesNeedTrustedCollector(t *testing.T) {
-	for says, test := range map[string]struct{ trusts, is, spans int }{
-		"the one whose CA is given": {0, 0, 1},
-		"another":                   {0, 1, 0},
+	for name, test := range map[string]struct{ trusted, actual, spans int }{
+		"trusted CA": {0, 0, 1},
+		"another CA": {0, 1, 0},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			dirs := []string{certificate(t), certificate(t)}
-			own, err := tls.LoadX509KeyPair(filepath.Join(dirs[test.is], "tls.crt"), filepath.Join(dirs[test.is], "tls.key"))
+			own, err := tls.LoadX509KeyPair(filepath.Join(dirs[test.actual], "tls.crt"), filepath.Join(dirs[test.actual], "tls.key"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", filepath.Join(dirs[test.trusts], "ca.crt"))
+			t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", filepath.Join(dirs[test.trusted], "ca.crt"))
 			t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1000")
 			c := startCollector(t, nil, own)
 			s := startTracedServer(t, "https://"+c.address, "parentbased_always_off")
 			s.callAs(t, "first", sampled)
 			s.end(t)
 			if all, _ := c.spans(); len(all) != test.spans {
-				t.Errorf("%d spans came, want %d", len(all), test.spans)
+				t.Errorf("the collector got %d spans, want %d", len(all), test.spans)
 			}
 		})
 	}
 }
 
-// TestSpanAttributesAreTruncated holds that nobody makes a span long.
+// TestSpanAttributesAreTruncated checks the bound on strings from requests.
 func TestSpanAttributesAreTruncated(t *testing.T) {
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_on")
 	c := startCollector(t, nil)
@@ -188,6 +187,6 @@ func TestSpanAttributesAreTruncated(t *testing.T) {
 	}
 	all, _ := c.spans()
 	if got := attributesOf(all[0].GetAttributes())["k8s.namespace.name"]; len(got) != maxAttributeBytes {
-		t.Errorf("an attribute has %d bytes, want %d", len(got), maxAttributeBytes)
+		t.Errorf("the attribute has %d bytes, want %d", len(got), maxAttributeBytes)
 	}
 }

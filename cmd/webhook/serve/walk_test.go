@@ -9,7 +9,7 @@ import (
 	"github.com/eventquota/eventquota/test/walk/record"
 )
 
-// TestCreateOnEachStore is followed by test/walk, which reads what it has recorded.
+// TestCreateOnEachStore records the steps of a CREATE on each store. test/walk reads them from the file in EVENTQUOTA_WALK.
 func TestCreateOnEachStore(t *testing.T) {
 	steps := map[string][]record.Step{}
 	for store, change := range map[string]func(*options){
@@ -18,7 +18,7 @@ func TestCreateOnEachStore(t *testing.T) {
 	} {
 		s := startServer(t, newAPIServer(t), change)
 		s.ready(t)
-		record.Start("connections.Recycle") // below it is all that a request passes
+		record.Start("connections.Recycle") // the outermost handler of a review
 		callWebhook(t, s.opts.Port, "mutate", "first", true)
 		steps[store] = record.Stop()
 		s.end(t)

@@ -46,7 +46,7 @@ func (o *options) validate() error {
 // sortNames returns the values of --sort, in the order of the columns.
 func sortNames() []string { return []string{"admitted", "merged", "dropped", "total"} }
 
-// Command is eventquota top.
+// Command returns the command eventquota top.
 func Command() *cobra.Command {
 	o := &options{By: string(busiest.Source), Sort: "total", Output: output.Table}
 	cmd := &cobra.Command{
@@ -67,11 +67,12 @@ rights to list validatingwebhookconfigurations and, in the namespace of eventquo
 get services, list pods, get and create pods/portforward, and create
 serviceaccounts/token.
 
-With --namespace it shows only that namespace. Users without those rights can see it
-too if they may create tokens of the service account eventquota-viewer there, if that
-account may get eventquotas there, and if they may get services/proxy of
-https:eventquota:metrics in --system-namespace. They see nothing of other namespaces,
-no cluster-scoped objects, and no quota buckets that other namespaces use too.
+With --namespace it shows only that namespace. For that, users without those rights
+need only two others: to create tokens of the service account eventquota-viewer there,
+and to get services/proxy of https:eventquota:metrics in --system-namespace. The
+service account must have the right to get eventquotas there. These users see nothing
+of other namespaces, no cluster-scoped objects, and no quota buckets that other
+namespaces use too.
 
 A replica counts while it runs, and is shown for five minutes after it has stopped.
 Totals include all decided writes. A replica tracks 256 rows of each kind and shares
@@ -113,7 +114,7 @@ The table fails if replicas start or stop within the interval; the screen contin
 	o.Replicas.AddSystemFlag(f)
 	output.AddChoiceFlag(cmd, &o.By, "by", "", byNames, "kind of rows to show: "+strings.Join(byNames, ", "))
 	output.AddChoiceFlag(cmd, &o.Sort, "sort", "", sortNames(), "column to sort by, the highest first: "+strings.Join(sortNames(), ", "))
-	f.DurationVar(&o.Interval, "interval", 4*time.Second, "time over which the table counts writes, from 2s to 1h, as replicas share their counts every 2s; 0 to print the counts since the replicas began to count, without a wait; the screen is updated at this interval, 2s unless it is set")
+	f.DurationVar(&o.Interval, "interval", 4*time.Second, "time over which the table counts writes, from 2s to 1h, as replicas share their counts every 2s. 0 prints the counts since the replicas began to count, without a wait. It is also the time between two updates of the screen, there 2s by default")
 	f.IntVar(&o.Limit, "limit", 20, "rows of the table, from 1 to 1000")
 	output.AddChoiceFlag(cmd, &o.Output, "output", "o", output.Formats(), "format: "+strings.Join(output.Formats(), ", "))
 	return cmd

@@ -16,8 +16,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// storm is what two replicas have counted after so many seconds. The name of the last source is an attack on the
-// terminal.
+// storm returns the counts of two replicas after some seconds. The name of the last source has terminal control sequences.
 func storm(seconds int64) busiest.Sum {
 	ranking := func(rows ...busiest.Row) busiest.Ranking {
 		r := busiest.Ranking{Rows: rows}
@@ -44,21 +43,21 @@ func storm(seconds int64) busiest.Sum {
 	}
 }
 
-// runTop runs top against a replica that gives some answers, each once.
+// runTop runs top with a replica that gives each of these answers once.
 func runTop(t *testing.T, args string, answers ...http.HandlerFunc) (string, error) {
 	t.Helper()
-	asked := 0
+	polls := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked++; r.URL.Path != "/busiest" || asked > len(answers) {
-			t.Errorf("%s was asked for, the time %d", r.URL.Path, asked)
+		if polls++; r.URL.Path != "/busiest" || polls > len(answers) {
+			t.Errorf("request %d for %s, want %d requests for /busiest", polls, r.URL.Path, len(answers))
 			return
 		}
-		answers[asked-1](w, r)
+		answers[polls-1](w, r)
 	}))
 	defer s.Close()
-	out, notes, err := runTopCommand(t, append(strings.Fields(args), "--endpoint", s.URL)...)
-	if notes != "" {
-		t.Errorf("standard error has %q", notes)
+	out, stderr, err := runTopCommand(t, append(strings.Fields(args), "--endpoint", s.URL)...)
+	if stderr != "" {
+		t.Errorf("stderr is %q, want none", stderr)
 	}
 	return out, err
 }
@@ -68,22 +67,22 @@ func answer(s busiest.Sum) http.HandlerFunc {
 }
 
 func TestTop(t *testing.T) {
-	for says, test := range map[string]struct{ args, output string }{
-		"by source, as no flag says else": {"", "source.txt"},
-		"by object, which are too many":   {"--by object", "object.txt"},
-		"by policy, as JSON":              {"--by policy -o json", "policy.json.txt"},
-		"by source, as YAML":              {"-o yaml", "source.yaml.txt"},
-		"by source, as JSON":              {"-o json", "source.json.txt"},
-		"sorted, and not all":             {"--sort dropped --limit 2", "dropped.txt"},
-		"names":                           {"--by namespace -o name", "names.txt"},
+	for name, test := range map[string]struct{ args, output string }{
+		"by source, the default":           {"", "source.txt"},
+		"by object, with too many objects": {"--by object", "object.txt"},
+		"by policy, as JSON":               {"--by policy -o json", "policy.json.txt"},
+		"by source, as YAML":               {"-o yaml", "source.yaml.txt"},
+		"by source, as JSON":               {"-o json", "source.json.txt"},
+		"sorted, with a limit":             {"--sort dropped --limit 2", "dropped.txt"},
+		"names":                            {"--by namespace -o name", "names.txt"},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			out, err := runTop(t, "--interval 0 "+test.args, answer(storm(12)))
 			if err != nil {
 				t.Error(err)
 			}
 			if strings.ContainsFunc(out, func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }) {
-				t.Errorf("what names bring with them is printed: %q", out)
+				t.Errorf("stdout has control characters: %q", out)
 			}
 			cli.CompareGolden(t, filepath.Join("testdata", test.output), out)
 		})
@@ -103,28 +102,28 @@ func TestTopWithoutReports(t *testing.T) {
 	cli.CompareGolden(t, filepath.Join("testdata", "nobody.txt"), out)
 }
 
-// TestTopPollsTwice has an interval that no flag can give.
+// TestTopPollsTwice uses a shorter interval than the flag allows.
 func TestTopPollsTwice(t *testing.T) {
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		answers   []http.HandlerFunc
 		want, err string
 	}{
-		"two looks":                 {[]http.HandlerFunc{answer(storm(10)), answer(storm(12))}, "624 writes in 2.0s (312.0/s), replicas: 2\n", ""},
-		"the first one has failed":  {[]http.HandlerFunc{failingHandler}, "", failingError},
-		"the second one has failed": {[]http.HandlerFunc{answer(storm(10)), failingHandler}, "", failingError},
+		"two polls":             {[]http.HandlerFunc{answer(storm(10)), answer(storm(12))}, "624 writes in 2.0s (312.0/s), replicas: 2\n", ""},
+		"the first poll fails":  {[]http.HandlerFunc{failingHandler}, "", failingError},
+		"the second poll fails": {[]http.HandlerFunc{answer(storm(10)), failingHandler}, "", failingError},
 	} {
-		t.Run(says, func(t *testing.T) {
-			asked := 0
+		t.Run(name, func(t *testing.T) {
+			polls := 0
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				asked++
-				test.answers[asked-1](w, r)
+				polls++
+				test.answers[polls-1](w, r)
 			}))
 			defer s.Close()
 			var out strings.Builder
 			o := options{Replicas: &replicas.Options{Endpoint: s.URL}, By: string(busiest.Source), Sort: "total", Interval: 1, Limit: 20, Output: output.Table}
 			err := o.run(t.Context(), &out)
 			if !strings.Contains(out.String(), test.want) || test.err == "" && err != nil || test.err != "" && (err == nil || err.Error() != test.err || out.Len() > 0) {
-				t.Errorf("%v, %q; want %q, %q", err, out.String(), test.want, test.err)
+				t.Errorf("error %v, stdout %q, want %q, error %q", err, out.String(), test.want, test.err)
 			}
 		})
 	}

@@ -39,17 +39,21 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Command is eventquota ui.
+// Command returns the command eventquota ui.
 func Command() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve a live page of the busiest sources and objects of Event writes",
-		Long: `Ui serves the content of the screen of top as a page for a browser on this machine: how
-many Event writes come in and how many of them are stored, merged and dropped, now and
-over time; the busiest namespaces, sources, objects, reasons and policies, each with a
-link to its details; the report of explain about an object; and the quotas, the emptiest
-first, with what they refuse now and will refuse next. It changes nothing.
+		Long: `Ui serves the content of the screen of top as a page for a browser on this machine. It
+changes nothing. The page shows:
+
+  - how many Event writes come in, and how many of them are stored, merged and dropped,
+    now and over time;
+  - the busiest namespaces, sources, objects, reasons and policies, each with a link to
+    its details;
+  - the report of explain about an object;
+  - the quotas, the emptiest first, which refuse Events now or will refuse some soon.
 
 It prints the address of the page, which contains a secret: anyone with that address who
 can reach the port sees what you may see, until the command ends. The port is open only

@@ -81,8 +81,8 @@ func file(name, contentType string) http.HandlerFunc {
 	}
 }
 
-// ServeHTTP implements http.Handler. It serves only requests with the token and with a name of this machine as the host, and none that
-// another page caused: neither one whose name now resolves to this machine, nor one on another port.
+// ServeHTTP implements http.Handler. Requests need the token, and a name of this machine as their host. It refuses requests that another
+// page caused: a page whose name now resolves to this machine, or a page on another port.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	for name, value := range map[string]string{

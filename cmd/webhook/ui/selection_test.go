@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/live"
 )
 
-// view is a storm in shop, and a little else.
+// view returns a View with a storm in shop, and a few other writes.
 func view() *live.View {
 	f := func(admitted, dropped float64) live.Figures {
 		return live.Figures{Rates: live.Rates{Admitted: admitted, Dropped: dropped}, Total: busiest.Counts{Admitted: int64(admitted), Dropped: int64(dropped)}}
@@ -43,7 +43,7 @@ func view() *live.View {
 	}
 }
 
-// selectRows is what a query shows: the names of rows, and of what each leads to.
+// selectRows returns a line for each row that a query selects: its name, and the parameters of its link.
 func selectRows(t *testing.T, query string) string {
 	t.Helper()
 	s, err := parseSelection(query)
@@ -78,11 +78,11 @@ func TestRowDrillDown(t *testing.T) {
 		"by=source&namespace=no%2Fone": "",
 	} {
 		if got := selectRows(t, query); got != want {
-			t.Errorf("%s shows\n%s\nwant\n%s", query, got, want)
+			t.Errorf("query %q shows\n%s\nwant\n%s", query, got, want)
 		}
 	}
 	if got := selectRows(t, "by=quota&sort=dropped"); !strings.HasPrefix(got, "ns of shop: floor [by:source namespace:shop]\nshared: floor\n") {
-		t.Errorf("by dropped, quotas are\n%s", got)
+		t.Errorf("quotas sorted by dropped are\n%s", got)
 	}
 }
 
@@ -99,17 +99,17 @@ func TestMessageListsRefusingBuckets(t *testing.T) {
 		return names
 	}
 	if got, want := names(m.Refusing), []string{"ns shop", "shared "}; !reflect.DeepEqual(got, want) {
-		t.Errorf("%q refuse, want %q", got, want)
+		t.Errorf("Refusing has %q, want %q", got, want)
 	}
 	if got, want := names(m.Next), []string{"soon ", "ns ops"}; !reflect.DeepEqual(got, want) {
-		t.Errorf("%q are next, want %q", got, want)
+		t.Errorf("Next has %q, want %q", got, want)
 	}
 	if m.Replicas != 2 || m.Silent != 1 || m.Others != 4 || m.More != 0 {
-		t.Errorf("it says %+v", m)
+		t.Errorf("the message is %+v, want 2 replicas, 1 of them silent, and 4 writes in no row", m)
 	}
 	s.filter.Namespace = "shop"
 	if m := s.messageFor(view()); m.Others != 0 {
-		t.Errorf("of a selection, it says that %d writes are in no row", m.Others)
+		t.Errorf("Others is %d with a filter, want 0", m.Others)
 	}
 }
 
@@ -126,6 +126,6 @@ func TestMessageIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := s.messageFor(v); len(m.Rows) != 200 || m.More != 800 || len(m.Refusing) != 10 || len(m.Next) != 10 {
-		t.Errorf("%d rows and %d more, %d and %d buckets", len(m.Rows), m.More, len(m.Refusing), len(m.Next))
+		t.Errorf("%d rows and %d more, %d refusing and %d next buckets, want 200, 800, 10 and 10", len(m.Rows), m.More, len(m.Refusing), len(m.Next))
 	}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func TestBadFlagsReturnOneError(t *testing.T) {
-	for says, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		args []string
 		want string
 	}{
@@ -33,7 +33,7 @@ func TestBadFlagsReturnOneError(t *testing.T) {
 		"an interval that is too short": {[]string{"--interval", "1s"}, "--interval 1s: must be from 2s to 1h"},
 		"an interval that is too long":  {[]string{"--interval", "61m"}, "--interval 1h1m0s: must be from 2s to 1h"},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			cli.WantError(t, cli.WithRoot(Command()), test.want, append([]string{"ui"}, test.args...)...)
 		})
 	}
@@ -44,7 +44,7 @@ func TestBadFlagsReturnOneError(t *testing.T) {
 	cli.CompareGolden(t, "testdata/help.txt", help)
 }
 
-// storm is a replica that has counted more at each look. It may be away.
+// storm is a replica whose counts grow with each poll. It may fail.
 type storm struct {
 	*httptest.Server
 
@@ -57,10 +57,10 @@ func newStorm(t *testing.T) *storm {
 	s := &storm{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/live" {
-			t.Errorf("%s is asked for", r.URL)
+			t.Errorf("unexpected request for %s", r.URL)
 		}
 		if s.failing.Load() {
-			http.Error(w, "away", http.StatusServiceUnavailable)
+			http.Error(w, "down", http.StatusServiceUnavailable)
 			return
 		}
 		n := s.polls.Add(1)
@@ -75,7 +75,7 @@ func newStorm(t *testing.T) *storm {
 	return s
 }
 
-// ui is the command, while it runs.
+// ui is a running command.
 type ui struct {
 	url   string
 	end   context.CancelFunc
@@ -83,7 +83,7 @@ type ui struct {
 	rest  *bufio.Reader
 }
 
-// newUI runs the command with an interval that no flag can give.
+// newUI runs the command with a shorter interval than its flag allows.
 func newUI(t *testing.T, o *options) *ui {
 	t.Helper()
 	o.Interval = 10 * time.Millisecond
@@ -92,20 +92,20 @@ func newUI(t *testing.T, o *options) *ui {
 	u := &ui{end: end, ended: make(chan error, 1), rest: bufio.NewReader(out)}
 	go func() {
 		err := o.run(ctx, in)
-		_ = in.Close() // it cannot fail
+		_ = in.Close() // cannot fail
 		u.ended <- err
 	}()
 	t.Cleanup(end)
 	line, err := u.rest.ReadString('\n')
 	if err != nil {
-		t.Fatalf("it prints no address: %v", <-u.ended)
+		t.Fatalf("ui printed no address: %v", <-u.ended)
 	}
 	u.url = strings.TrimSpace(line)
 	go func() { _, _ = io.Copy(io.Discard, u.rest) }()
 	return u
 }
 
-// stream is a stream of messages.
+// stream is a stream of server-sent events.
 type stream struct {
 	t    *testing.T
 	body *bufio.Reader
@@ -123,29 +123,29 @@ func (u *ui) follow(t *testing.T, client *http.Client, query string) *stream {
 	}
 	t.Cleanup(func() { response.Body.Close() })
 	if got := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || got != "text/event-stream" {
-		t.Fatalf("%s %s", response.Status, got)
+		t.Fatalf("status %s, content type %s, want 200 text/event-stream", response.Status, got)
 	}
 	return &stream{t, bufio.NewReader(response.Body)}
 }
 
-// next is the next message, and its name.
+// next reads the next message, and the name of its server-sent event.
 func (s *stream) next() (event string, m message) {
 	s.t.Helper()
 	var lines [3]string
 	for i := range lines {
 		line, err := s.body.ReadString('\n')
 		if err != nil {
-			s.t.Fatalf("the stream ends without saying so: %v after %q", err, lines)
+			s.t.Fatalf("the stream ended without the event end: %v after %q", err, lines)
 		}
 		lines[i] = strings.TrimSuffix(line, "\n")
 	}
 	if err := json.Unmarshal([]byte(strings.TrimPrefix(lines[1], "data: ")), &m); err != nil || lines[2] != "" {
-		s.t.Fatalf("%q is no message: %v", lines, err)
+		s.t.Fatalf("%q is not a message: %v", lines, err)
 	}
 	return strings.TrimPrefix(lines[0], "event: "), m
 }
 
-// until reads until a message is as wanted.
+// until reads the stream until wanted returns true, and returns that message.
 func (s *stream) until(wanted func(event string, m *message) bool) message {
 	s.t.Helper()
 	for {
@@ -169,12 +169,12 @@ func TestStreamSurvivesReplicaOutage(t *testing.T) {
 	s, other := u.follow(t, web, "by=namespace"), u.follow(t, web, "by=quota&sort=dropped")
 	m := s.until(func(_ string, m *message) bool { return m.Seconds > 0 })
 	if len(m.Rows) != 1 || m.Rows[0].Name != "shop" || m.Rates.Dropped <= 0 || m.Rows[0].Rates.Dropped != m.Rates.Dropped || m.Replicas != 1 || len(m.Timeline) == 0 {
-		t.Errorf("it says %+v", m)
+		t.Errorf("the message is %+v, want the row shop with its rates", m)
 	}
 	replica.failing.Store(true)
 	m = s.until(func(_ string, m *message) bool { return m.Problem != "" })
-	if !strings.Contains(m.Problem, "503 Service Unavailable: away") || len(m.Rows) != 1 {
-		t.Errorf("while the replica is away it says %+v", m)
+	if !strings.Contains(m.Problem, "503 Service Unavailable: down") || len(m.Rows) != 1 {
+		t.Errorf("the message is %+v during the outage, want the problem and the last row", m)
 	}
 	replica.failing.Store(false)
 	s.until(func(_ string, m *message) bool { return m.Problem == "" && m.Seconds > 0 })
@@ -182,11 +182,11 @@ func TestStreamSurvivesReplicaOutage(t *testing.T) {
 	for _, s := range []*stream{s, other} {
 		s.until(func(event string, _ *message) bool { return event == "end" })
 		if more, err := s.body.ReadString('\n'); err != io.EOF {
-			t.Errorf("after the end there is %q, %v", more, err)
+			t.Errorf("after the event end: %q, error %v, want EOF", more, err)
 		}
 	}
 	if err := <-u.ended; err != nil {
-		t.Errorf("it ends with %v", err)
+		t.Errorf("ui failed: %v", err)
 	}
 	at, err := url.Parse(u.url)
 	if err != nil {
@@ -203,13 +203,13 @@ func TestPageListensOnLoopbackOnly(t *testing.T) {
 	u := newUI(t, &options{Replicas: &replicas.Options{Endpoint: newStorm(t).URL}})
 	at, err := url.Parse(u.url)
 	if err != nil || at.Scheme != "http" || at.Hostname() != "127.0.0.1" || at.Port() == "0" || len(at.Path) < 28 {
-		t.Errorf("it is at %s, %v", u.url, err)
+		t.Errorf("the address is %s, error %v, want http://127.0.0.1:PORT/TOKEN/", u.url, err)
 	}
 	var dialer net.Dialer
-	for _, host := range []string{"127.0.0.2", "::1"} { // which are this machine too, and stand for all other addresses of it
+	for _, host := range []string{"127.0.0.2", "::1"} { // other addresses of this machine
 		if c, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort(host, at.Port())); err == nil {
 			c.Close()
-			t.Errorf("%s answers", host)
+			t.Errorf("%s accepted a connection", host)
 		}
 	}
 	u.end()
@@ -219,22 +219,22 @@ func TestPageListensOnLoopbackOnly(t *testing.T) {
 }
 
 func TestPortInUse(t *testing.T) {
-	taken, err := net.Listen("tcp4", "127.0.0.1:0") //nolint:noctx // it is at once
+	taken, err := net.Listen("tcp4", "127.0.0.1:0") //nolint:noctx // it does not block
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	at, is := taken.Addr().(*net.TCPAddr)
-	if !is {
-		t.Fatalf("it listens at %s", taken.Addr())
+	at, ok := taken.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatalf("%s is not a TCP address", taken.Addr())
 	}
 	o := &options{Replicas: &replicas.Options{Endpoint: newStorm(t).URL}, Port: at.Port, Interval: time.Hour}
 	if err := o.run(t.Context(), io.Discard); err == nil || !strings.HasPrefix(err.Error(), "--port: ") {
-		t.Errorf("it says %v", err)
+		t.Errorf("error %v, want one about --port", err)
 	}
 }
 
-// TestSlowBrowserBlocksNobody has one that reads nothing, and one that does.
+// TestSlowBrowserBlocksNobody has a browser that reads nothing. Another one still gets all messages.
 func TestSlowBrowserBlocksNobody(t *testing.T) {
 	u := newUI(t, &options{Replicas: &replicas.Options{Endpoint: newStorm(t).URL}})
 	web := client(t)
@@ -257,7 +257,7 @@ func TestStreamOfUnknownSelection(t *testing.T) {
 		"by=%zz":                    "the query is malformed\n",
 	} {
 		if w := getPage(t, p, "/live?"+query, nil); w.Code != http.StatusBadRequest || w.Body.String() != want {
-			t.Errorf("%s: %d %q, want %q", query, w.Code, w.Body, want)
+			t.Errorf("query %s: status %d, body %q, want 400, %q", query, w.Code, w.Body, want)
 		}
 	}
 }

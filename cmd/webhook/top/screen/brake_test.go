@@ -14,7 +14,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/brake"
 )
 
-// cluster is an API server that has a brake or not, and keeps what is sent to it.
+// cluster is an API server that may have a brake. It records the writes that it gets.
 type cluster struct {
 	mu     sync.Mutex
 	pulled bool
@@ -45,7 +45,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"apiVersion":"eventquota.io/v1alpha1","kind":"ClusterEventPolicy","metadata":{"name":"emergency-brake"}}`))
 }
 
-// Only the word and then enter change anything. The test checks the requests, too.
+// TestBrakeNeedsConfirmation checks that only the whole word and then enter change anything. It also checks the requests.
 func TestBrakeNeedsConfirmation(t *testing.T) {
 	for namespace, path := range map[string]string{
 		"": "/apis/eventquota.io/v1alpha1/clustereventpolicies/emergency-brake", "shop": "/apis/eventquota.io/v1alpha1/namespaces/shop/eventpolicies/emergency-brake",
@@ -63,40 +63,40 @@ func TestBrakeNeedsConfirmation(t *testing.T) {
 				r.press("esc")
 			}
 			if len(c.sent) > 0 {
-				t.Fatalf("%v sent %q", keys, c.sent)
+				t.Fatalf("keys %v sent %q, want nothing", keys, c.sent)
 			}
 		}
 		r.press("b")
-		asked := r.screenText()
+		question := r.screenText()
 		kind, where := "ClusterEventPolicy", "in all namespaces"
 		if namespace != "" {
 			kind, where = "EventPolicy", "in namespace shop"
 		}
-		for _, said := range []string{"kind: " + kind + "\n", "action: Drop", "precedence: 1", "- Normal", "all Events except Warnings " + where, "kubectl delete ", "Type brake and press enter", "server-side apply"} {
-			if !strings.Contains(strings.ReplaceAll(asked, " \n", "\n"), said) {
-				t.Errorf("the question lacks %q:\n%s", said, asked)
+		for _, want := range []string{"kind: " + kind + "\n", "action: Drop", "precedence: 1", "- Normal", "all Events except Warnings " + where, "kubectl delete ", "Type brake and press enter", "server-side apply"} {
+			if !strings.Contains(strings.ReplaceAll(question, " \n", "\n"), want) {
+				t.Errorf("the question lacks %q:\n%s", want, question)
 			}
 		}
-		if strings.Contains(asked, "tier: Admin") != (namespace == "") {
-			t.Errorf("only a policy of the cluster has a tier:\n%s", asked)
+		if strings.Contains(question, "tier: Admin") != (namespace == "") {
+			t.Errorf("only a cluster-scoped policy may have a tier:\n%s", question)
 		}
 		r.press("b", "r", "a", "k", "e", "enter")
 		if got := r.screenText(); !strings.Contains(got, "The emergency brake is pulled") || !strings.Contains(got, "kubectl delete ") {
-			t.Errorf("then it says\n%s", got)
+			t.Errorf("the screen is not as expected after the brake was pulled:\n%s", got)
 		}
 		r.press("esc", "b")
 		if got := r.screenText(); !strings.Contains(got, "Type release and press enter") {
-			t.Errorf("once it is pulled, the question is\n%s", got)
+			t.Errorf("the screen does not ask whether to release the brake:\n%s", got)
 		}
 		r.press("r", "e", "l", "e", "a", "s", "e", "enter", "esc")
 		if len(c.sent) != 2 || !strings.HasPrefix(c.sent[0], "PATCH "+path+"?fieldManager=eventquota-brake&force=false application/apply-patch+yaml ") ||
 			!strings.Contains(c.sent[0], `"action":"Drop"`) || !strings.HasPrefix(c.sent[1], "DELETE "+path+" ") {
-			t.Errorf("%q were sent", c.sent)
+			t.Errorf("sent %q, want a PATCH and a DELETE", c.sent)
 		}
 		c.refuse = true
 		r.press("b", "b", "r", "a", "k", "e", "enter")
 		if got := r.screenText(); !strings.Contains(got, "Nothing was changed: pull the emergency brake: Forbidden") {
-			t.Errorf("without the right it says\n%s", got)
+			t.Errorf("the screen is not as expected without the right:\n%s", got)
 		}
 		s.Close()
 	}

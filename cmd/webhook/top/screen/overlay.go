@@ -27,23 +27,34 @@ type overlay struct {
 
 const overlayKeys = "esc back  ↑↓ scroll  q quit"
 
-func help() *overlay {
-	return &overlay{keys: overlayKeys, text: `1-6, tab   namespaces, sources, objects, reasons, policies, quotas
-↑ ↓ j k    select a row; pgup, pgdown, home and end move further
-enter      open it: a namespace shows its sources, a source its objects, and
-           an object what is merged and dropped of its Events, and why
-esc        go back
-s          sort by the next column: in, stored, merged, dropped
-b          pull or release the emergency brake; it asks first
-q          quit
+// helpRows returns the keys and the columns, each with an explanation.
+func helpRows() [][2]string {
+	return [][2]string{
+		{"1-6, tab", "namespaces, sources, objects, reasons, policies, quotas"},
+		{"↑ ↓ j k", "select a row; pgup, pgdown, home and end move further"},
+		{"enter", "open it: a namespace shows its sources, a source its objects,"},
+		{"", "and an object how its Events are merged and dropped, and why"},
+		{"esc", "go back"},
+		{"s", "sort by the next column: in, stored, merged, dropped"},
+		{"b", "pull or release the emergency brake; it asks first"},
+		{"q", "quit"},
+		{},
+		{"in", "Event writes decided per second"},
+		{"stored", "admitted writes"},
+		{"merged", "writes that were counted into a stored Event"},
+		{"dropped", "refused writes, which notices count"},
+		{"own writes", "counts and notices that eventquota itself wrote"},
+		{"total", "all writes since the replicas began to count"},
+		{"left", "tokens in a bucket, which refuses when only its reserve is left"},
+	}
+}
 
-in         Event writes decided per second
-stored     admitted writes
-merged     writes that were counted into a stored Event
-dropped    refused writes, which notices count
-own writes counts and notices that eventquota itself wrote
-total      all writes since the replicas began to count
-left       tokens in a bucket, which refuses when only its reserve is left`}
+func help() *overlay {
+	var lines []string
+	for _, r := range helpRows() {
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("%-10s %s", r[0], r[1]), " "))
+	}
+	return &overlay{keys: overlayKeys, text: strings.Join(lines, "\n")}
 }
 
 // pressInOverlay handles a key while an overlay is shown.

@@ -23,7 +23,7 @@ import (
 // TestMain fails if a goroutine is left after all tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hostile are names as clients may write them; rows have them as replicas name them, quoted where they must be.
+// hostile returns names of rows for names that clients may choose. Replicas quote some of them.
 func hostile() []string {
 	return []string{
 		strconv.Quote("\x1b[2J\x1b]0;owned\a\u202edne"), strings.Repeat("世", 84), "مرحبا-שלום", strings.Repeat("x", 253),
@@ -38,7 +38,7 @@ func figures(n float64) live.Figures {
 	}
 }
 
-// storm is a View with rows of hostile names in every list, and 60 more in shop.
+// storm returns a View with rows of hostile names in every list, and 60 more in shop.
 func storm() live.View {
 	v := live.View{
 		At: time.Date(2026, 11, 26, 12, 0, 0, 0, time.Local), Seconds: 2, Rankings: map[busiest.Dimension]live.Ranking{},
@@ -99,7 +99,7 @@ func newRig(t *testing.T, width, height int) *rig {
 	return r
 }
 
-// press presses keys, and waits for what they begin.
+// press presses keys, runs the command that each starts, and returns the last message.
 func (r *rig) press(keys ...string) tea.Msg {
 	r.t.Helper()
 	var last tea.Msg
@@ -112,7 +112,7 @@ func (r *rig) press(keys ...string) tea.Msg {
 	return last
 }
 
-// screenText is the screen as text. It holds that the screen has its size, whatever is on it.
+// screenText returns the text of the screen. It checks that the screen has its size and no control characters, for any content.
 func (r *rig) screenText() string {
 	r.t.Helper()
 	lines := strings.Split(r.View().Content, "\n")
@@ -125,10 +125,10 @@ func (r *rig) screenText() string {
 			r.t.Errorf("line %d is %d wide on a screen of %d x %d: %q", i, width, r.width, r.height, line)
 		}
 		if strings.ContainsFunc(lines[i], func(c rune) bool { return !strconv.IsPrint(c) }) {
-			r.t.Errorf("line %d has what a terminal may do something by: %q", i, line)
+			r.t.Errorf("line %d has control characters: %q", i, line)
 		}
 		if strings.Contains(line, "\x1b[2J") || strings.Contains(line, strings.Repeat("\u0301", 3)) {
-			r.t.Errorf("line %d clears the terminal, or runs over others: %q", i, line)
+			r.t.Errorf("line %d clears the terminal, or overlaps other lines: %q", i, line)
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -155,11 +155,11 @@ func TestHostileNamesKeepLayout(t *testing.T) {
 			r.screenText()
 		}
 		r.opts.Namespace = hostile()[0]
-		r.view.Problem = "away:\x1b[2J"
+		r.view.Problem = "unavailable:\x1b[2J"
 		r.screenText()
 		r.Update(viewMessage{live.View{}})
 		if r.screenText(); len(r.rows()) > 0 {
-			t.Error("there are rows of nothing")
+			t.Error("an empty View has rows")
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestScreenMatchesGolden(t *testing.T) {
 	cli.CompareGolden(t, filepath.Join("testdata", "help-80x24.txt"), r.screenText()+"\n")
 }
 
-// TestDrillDownFromNamespaceToObject goes the whole way, and back.
+// TestDrillDownFromNamespaceToObject opens a namespace, a source, an object and its report, and goes back.
 func TestDrillDownFromNamespaceToObject(t *testing.T) {
 	r := newRig(t, 100, 30)
 	r.press("home", "enter")
@@ -189,34 +189,34 @@ func TestDrillDownFromNamespaceToObject(t *testing.T) {
 	}
 	r.press("enter")
 	if got := r.screenText(); !strings.Contains(got, "pod kubelet/node-58\n") || !strings.Contains(got, "is explained") {
-		t.Errorf("the object is explained by\n%s", got)
+		t.Errorf("the report on the object is\n%s", got)
 	}
 	if len(r.explained) != 1 || r.explained[0] != "shop Pod/kubelet/node-58" {
-		t.Errorf("%q were explained", r.explained)
+		t.Errorf("explained %q, want only the selected object", r.explained)
 	}
 	r.press("esc", "esc")
 	if got := r.screenText(); !strings.Contains(got, "in shop") || r.rows()[r.chosenIndex(r.rows())].name != "kubelet/node-58" {
-		t.Errorf("back at the sources, where it was, are\n%s", got)
+		t.Errorf("the list of sources has lost its selection:\n%s", got)
 	}
 	r.press("tab", "tab")
 	if got := r.screenText(); !strings.Contains(got, "in shop") || len(r.rows()) != 60 || r.tab != reasons {
-		t.Errorf("another list of the same namespace is\n%s", got)
+		t.Errorf("the list of reasons has lost its filter:\n%s", got)
 	}
 	r.press("esc")
 	if r.filter != (live.Filter{}) || r.tab != namespaces {
-		t.Errorf("at the end it is at %+v", r.position)
+		t.Errorf("esc leads to %+v, want all namespaces", r.position)
 	}
 	r.press("4", "home", "down", "enter")
 	if r.filter.Reason == "" || r.tab != sources {
-		t.Errorf("from a reason it leads to %+v", r.position)
+		t.Errorf("a reason opens %+v, want its sources", r.position)
 	}
 	r.press("enter")
 	if r.filter.Reason != "" || r.filter.Source == "" || r.tab != objects {
-		t.Errorf("from a source with that reason it leads to %+v", r.position)
+		t.Errorf("a source with that reason opens %+v, want its objects", r.position)
 	}
 	r.press("alt+esc")
 	if r.filter != (live.Filter{}) || r.tab != reasons {
-		t.Errorf("two escapes lead back to %+v", r.position)
+		t.Errorf("two esc lead to %+v, want all reasons", r.position)
 	}
 	r.press("6", "home")
 	for r.rows()[r.chosenIndex(r.rows())].bucket.For != "shop" {
@@ -224,7 +224,7 @@ func TestDrillDownFromNamespaceToObject(t *testing.T) {
 	}
 	r.press("enter")
 	if r.filter.Namespace != "shop" || r.tab != sources {
-		t.Errorf("from a bucket it leads to %+v", r.position)
+		t.Errorf("a bucket opens %+v, want the sources of its namespace", r.position)
 	}
 }
 
@@ -235,25 +235,25 @@ func TestChosenRowIsFollowed(t *testing.T) {
 	for range sorts() {
 		r.press("s")
 		if rows := r.rows(); rows[r.chosenIndex(rows)].key != chosen {
-			t.Errorf("sorted by %s, another row is chosen", r.sorted())
+			t.Errorf("another row is selected after sorting by %s", r.sorted())
 		}
 	}
 	v := storm()
 	v.Details = v.Details[:len(v.Details)-10]
 	r.Update(viewMessage{v})
 	if rows := r.rows(); r.chosenIndex(rows) != 2 {
-		t.Errorf("row %d is chosen once it is gone, want the one in its place", r.chosenIndex(rows))
+		t.Errorf("row %d is selected after the selected row has disappeared, want 2", r.chosenIndex(rows))
 	}
 	for _, key := range []string{"G", "down", "pgdown", "end"} {
 		r.press(key)
 		if rows := r.rows(); r.chosenIndex(rows) != len(rows)-1 {
-			t.Errorf("%s leads beyond the end", key)
+			t.Errorf("%s does not select the last row", key)
 		}
 	}
 }
 
 func TestWarningsComeFirst(t *testing.T) {
-	for says, change := range map[string]func(*live.View){
+	for want, change := range map[string]func(*live.View){
 		"No answer, retrying: unavailable":          func(v *live.View) { v.Problem = "unavailable" },
 		"counts of other replicas may be missing":   func(v *live.View) { v.Partial = true },
 		"1 replica has not reported for 10 s":       func(v *live.View) { v.Replicas[0].Silent = true },
@@ -267,8 +267,8 @@ func TestWarningsComeFirst(t *testing.T) {
 		r, v := newRig(t, 120, 30), storm()
 		change(&v)
 		r.Update(viewMessage{v})
-		if got := r.screenText(); !strings.Contains(got, says) {
-			t.Errorf("it does not say %q:\n%s", says, got)
+		if got := r.screenText(); !strings.Contains(got, want) {
+			t.Errorf("the screen lacks %q:\n%s", want, got)
 		}
 	}
 }
@@ -276,13 +276,13 @@ func TestWarningsComeFirst(t *testing.T) {
 func TestQuitKeys(t *testing.T) {
 	for _, keys := range [][]string{{"q"}, {"ctrl+c"}, {"?", "q"}, {"?", "ctrl+c"}} {
 		if _, quits := newRig(t, 80, 24).press(keys...).(tea.QuitMsg); !quits {
-			t.Errorf("%v do not end it", keys)
+			t.Errorf("keys %v do not quit", keys)
 		}
 	}
 	views := make(chan live.View)
 	close(views)
 	m := newModel(t.Context(), views, Options{})
 	if _, cmd := m.Update(m.Init()()); cmd == nil {
-		t.Error("it does not end when there are no more views")
+		t.Error("the screen does not quit when there are no more views")
 	}
 }
