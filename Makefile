@@ -11,8 +11,8 @@ export GOFLAGS += -trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-# Developer tools have a go.mod of their own, so that their dependencies stay out of ours.
-# Go builds them on first use and keeps them in its build cache.
+# Developer tools have a separate go.mod, so that their dependencies stay out of ours.
+# Go builds them on first use and caches them.
 GOLANGCI_LINT := go tool -modfile=.ci/tools/go.mod golangci-lint
 CONTROLLER_GEN := go tool -modfile=.ci/tools/go.mod controller-gen
 MSGP := go tool -modfile=.ci/tools/go.mod msgp -io=false -tests=false
@@ -26,7 +26,7 @@ CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 TESTED := test/kwok test/sink test/alerts test/certmanager test/chart test/readme test/page .ci/image .ci/plugin .ci/prose .ci/site
 MODULES := . $(TESTED) .ci/tools .ci/pictures .ci/workflows test/controlplane
 
-# A cold machine first builds the Kubernetes control plane within a test. The linters vet.
+# On a new machine, a test first builds the Kubernetes control plane. The linters include go vet.
 GO_TEST := go test -timeout 60m -vet=off
 
 .DEFAULT_GOAL := help
@@ -79,7 +79,7 @@ manifests: ## Render each way to install into one file in bin/manifests
 	rm -rf bin/manifests
 	go run ./test/manifests -version '$(VERSION)' -dir bin/manifests
 
-# Of what is not a release, versions are 0.0.0.
+# Without a release, versions are 0.0.0.
 CHART_VERSION = $(if $(filter v%,$(VERSION)),$(VERSION:v%=%),0.0.0)
 
 .PHONY: chart
@@ -146,20 +146,20 @@ test-quick: redis-server ## Run the tests outside of test/, without the race det
 test-race: redis-server ## Run the tests outside of test/ under the race detector: before a release
 	$(RACE_TEST) $(UNITS)
 
-# What the API server does is held to the oldest Kubernetes too. Nothing of it differs from the newest today.
+# The facts about the API server are also tested with the oldest supported Kubernetes. None differs from the newest today.
 OLDEST = $(patsubst test/controlplane/kubernetes-%.mod,%,$(firstword $(sort $(wildcard test/controlplane/kubernetes-*.mod))))
 
 UNITS = $(shell go list ./... | grep -v /eventquota/test/)
 # Under the race detector, most dependencies would be compiled once more, for eight minutes: those of these packages are few.
 RACED = $(filter-out %/engine,$(shell go list ./store/... ./admission/connections))
 CLUSTERS = $(shell go list ./test/e2e ./test/...)
-# They measure what attackers and storms take of a machine that nobody else uses.
+# These tests measure the costs of attacks and storms, so they need an idle machine.
 ALONE = github.com/eventquota/eventquota/test/attacks github.com/eventquota/eventquota/test/prioritylevels
 # The race detector needs a C compiler.
 RACE_TEST = $(shell if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then echo env CGO_ENABLED=1 $(GO_TEST) -race; \
 	else echo $(GO_TEST); fi)
 
-# The tests start servers of their own; one that the package runs as a service is not used.
+# The tests start their own servers; they do not use a server that the package runs as a service.
 .PHONY: redis-server chromium tmux
 redis-server chromium tmux:
 	@if command -v $@ >/dev/null; then exit 0; fi; \

@@ -26,21 +26,21 @@ const (
 
 func testMade() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// written are the files of one archive.
+// written is the result of a build: its options, the path of the archive and the output.
 type written struct {
 	options options
 	archive string
 	printed string
 }
 
-// list is the path of the list of contents for an architecture.
+// list returns the path of the list of contents for an architecture.
 func (w written) list(arch string) string {
 	return filepath.Join(w.options.Out, "eventquota-"+testVersion+"-"+arch+".cdx.json")
 }
 
 var everyPlatform = flag.Bool("platforms.all", false, "build images for every platform, not only for this machine's: a cold build cache takes two minutes more")
 
-// testOptions are those of a webhook of this checkout, without a base image.
+// testOptions returns options for this checkout without a base image.
 func testOptions(t *testing.T) options {
 	t.Helper()
 	o := options{
@@ -64,13 +64,13 @@ func makeImage(t *testing.T, o options) written {
 	}
 }
 
-// archived is an archive, opened again.
+// archived is an unpacked archive.
 type archived struct {
 	index v1.ImageIndex
-	name  string // by which engines load it
+	name  string // the name that container engines give it
 }
 
-// unpack opens an archive.
+// unpack reads an archive.
 func unpack(t *testing.T, path string) archived {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,7 +112,7 @@ func (a archived) platforms(t *testing.T) []string {
 	return all
 }
 
-// trusted are the roots without conditions, by their bytes, and how many have some.
+// trusted returns the roots without conditions, by their bytes, and the number of those with conditions.
 func trusted() (map[string]bool, int) {
 	without, conditions := map[string]bool{}, 0
 	for root := range bundle.Roots() {
@@ -125,7 +125,7 @@ func trusted() (map[string]bool, int) {
 	return without, conditions
 }
 
-// must gives a value, or ends the test by the error that came with it.
+// must returns a value, or ends the test if err is not nil.
 func must[T any](value T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

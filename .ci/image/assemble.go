@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// result has the index to write, and a list of the contents of each of its images.
+// result is the output: one index, and the contents of each of its images.
 type result struct {
 	index v1.ImageIndex
 	made  time.Time
 	boms  map[string]*cdx.BOM // by architecture
 }
 
-// assemble puts the programs into images and these into an index.
+// assemble makes an image of each program, and an index of the images.
 func assemble(ctx context.Context, o options, programs []program) (*result, error) {
 	base, err := bases(ctx, o)
 	if err != nil {
@@ -32,7 +32,7 @@ func assemble(ctx context.Context, o options, programs []program) (*result, erro
 			return nil, fmt.Errorf("image for %s: %w", p.platform, err)
 		}
 	}
-	// The digest of a base is one platform's, not the index's.
+	// The digest of a base belongs to one platform, not to the index.
 	delete(common, annotation+"base.digest")
 	index, ok := mutate.Annotations(r.index, common).(v1.ImageIndex)
 	if !ok {
@@ -42,7 +42,7 @@ func assemble(ctx context.Context, o options, programs []program) (*result, erro
 	return r, nil
 }
 
-// add puts one platform's image into the index and gives its annotations.
+// add adds the image of one platform to the index and returns its annotations.
 func (r *result) add(o options, p program, index v1.ImageIndex) (map[string]string, error) {
 	made, err := p.made(o)
 	if err != nil {
@@ -72,8 +72,7 @@ func (r *result) add(o options, p program, index v1.ImageIndex) (map[string]stri
 	return all, nil
 }
 
-// under is the image to put the webhook on, with its digest if it is a base
-// that was asked for.
+// under returns the image below the webhook, with its digest if it is the base of -base.
 func under(index v1.ImageIndex, platform v1.Platform, made time.Time) (v1.Image, *v1.Hash, error) {
 	if index == nil {
 		img, err := noBase(made, platform)

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// bases gives the image of each platform from the index that -base names; nil
-// when it names none. A registry is asked with the credentials of `docker login`.
+// bases returns the image of each platform in the index of -base, or nil if -base is empty. It uses the credentials of
+// `docker login` for a registry.
 func bases(ctx context.Context, o options) (v1.ImageIndex, error) {
 	if o.Base == "" {
 		return nil, nil
@@ -37,8 +37,7 @@ func openBase(ctx context.Context, base string) (v1.ImageIndex, error) {
 	return remote.Index(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 }
 
-// pick gives the image for a platform from an index, or from an index in it, as
-// the one that a layout begins with.
+// pick returns the image for a platform from an index, or from an index nested in it, as in an OCI layout.
 func pick(index v1.ImageIndex, platform v1.Platform) (v1.Image, error) {
 	manifest, err := index.IndexManifest()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// TestABaseImageStaysBelowTheWebhook holds that the layers of a base image come
-// first, that its user and command do not stay, and that it is named.
+// TestABaseImageStaysBelowTheWebhook checks that the layers of the base image come first, that its user and command are
+// replaced, and that the annotations name it.
 func TestABaseImageStaysBelowTheWebhook(t *testing.T) {
 	t.Parallel()
 	index := baseIndex(t, platforms()...)
@@ -52,7 +52,7 @@ func TestABaseImageStaysBelowTheWebhook(t *testing.T) {
 	}
 }
 
-// TestABaseThatCannotBeUsedIsNamed holds that such an error names the flag.
+// TestABaseThatCannotBeUsedIsNamed checks that errors about the base name the flag.
 func TestABaseThatCannotBeUsedIsNamed(t *testing.T) {
 	t.Parallel()
 	for says, base := range map[string]string{
@@ -68,7 +68,7 @@ func TestABaseThatCannotBeUsedIsNamed(t *testing.T) {
 	}
 }
 
-// fakePrograms are small ones in the place of the webhook: this platform's go.
+// fakePrograms returns the go program of this platform in place of the webhook.
 func fakePrograms(t *testing.T) []program {
 	t.Helper()
 	path := must(exec.LookPath("go"))(t)
@@ -81,7 +81,7 @@ func fakePrograms(t *testing.T) []program {
 	return all
 }
 
-// baseIndex has an image of two layers for each platform, which runs as root.
+// baseIndex returns an index with an image for each platform, with two layers and the user root.
 func baseIndex(t *testing.T, platforms ...v1.Platform) v1.ImageIndex {
 	t.Helper()
 	var index v1.ImageIndex = empty.Index
@@ -96,7 +96,7 @@ func baseIndex(t *testing.T, platforms ...v1.Platform) v1.ImageIndex {
 	return index
 }
 
-// pushed is a reference to an index in a registry.
+// pushed pushes an index to a test registry and returns its reference.
 func pushed(t *testing.T, index v1.ImageIndex) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -106,7 +106,7 @@ func pushed(t *testing.T, index v1.ImageIndex) string {
 	return ref
 }
 
-// laidOut is a directory with an index.
+// laidOut writes an index as an OCI layout and returns the directory.
 func laidOut(t *testing.T, index v1.ImageIndex) string {
 	t.Helper()
 	dir := t.TempDir()

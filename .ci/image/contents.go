@@ -16,13 +16,12 @@ import (
 	"github.com/package-url/packageurl-go"
 )
 
-// rootsModule is where the CA certificates are from.
+// rootsModule is the module with the CA certificates.
 const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 
-// contents lists what is in an image: the webhook, the modules linked into it,
-// Go's standard library and the CA certificates. It leaves out the files of a base
-// image. A program does not say which module needs which, so the webhook depends on
-// all of them.
+// contents lists the contents of an image: the webhook, the modules linked into it, Go's standard library and the CA
+// certificates. It does not list the contents of a base image. A program does not record the dependencies between its
+// modules, so the webhook depends on all of them.
 func contents(o options, p program, made time.Time, img v1.Image) (*cdx.BOM, error) {
 	digest, err := img.Digest()
 	if err != nil {
@@ -61,7 +60,7 @@ func contents(o options, p program, made time.Time, img v1.Image) (*cdx.BOM, err
 	return bom, nil
 }
 
-// application is the webhook, known by the hash of its file.
+// application returns the component of the webhook, with the hash of its file.
 func application(o options, p program) (*cdx.Component, error) {
 	content, err := os.ReadFile(p.path)
 	if err != nil {
@@ -75,11 +74,11 @@ func application(o options, p program) (*cdx.Component, error) {
 	return &c, nil
 }
 
-// certificatesModule is the module that this program has its certificates from.
+// certificatesModule returns the component of rootsModule, with its version in this program.
 func certificatesModule() (*cdx.Component, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return nil, errors.New("this program does not know its modules")
+		return nil, errors.New("this program has no build information")
 	}
 	for _, m := range info.Deps {
 		if m.Path == rootsModule {
@@ -91,7 +90,7 @@ func certificatesModule() (*cdx.Component, error) {
 	return nil, errors.New("this program was built without " + rootsModule)
 }
 
-// goModule is a component for a module, with go.sum's hash of it if known.
+// goModule returns the component of a module, with its hash from go.sum if known.
 func goModule(modulePath, version, sum string) cdx.Component {
 	namespace, name := path.Split(modulePath)
 	c := component(cdx.ComponentTypeLibrary, modulePath, version,

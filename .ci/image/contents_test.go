@@ -14,8 +14,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// holdsLists holds that the list beside the archive names all that `go version
-// -m` says of the webhook in it, and the webhook and the image by their hashes.
+// holdsLists checks that the list beside the archive has all modules that `go version -m` prints for the webhook, and the
+// hashes of the webhook and of the image.
 func holdsLists(t *testing.T, w written) {
 	t.Helper()
 	archived := unpack(t, w.archive)
@@ -34,10 +34,10 @@ func holdsLists(t *testing.T, w written) {
 			want := modules(t, program)
 			for _, module := range want {
 				if c, ok := listed[module]; !ok || !strings.HasPrefix(c.PackageURL, "pkg:golang/") {
-					t.Errorf("%s is linked and not listed", module)
+					t.Errorf("%s is linked but not listed", module)
 				}
 			}
-			// Besides these: the webhook, Go itself and the certificates.
+			// The other three are the webhook, Go and the certificates.
 			if len(listed) != len(want)+3 || len(*bom.Components) != len(listed) {
 				t.Errorf("%d components listed, want %d", len(*bom.Components), len(want)+3)
 			}
@@ -58,8 +58,7 @@ func holdsLists(t *testing.T, w written) {
 	}
 }
 
-// holdsReferences requires that another component needs each component, and that all
-// needed components are listed.
+// holdsReferences checks that another component depends on each component, and that all dependencies are listed.
 func holdsReferences(t *testing.T, bom *cdx.BOM) {
 	t.Helper()
 	needed := map[string]bool{}
@@ -70,12 +69,12 @@ func holdsReferences(t *testing.T, bom *cdx.BOM) {
 	}
 	for _, c := range *bom.Components {
 		if !needed[c.BOMRef] {
-			t.Errorf("nothing needs %s", c.BOMRef)
+			t.Errorf("no component depends on %s", c.BOMRef)
 		}
 		delete(needed, c.BOMRef)
 	}
 	if len(needed) != 0 {
-		t.Errorf("needed and not listed: %v", needed)
+		t.Errorf("dependencies that are not listed: %v", needed)
 	}
 }
 
@@ -87,7 +86,7 @@ func decode(t *testing.T, path string) *cdx.BOM {
 	return bom
 }
 
-// modules are those that `go version -m` names, as "path version".
+// modules returns the modules that `go version -m` prints, as "path version".
 func modules(t *testing.T, program string) []string {
 	t.Helper()
 	out := must(exec.CommandContext(t.Context(), "go", "version", "-m", program).Output())(t)
@@ -103,7 +102,7 @@ func modules(t *testing.T, program string) []string {
 	return all
 }
 
-// holdsBytes makes the archive a second time, elsewhere and later.
+// holdsBytes makes the archive again, in another directory and later, and compares the bytes.
 func holdsBytes(t *testing.T, w written) {
 	t.Helper()
 	o := w.options

@@ -17,9 +17,8 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
 )
 
-// TestTheDockerfileMakesTheSameImage requires that BuildKit's parser and linter accept
-// the Dockerfile. Its user, entrypoint, labels and compiler flags must be those of this
-// program. No image is built.
+// TestTheDockerfileMakesTheSameImage checks the Dockerfile without building an image. BuildKit's parser and linter must
+// report nothing. User, entrypoint, labels and compiler flags must be those of this program.
 func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	t.Parallel()
 	stages, args := dockerfile(t)
@@ -61,8 +60,7 @@ func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	}
 }
 
-// TestMakeBuildHasTheSameFlags holds that bin/eventquota and the image's program are
-// built alike.
+// TestMakeBuildHasTheSameFlags checks that `make build` uses the same flags as the image.
 func TestMakeBuildHasTheSameFlags(t *testing.T) {
 	t.Parallel()
 	content := string(must(os.ReadFile("../../Makefile"))(t))
@@ -76,25 +74,24 @@ func TestMakeBuildHasTheSameFlags(t *testing.T) {
 	}
 }
 
-// TestTheContextHasWhatTheWebhookNeeds holds that .dockerignore leaves in every
-// directory that the webhook is built from.
+// TestTheContextHasWhatTheWebhookNeeds checks that .dockerignore excludes no directory that the webhook is built from.
 func TestTheContextHasWhatTheWebhookNeeds(t *testing.T) {
 	t.Parallel()
 	patterns := strings.Fields(string(must(os.ReadFile("../../.dockerignore"))(t)))
 	if !slices.Contains(patterns, "*") {
-		t.Error("it leaves in what nobody named")
+		t.Error(".dockerignore does not exclude unnamed files")
 	}
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
 		"{{if .Module}}{{if .Module.Main}}{{.ImportPath}}{{end}}{{end}}", "./cmd/webhook")
 	list.Dir = "../.."
 	packages := strings.Fields(string(must(list.Output())(t)))
 	if len(packages) < 5 {
-		t.Fatalf("the webhook is made of %v only", packages)
+		t.Fatalf("the webhook has only the packages %v", packages)
 	}
 	for _, path := range packages {
 		pkg, _, _ := strings.Cut(strings.TrimPrefix(path, "github.com/eventquota/eventquota/"), "/")
 		if !slices.Contains(patterns, "!"+pkg) {
-			t.Errorf("%s is needed and ignored", pkg)
+			t.Errorf("%s is needed, but .dockerignore excludes it", pkg)
 		}
 	}
 	for _, pattern := range patterns {
@@ -104,7 +101,7 @@ func TestTheContextHasWhatTheWebhookNeeds(t *testing.T) {
 	}
 }
 
-// dockerfile gives the stages of the Dockerfile and its arguments before them.
+// dockerfile returns the stages of the Dockerfile, and the arguments before the first stage.
 func dockerfile(t *testing.T) ([]instructions.Stage, map[string]string) {
 	t.Helper()
 	content := must(os.ReadFile("../../Dockerfile"))(t)
@@ -126,7 +123,7 @@ func dockerfile(t *testing.T) ([]instructions.Stage, map[string]string) {
 	return stages, args
 }
 
-// command gives the nth command of a kind in a stage.
+// command returns the nth command of a type in a stage.
 func command[T instructions.Command](t *testing.T, stage instructions.Stage, n int) T {
 	t.Helper()
 	var found []T
@@ -141,7 +138,7 @@ func command[T instructions.Command](t *testing.T, stage instructions.Stage, n i
 	return found[n]
 }
 
-// labelsOf are a stage's labels with the argument VERSION set.
+// labelsOf returns the labels of a stage, with the argument VERSION set.
 func labelsOf(t *testing.T, stage instructions.Stage) map[string]string {
 	t.Helper()
 	if arg := command[*instructions.ArgCommand](t, stage, 0).Args[0]; arg.Key != "VERSION" {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nonroot is the user and group that the webhook runs as, the same as in
-// distroless images. It is a number, so that Kubernetes sees that it is not root.
+// nonroot is the user and group of the webhook, as in distroless images. It is a number, so that Kubernetes can check that it
+// is not root.
 const nonroot = 65532
 
 // file is a file of a layer; one without content is a directory.
@@ -27,8 +27,7 @@ type file struct {
 	content []byte
 }
 
-// rootFiles are the files beside the webhook when there is no base image.
-// The certificates are for Redis by TLS without a CA file of its own.
+// rootFiles returns the files that replace a base image. The CA certificates are for TLS to Redis without REDIS_CA_FILE.
 func rootFiles() []file {
 	const accounts = "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"
 	return []file{
@@ -44,8 +43,7 @@ func rootFiles() []file {
 	}
 }
 
-// certificates are the roots that Mozilla trusts, in PEM. They leave out roots
-// that it trusts only under conditions, which a PEM file cannot express.
+// certificates returns the roots that Mozilla trusts, in PEM. It omits roots with conditions, which PEM cannot express.
 func certificates() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {
@@ -56,7 +54,7 @@ func certificates() []byte {
 	return b.Bytes()
 }
 
-// programFiles are the webhook itself.
+// programFiles returns the files of the webhook.
 func programFiles(path string) ([]file, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -65,7 +63,7 @@ func programFiles(path string) ([]file, error) {
 	return []file{{path: entrypoint[1:], mode: 0o755, content: content}}, nil
 }
 
-// layer holds files, in their order, all of the same time.
+// layer returns a layer of files in the given order, all with the same time.
 func layer(made time.Time, files []file) (v1.Layer, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -81,7 +79,7 @@ func layer(made time.Time, files []file) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
-// add writes a file to a tar.
+// add writes a file to a tar archive.
 func add(w *tar.Writer, made time.Time, f file) error {
 	header := tar.Header{
 		Name: f.path, Mode: f.mode, Uid: f.owner, Gid: f.owner, ModTime: made,

@@ -11,12 +11,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// entrypoint is where the webhook is in the image.
+// entrypoint is the path of the webhook in the image.
 const entrypoint = "/eventquota"
 
 const annotation = "org.opencontainers.image."
 
-// labels say what the image is. The Dockerfile sets the same.
+// labels returns the labels of the image. The Dockerfile sets the same.
 func labels(version string) map[string]string {
 	return map[string]string{
 		annotation + "title":       "eventquota",
@@ -27,8 +27,7 @@ func labels(version string) map[string]string {
 	}
 }
 
-// annotations are the labels and what is known of an archive only: when it was
-// made, from which commit and on which base.
+// annotations returns the labels, and the time, commit and base of the archive.
 func annotations(o options, p program, made time.Time, digest *v1.Hash) map[string]string {
 	all := labels(o.Version)
 	all[annotation+"created"] = made.Format(time.RFC3339)
@@ -42,7 +41,7 @@ func annotations(o options, p program, made time.Time, digest *v1.Hash) map[stri
 	return all
 }
 
-// noBase is an image with what the webhook needs around it and nothing else.
+// noBase returns an image with only the files that the webhook needs.
 func noBase(made time.Time, platform v1.Platform) (v1.Image, error) {
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	files, err := layer(made, rootFiles())
@@ -58,7 +57,7 @@ func noBase(made time.Time, platform v1.Platform) (v1.Image, error) {
 	return mutate.Append(img, addendum(files, made, "CA certificates and the user nonroot"))
 }
 
-// image is base with the webhook on top, started as nonroot.
+// image adds the webhook to base, with nonroot as user.
 func image(o options, p program, made time.Time, base v1.Image) (v1.Image, error) {
 	files, err := programFiles(p.path)
 	if err != nil {
@@ -86,7 +85,7 @@ func image(o options, p program, made time.Time, base v1.Image) (v1.Image, error
 	return mutate.ConfigFile(img, config)
 }
 
-// addendum is a layer with its line of the image's history.
+// addendum returns a layer with its entry in the image's history.
 func addendum(l v1.Layer, made time.Time, what string) mutate.Addendum {
 	return mutate.Addendum{Layer: l, History: v1.History{
 		Created: v1.Time{Time: made}, CreatedBy: "make image", Comment: strconv.Quote(what),

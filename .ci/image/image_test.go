@@ -19,8 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// TestArchive holds what `make image` has to give, on one archive of the real
-// webhook for each platform.
+// TestArchive tests an archive of the real webhook for all platforms, as `make image` builds it.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	w := makeImage(t, testOptions(t))
@@ -38,7 +37,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// holdsImages holds what each image has, file by file, and its configuration.
+// holdsImages checks the files and the configuration of each image.
 func holdsImages(t *testing.T, w written) {
 	t.Helper()
 	files := []string{
@@ -69,12 +68,12 @@ func holdsImages(t *testing.T, w written) {
 	}
 }
 
-// holdsIndex holds that the archive has one index, of all platforms.
+// holdsIndex checks that the archive has one index, with all platforms.
 func holdsIndex(t *testing.T, w written) {
 	t.Helper()
 	archived := unpack(t, w.archive)
 	if archived.name != "example.test/eventquota:"+testVersion {
-		t.Errorf("engines load it as %q", archived.name)
+		t.Errorf("container engines name it %q", archived.name)
 	}
 	if got := archived.platforms(t); !slices.EqualFunc(got, w.options.Platforms, func(s string, p v1.Platform) bool { return s == p.String() }) {
 		t.Errorf("platforms: %v, want %v", got, w.options.Platforms)
@@ -125,7 +124,7 @@ func holdsConfig(t *testing.T, img v1.Image, arch string) {
 	}
 }
 
-// holdsStatic holds that a program is for a machine and asks for no other file.
+// holdsStatic checks the machine of a program, and that it needs no dynamic linker.
 func holdsStatic(t *testing.T, path string, machine elf.Machine) {
 	t.Helper()
 	f := must(elf.Open(path))(t)
@@ -140,8 +139,7 @@ func holdsStatic(t *testing.T, path string, machine elf.Machine) {
 	}
 }
 
-// TestCertificatesWithConditionsAreLeftOut holds that the image trusts the roots
-// that Mozilla trusts without conditions, and some there are.
+// TestCertificatesWithConditionsAreLeftOut checks that the image has exactly the roots that Mozilla trusts without conditions.
 func TestCertificatesWithConditionsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	want, conditions := trusted()
@@ -152,7 +150,7 @@ func TestCertificatesWithConditionsAreLeftOut(t *testing.T) {
 			break
 		}
 		if !want[string(block.Bytes)] {
-			t.Error("a certificate that is trusted under conditions, or twice")
+			t.Error("a certificate has conditions, or is a duplicate")
 		}
 		delete(want, string(block.Bytes))
 		got++
@@ -162,8 +160,8 @@ func TestCertificatesWithConditionsAreLeftOut(t *testing.T) {
 	}
 }
 
-// extract writes the files of an image below root, with their modes and, if the
-// test may, their owners, and lists them sorted, each with these.
+// extract writes the files of an image below root, with their modes and, if permitted, their owners. It returns a sorted
+// list of the files with modes and owners.
 func extract(t *testing.T, img v1.Image, root string) []string {
 	t.Helper()
 	stream := mutate.Extract(img)

@@ -1,7 +1,6 @@
-// Command image builds the container image of the webhook for all its platforms, as an
-// OCI archive, and lists its contents in a CycloneDX file for each platform. It needs
-// only Go: no container engine and, without -base and -push, no network except Go's
-// module proxy.
+// Command image builds the container image of the webhook for all supported platforms, as an OCI archive. It lists the
+// contents in a CycloneDX file for each platform. It needs only Go: no container engine and, without -base and -push, no
+// network except Go's module proxy.
 //
 // The same sources, built by the same version of Go, give the same bytes.
 package main
@@ -25,8 +24,7 @@ func main() {
 	}
 }
 
-// run does what the arguments and the environment ask for, and prints the path of
-// each file it writes.
+// run builds the image with the options in args, and prints the path of each file that it writes.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	o, err := parse(args, os.Getenv("SOURCE_DATE_EPOCH"))
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// options say what to build and where to put it.
+// options are the inputs and outputs of a build.
 type options struct {
 	Root       string    // the checkout
-	Out        string    // directory of the files written
+	Out        string    // directory of the written files
 	Version    string    // of the webhook; the tag of the image too
 	Repository string    // of the image, without a tag
 	Base       string    // registry reference or OCI layout directory; empty for none
 	Epoch      time.Time // SOURCE_DATE_EPOCH; zero for the time of the commit
 	Platforms  []v1.Platform
-	Push       bool // to the repository, under the version
+	Push       bool // to the repository, with the version as tag
 }
 
 // AddFlags makes a flag of every option except Epoch and Platforms.
@@ -29,13 +29,12 @@ func (o *options) AddFlags(f *flag.FlagSet) {
 	f.StringVar(&o.Root, "root", "../..", "directory of the checkout")
 	f.StringVar(&o.Out, "out", "../../bin", "directory to write to")
 	f.StringVar(&o.Version, "version", "", "version of the webhook, and the tag of the image")
-	f.StringVar(&o.Repository, "repository", "ghcr.io/eventquota/eventquota", "name of the image, without a tag; nothing is sent there without -push")
+	f.StringVar(&o.Repository, "repository", "ghcr.io/eventquota/eventquota", "name of the image, without a tag; nothing is pushed there without -push")
 	f.BoolVar(&o.Push, "push", false, "whether to push the image to -repository, with the credentials of Docker's configuration")
-	f.StringVar(&o.Base, "base", "", "base image: a reference to a registry, such as gcr.io/distroless/static-debian13:nonroot, or a directory with an OCI layout; empty for a layer with only CA certificates and a user")
+	f.StringVar(&o.Base, "base", "", "base image, such as gcr.io/distroless/static-debian13:nonroot: a reference or a directory with an OCI layout; empty for a layer with only CA certificates and a user")
 }
 
-// parse gives the options that the arguments set, and SOURCE_DATE_EPOCH, in
-// seconds since the beginning of 1970, if it is not empty.
+// parse returns the options in args. epoch is SOURCE_DATE_EPOCH, in seconds since 1970, or empty.
 func parse(args []string, epoch string) (options, error) {
 	o := options{Platforms: platforms()}
 	f := flag.NewFlagSet("image", flag.ContinueOnError)
@@ -56,7 +55,7 @@ func parse(args []string, epoch string) (options, error) {
 	return o, o.validate()
 }
 
-// validate reports every option that cannot be used, by its flag.
+// validate returns an error for each invalid option, which names its flag.
 func (o *options) validate() error {
 	var errs []error
 	// A valid tag is also safe as a part of a file name.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOptionsThatCannotBeUsedAreNamed holds that an error names what set it.
+// TestOptionsThatCannotBeUsedAreNamed checks that an error names the invalid flag or variable.
 func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct {
@@ -30,7 +30,7 @@ func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 	}
 }
 
-// TestTimeDoesNotComeFromTheClock holds where the time in an image is from.
+// TestTimeDoesNotComeFromTheClock checks the source of the time in an image.
 func TestTimeDoesNotComeFromTheClock(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct {
@@ -53,8 +53,7 @@ func TestTimeDoesNotComeFromTheClock(t *testing.T) {
 	}
 }
 
-// TestOnlyACleanCommitIsNamed holds that no image claims a commit that it was
-// not built from.
+// TestOnlyACleanCommitIsNamed checks that an image names no commit if the checkout had changes.
 func TestOnlyACleanCommitIsNamed(t *testing.T) {
 	t.Parallel()
 	for modified, want := range map[string]string{"false": "abc", "true": "", "": ""} {

@@ -13,19 +13,19 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// platforms are those that the image is offered for.
+// platforms returns the platforms of the image.
 func platforms() []v1.Platform {
 	return []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
 }
 
-// program is the webhook, built for a platform.
+// program is the webhook built for one platform.
 type program struct {
 	platform v1.Platform
 	path     string
 	info     *buildinfo.BuildInfo
 }
 
-// buildAll builds the webhook for each platform, into dir.
+// buildAll builds the webhook for each platform in dir.
 func buildAll(ctx context.Context, o options, dir string) ([]program, error) {
 	var programs []program
 	for _, platform := range o.Platforms {
@@ -38,16 +38,16 @@ func buildAll(ctx context.Context, o options, dir string) ([]program, error) {
 	return programs, nil
 }
 
-// flags are those of the Makefile and of the Dockerfile.
+// flags returns the build flags, which are the same in the Makefile and the Dockerfile.
 const flags = "-trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace"
 
-// linkerFlags are those of `make build` and of the Dockerfile.
+// linkerFlags returns the linker flags, which are the same in `make build` and the Dockerfile.
 func linkerFlags(version string) string { return "-s -w -X main.version=" + version }
 
 func (p *program) build(ctx context.Context, o options) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", linkerFlags(o.Version), "-o", p.path, "./cmd/webhook")
 	cmd.Dir = o.Root
-	// A developer's own settings would make other bytes.
+	// The settings of a developer would change the bytes.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.platform.OS, "GOARCH="+p.platform.Architecture,
 		"GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off", "GOFLAGS=-mod=readonly "+flags)
 	if said, err := cmd.CombinedOutput(); err != nil {
@@ -56,14 +56,14 @@ func (p *program) build(ctx context.Context, o options) error {
 	return p.read()
 }
 
-// read asks the program how it was built.
+// read reads the build information of the program.
 func (p *program) read() error {
 	var err error
 	p.info, err = buildinfo.ReadFile(p.path)
 	return err
 }
 
-// setting returns a build setting of the program, or an empty string.
+// setting returns a setting in the build information, or "" if there is none.
 func (p *program) setting(key string) string {
 	for _, s := range p.info.Settings {
 		if s.Key == key {
@@ -73,8 +73,7 @@ func (p *program) setting(key string) string {
 	return ""
 }
 
-// revision is the commit that the program was built from; empty if no commit
-// holds exactly what was built.
+// revision returns the commit that the program was built from, or "" if the checkout had changes.
 func (p *program) revision() string {
 	if p.setting("vcs.modified") != "false" {
 		return ""
@@ -82,8 +81,8 @@ func (p *program) revision() string {
 	return p.setting("vcs.revision")
 }
 
-// made is the only time in an image: SOURCE_DATE_EPOCH, or that of the commit,
-// or else the beginning of 1970. It never depends on the clock.
+// made returns the only time in an image: SOURCE_DATE_EPOCH, the time of the commit, or the beginning of 1970. It does not
+// depend on the clock.
 func (p *program) made(o options) (time.Time, error) {
 	if !o.Epoch.IsZero() {
 		return o.Epoch, nil

@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// holdsRun starts the webhook of this machine's platform as a container would:
-// by its configuration, with the image's files as the only ones and no
-// environment. There is no /proc, no /dev and no C library.
+// holdsRun starts the webhook for this platform as a container engine would: with the configuration of the image, only its
+// files, and no environment. There is no /proc, no /dev and no C library.
 func holdsRun(t *testing.T, w written) {
 	t.Helper()
 	img := unpack(t, w.archive).image(t, runtime.GOARCH)
@@ -24,7 +23,7 @@ func holdsRun(t *testing.T, w written) {
 	for args, want := range map[string]string{
 		"--version":    "eventquota version " + testVersion + "\n",
 		"serve --help": "--redis-addresses",
-		// It comes as far as to miss an API server.
+		// It fails when it looks for an API server.
 		"serve --kubeconfig=/nowhere": "eventquota: --kubeconfig: ",
 	} {
 		cmd := exec.CommandContext(t.Context(), config.Entrypoint[0], append(config.Entrypoint[1:], strings.Fields(args)...)...)
@@ -32,7 +31,7 @@ func holdsRun(t *testing.T, w written) {
 		cmd.SysProcAttr = confined(t, root, config.User)
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState == nil {
-			t.Fatalf("start it in a root of its own, for which one must be root or may make user namespaces: %v", err)
+			t.Fatalf("start the webhook in its own root (this needs root or user namespaces): %v", err)
 		}
 		if !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v, %q, want %q", args, err, out, want)
@@ -40,7 +39,7 @@ func holdsRun(t *testing.T, w written) {
 	}
 }
 
-// confined are the settings of a process of a user with nothing but root to see.
+// confined returns the attributes of a process that runs as user and sees only the files below root.
 func confined(t *testing.T, root, user string) *syscall.SysProcAttr {
 	t.Helper()
 	var uid, gid uint32

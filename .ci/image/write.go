@@ -14,8 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// write makes the archive and the lists of its contents, and prints their paths
-// and the digest of the index.
+// write writes the archive and the lists of its contents, and prints their paths and the digest of the index.
 func (r *result) write(o options, out io.Writer) error {
 	if err := os.MkdirAll(o.Out, 0o750); err != nil {
 		return fmt.Errorf("-out: %w", err)
@@ -44,19 +43,19 @@ func (r *result) write(o options, out io.Writer) error {
 	return nil
 }
 
-// replace writes a file whole or not at all.
+// replace writes a file atomically.
 func replace(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone already when all is well
+	defer func() { _ = os.Remove(f.Name()) }() // already renamed unless there was an error
 	err = write(f)
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
 	if err == nil {
-		err = os.Chmod(f.Name(), 0o644) //nolint:gosec // what is published may be read by all
+		err = os.Chmod(f.Name(), 0o644) //nolint:gosec // published files are readable by all
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -64,7 +63,7 @@ func replace(path string, write func(io.Writer) error) error {
 	return os.Rename(f.Name(), path)
 }
 
-// archive writes an OCI layout with the index as a tar.
+// archive writes the index as a tar archive of an OCI layout.
 func (r *result) archive(o options, w io.Writer) error {
 	dir, err := os.MkdirTemp("", "eventquota-layout-")
 	if err != nil {
@@ -75,8 +74,8 @@ func (r *result) archive(o options, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// By these container engines name what they load: the first is OCI's, the
-	// second is what containerd and Docker look for.
+	// Container engines take the name of the image from these: the first is of the OCI specification, and containerd and
+	// Docker use the second.
 	err = path.AppendIndex(r.index, layout.WithAnnotations(map[string]string{
 		annotation + "ref.name":    o.Version,
 		"io.containerd.image.name": o.Repository + ":" + o.Version,
@@ -91,7 +90,7 @@ func (r *result) archive(o options, w io.Writer) error {
 	return tw.Close()
 }
 
-// addTree writes all files and directories of a tree to a tar, sorted by path.
+// addTree writes all files and directories below a directory to a tar archive, sorted by path.
 func addTree(w *tar.Writer, tree fs.FS, made time.Time) error {
 	return fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == "." {

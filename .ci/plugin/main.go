@@ -1,5 +1,5 @@
-// Command plugin packs the program as a kubectl plugin, in an archive for every platform that it is
-// offered for, and writes the manifest by which krew installs it. It needs Go alone.
+// Command plugin packs the program as a kubectl plugin, in an archive for each supported platform, and writes the manifest
+// for krew. It needs only Go.
 package main
 
 import (
@@ -30,7 +30,7 @@ const (
 	repository = "https://github.com/eventquota/eventquota"
 )
 
-// platforms are those that people run kubectl on.
+// platforms returns the platforms on which users run kubectl.
 func platforms() []string {
 	return []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"}
 }
@@ -111,7 +111,7 @@ policies would have done with recorded Events.`,
 
 func (o options) write(file string, content []byte, out io.Writer) error {
 	path := filepath.Join(o.dir, file)
-	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // all may read what is published
+	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // published files are readable by all
 		return err
 	}
 	_, err := fmt.Fprintln(out, path)
@@ -134,7 +134,7 @@ func (o options) build(ctx context.Context, goos, arch string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// packed is an archive of files, which all may run. The same files give the same bytes, but for their order.
+// packed returns an archive of executable files. The bytes depend only on the files and their order.
 func packed(files map[string][]byte) ([]byte, error) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)

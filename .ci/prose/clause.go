@@ -7,8 +7,8 @@ import (
 	"github.com/jdkato/prose/v3/token"
 )
 
-// clauses finds subjects such as "what is kept" in "..., and what is kept is bounded". Such a clause begins with a pronoun, and two
-// finite verbs follow before it ends. The second is the verb of the sentence.
+// clauses finds subjects such as "what is kept" in "..., and what is kept is bounded". Such a clause begins with a pronoun and
+// has two finite verbs before it ends. The second is the verb of the sentence.
 func (l *linter) clauses(r rule, sentence string) []hit {
 	if !slices.ContainsFunc(r.Clause, func(w string) bool { return strings.Contains(sentence, w) }) {
 		return nil

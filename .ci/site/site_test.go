@@ -1,4 +1,4 @@
-// Package site renders the pages of the repository and looks at them in a browser.
+// Package site renders the pages of the repository and tests them in a browser.
 package site
 
 import (
@@ -23,7 +23,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// rendered returns the directory of a site that Hugo has made without a warning.
+// rendered renders the site with Hugo, without warnings, and returns its directory.
 func rendered(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func rendered(t *testing.T) string {
 	return dir
 }
 
-// document has the links of a page, and the ids that links can point to.
+// document has the links of a page and their possible targets.
 type document struct {
 	links, loads []string
 	ids          map[string]bool
@@ -103,15 +103,15 @@ func TestEveryLinkOfTheSiteLeadsSomewhere(t *testing.T) {
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s: %v", file, link, err)
 			} else if u.Fragment != "" && !documents[target].ids[u.Fragment] {
-				t.Errorf("%s links to %s, a heading that is not there", file, link)
+				t.Errorf("%s links to %s, a heading that does not exist", file, link)
 			}
 		}
 	}
 }
 
-// browser is one Chromium. It keeps what pages complain of, and their requests for anything but files of own.
+// browser is one Chromium. It collects console output of pages, and requests that are not for files of the site.
 type browser struct {
-	ctx context.Context //nolint:containedctx // chromedp keeps the browser in it
+	ctx context.Context //nolint:containedctx // chromedp stores the browser in it
 
 	mutex sync.Mutex
 	own   string
@@ -154,7 +154,7 @@ func newBrowser(t *testing.T, own string) *browser {
 	return b
 }
 
-// open shows a file of the site.
+// open loads a file of the site.
 func (b *browser) open(t *testing.T, file string, width int64, scheme string) {
 	t.Helper()
 	must(t)(chromedp.Call(b.ctx, network.Enable, network.EnableParams{}))
@@ -166,7 +166,7 @@ func (b *browser) open(t *testing.T, file string, width int64, scheme string) {
 	must(t)(nil, chromedp.Do(b.ctx, chromedp.Navigate(b.own+"/"+file)))
 }
 
-// picture writes what the browser shows to the directory that EVENTQUOTA_PICTURES names, if it does.
+// picture saves a screenshot in the directory EVENTQUOTA_PICTURES, if that is set.
 func (b *browser) picture(t *testing.T, name string) {
 	t.Helper()
 	dir := os.Getenv("EVENTQUOTA_PICTURES")
@@ -201,7 +201,7 @@ func evaluate[T any](t *testing.T, b *browser, script string) T {
 	return value
 }
 
-// shown describes the page as a script sees it.
+// shown is the state of a page, as a script in it reads it.
 type shown struct {
 	Paper    string
 	Overflow []string
@@ -213,7 +213,7 @@ const look = `(() => {
     Overflow: [...document.querySelectorAll('body *')].filter(e => !e.closest('.wide table, pre') && e.getBoundingClientRect().right > width + 1).map(e => e.tagName + ' ' + e.textContent.slice(0, 40))};
 })()`
 
-// typeQuery enters a query as a person does.
+// typeQuery types a query by keyboard.
 const typeQuery = `(() => {
   const query = document.getElementById('query');
   query.focus();
@@ -232,7 +232,7 @@ func TestTheSiteInABrowser(t *testing.T) {
 					b.open(t, file, width, scheme)
 					got := evaluate[shown](t, b, look)
 					if got.Paper != paper || len(got.Overflow) > 0 {
-						t.Errorf("%s: the paper is %s; wider than the window: %q", file, got.Paper, got.Overflow)
+						t.Errorf("%s: the background is %s; wider than the window: %q", file, got.Paper, got.Overflow)
 					}
 					b.picture(t, fmt.Sprintf("%s-%d-%s", strings.ReplaceAll(file, "/", "-"), width, scheme))
 				}
@@ -260,6 +260,6 @@ func TestTheSiteInABrowser(t *testing.T) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	if len(b.said) > 0 {
-		t.Errorf("the browser says %q", b.said)
+		t.Errorf("the browser complains: %q", b.said)
 	}
 }

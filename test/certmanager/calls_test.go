@@ -14,11 +14,11 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// rate is how many requests a second a storm makes.
+// rate is the number of requests per second in a storm.
 const rate = 300
 
-// storm makes storms of real recorders, one after the other, until end is called. That
-// returns when the API server has answered all.
+// storm runs storms of real recorders, one after another, until end is called. end returns when the API server has answered
+// all requests.
 func (e *env) storm() (end func() error) {
 	e.Helper()
 	_, err := e.client.CoreV1().Namespaces().Create(e.Context(),
@@ -31,18 +31,18 @@ func (e *env) storm() (end func() error) {
 	})
 }
 
-// waitServes holds that a replica comes to serve the certificate of a Secret, and is ready.
+// waitServes waits until a replica serves the certificate of a Secret and is ready.
 func (e *env) waitServes(i int, secret *corev1.Secret) {
 	e.Helper()
 	host := strings.TrimPrefix(e.set.Replicas[i].URL, "https://")
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // it is known by its serial number
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the serial number identifies the certificate
 	e.eventually("a replica serves the certificate that was issued", func() bool {
 		connection, err := dialer.DialContext(e.Context(), "tcp", host)
 		e.must(err)
 		defer connection.Close()
 		return connection.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String() == serial(e.T, secret)
 	})
-	// A replica looks at what the API server trusts every 10 seconds or so.
+	// A replica checks the CAs that the API server trusts about every 10 seconds.
 	e.eventually("a replica is ready with it", func() bool {
 		ready, err := http.NewRequestWithContext(e.Context(), http.MethodGet,
 			"http://"+strings.TrimSuffix(host, ":10250")+":8081/readyz", http.NoBody)
@@ -54,7 +54,7 @@ func (e *env) waitServes(i int, secret *corev1.Secret) {
 	})
 }
 
-// decisions are how many reviews each replica has answered.
+// decisions returns the number of reviews that each replica has answered.
 func (e *env) decisions() (each []int64) {
 	e.Helper()
 	for _, r := range e.set.Replicas {
@@ -65,8 +65,7 @@ func (e *env) decisions() (each []int64) {
 	return each
 }
 
-// allAnsweredSince reports whether each replica has answered more reviews than before, on new
-// connections too.
+// allAnsweredSince reports whether each replica has answered enough reviews since before to have new connections too.
 func (e *env) allAnsweredSince(before []int64) bool {
 	e.Helper()
 	for i, n := range e.decisions() {
@@ -90,7 +89,7 @@ func (e *env) waitForCalls(n int64) {
 	e.eventually("the storm goes on", func() bool { return all() >= before+n })
 }
 
-// serial is the serial number of the certificate in a Secret.
+// serial returns the serial number of the certificate in a Secret.
 func serial(t *testing.T, secret *corev1.Secret) string {
 	t.Helper()
 	block, _ := pem.Decode(secret.Data[corev1.TLSCertKey])

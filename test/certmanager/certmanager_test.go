@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	// replicas is how many serve the certificate, each from a volume of its own.
+	// replicas is the number of replicas, each with its own volume.
 	replicas = 3
-	// callsBetweenUpdates is how many calls the API server makes, at least, between two volumes that get
-	// the renewed certificate. In a cluster it is a minute or so.
+	// callsBetweenUpdates is the minimum of calls between the updates of two volumes with a renewed certificate. In a
+	// cluster, about a minute is between them.
 	callsBetweenUpdates = 200
-	// callsPerConnection is how many calls a connection carries, on average: a new connection is
-	// what shows a certificate.
+	// callsPerConnection is the average number of calls on one connection. Only a new connection uses the current
+	// certificate.
 	callsPerConnection = 10
-	// newConnections is the number of calls of a replica after which the API server must have
-	// made new connections. It keeps one for each concurrent call of each phase.
+	// newConnections is a number of calls to a replica that needs new connections. The API server reuses some: one for each
+	// concurrent call of each phase.
 	newConnections = 30 * callsPerConnection
 )
 
-// TestCertManagerRenewalDuringStorm uses the manifests for cert-manager as they are shipped. Its
-// controllers issue the certificate, and its cainjector writes the CA into the webhook
-// configurations. No call fails when the certificate is renewed, or its CA.
+// TestCertManagerRenewalDuringStorm checks the shipped manifests for cert-manager. Its controllers issue the certificate, and
+// its cainjector sets caBundle. No call fails when the certificate is renewed, or when its CA is renewed too.
 func TestCertManagerRenewalDuringStorm(t *testing.T) {
 	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return

@@ -39,13 +39,13 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// startControllers runs the controllers of cert-manager that issue certificates of a CA, and
-// its cainjector, until the test ends. They register themselves when they are imported.
+// startControllers runs cert-manager's controllers for CA issuers, and its cainjector, until the test ends. Importing the
+// packages registers the controllers.
 func startControllers(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	ctx, stop := context.WithCancel(logr.NewContext(t.Context(), newLog(t, c)))
 	var running errgroup.Group
-	// The cluster is to end after them.
+	// The cluster must stop after them.
 	t.Cleanup(func() {
 		stop()
 		if err := running.Wait(); err != nil {
@@ -84,7 +84,7 @@ func startControllers(t *testing.T, c *cluster.Cluster) {
 	running.Go(func() error { return injector.Start(ctx) })
 }
 
-// newInjector is the cainjector, with all that it injects into by default.
+// newInjector returns the cainjector, with its default targets.
 func newInjector(t *testing.T, config *rest.Config) ctrl.Manager {
 	t.Helper()
 	kinds := runtime.NewScheme()
@@ -119,7 +119,7 @@ func newInjector(t *testing.T, config *rest.Config) ctrl.Manager {
 	return manager
 }
 
-// newLog is cert-manager's log, which is shown if the test fails.
+// newLog returns a logger for cert-manager. The log is printed if the test fails.
 func newLog(t *testing.T, c *cluster.Cluster) logr.Logger {
 	t.Helper()
 	file, err := os.Create(filepath.Join(c.Dir, "cert-manager.log"))

@@ -24,13 +24,13 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// Names of the Certificates that are shipped, and of their Secrets.
+// Names of the shipped Certificates and of their Secrets.
 const (
 	certificate   = "eventquota-serving-cert"
 	caCertificate = "eventquota-ca"
 )
 
-// env is a cluster with cert-manager, whose API server calls replicas.
+// env is a cluster with cert-manager and replicas of the webhook.
 type env struct {
 	*testing.T
 	cluster      *cluster.Cluster
@@ -62,13 +62,13 @@ func (e *env) must(err error) {
 	}
 }
 
-// eventually waits until check holds.
+// eventually waits until check returns true. A timeout ends the test.
 func (e *env) eventually(what string, check func() bool) {
 	e.Helper()
 	cli.Eventually(e.T, what, check)
 }
 
-// definitions are cert-manager's own, of the version in go.mod.
+// definitions returns cert-manager's custom resource definitions, of the version in go.mod.
 func (e *env) definitions() (definitions []*unstructured.Unstructured) {
 	e.Helper()
 	dir, err := exec.CommandContext(e.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
@@ -85,7 +85,7 @@ func (e *env) definitions() (definitions []*unstructured.Unstructured) {
 	return definitions
 }
 
-// waitIssued waits for a Secret with a certificate of another serial number than before.
+// waitIssued waits for a Secret whose certificate has a serial number other than before.
 func (e *env) waitIssued(name, before string) (secret *corev1.Secret) {
 	e.Helper()
 	e.eventually("cert-manager issues a certificate", func() bool {
@@ -100,8 +100,7 @@ func (e *env) waitIssued(name, before string) (secret *corev1.Secret) {
 	return secret
 }
 
-// waitRenewed is the Secret of the serving certificate once that is renewed, and before it the
-// other Certificates given.
+// waitRenewed renews the given Certificates and then the serving certificate, and returns the new Secret of the latter.
 func (e *env) waitRenewed(served *corev1.Secret, others ...string) (secret *corev1.Secret) {
 	e.Helper()
 	for _, other := range others {
@@ -113,7 +112,7 @@ func (e *env) waitRenewed(served *corev1.Secret, others ...string) (secret *core
 	return e.waitIssued(certificate, serial(e.T, served))
 }
 
-// renew asks for a new certificate, as `cmctl renew` does.
+// renew requests a new certificate, as `cmctl renew` does.
 func (e *env) renew(name string) {
 	e.Helper()
 	certificates := e.certificates.CertmanagerV1().Certificates(cluster.ServiceNamespace)
@@ -129,8 +128,7 @@ func (e *env) renew(name string) {
 	}))
 }
 
-// trusted reports whether both webhook configurations trust a CA. The cainjector keeps those
-// of before beside it.
+// trusted reports whether both webhook configurations trust a CA. The caBundle may have earlier CAs too.
 func (e *env) trusted(ca []byte) bool {
 	e.Helper()
 	registration := e.client.AdmissionregistrationV1()

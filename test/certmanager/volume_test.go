@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 )
 
-// volume is a Secret that is mounted into a pod, as the kubelet keeps it: the files are
-// links to a directory that changes as a whole.
+// volume is a mounted Secret as the kubelet maintains it: the files are links into a directory that is replaced atomically.
 type volume struct {
 	dir     string
 	version int
 }
 
-// write makes the files be those of a Secret.
+// write replaces the files with those of a Secret.
 func (v *volume) write(data map[string][]byte) error {
 	before := v.name()
 	v.version++

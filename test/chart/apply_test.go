@@ -18,9 +18,8 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// checkAPIServerAccepts creates all objects in a dry run. The API server refuses unknown fields, and
-// pods in a namespace that enforces the restricted standard. It only warns about the pods
-// of a Deployment.
+// checkAPIServerAccepts applies all objects as a dry run. The API server refuses unknown fields, and pods that violate the
+// restricted standard of the namespace. For pods of a Deployment it only warns, which fails the test too.
 func checkAPIServerAccepts(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	installForeignCRDs(t, c)
@@ -56,7 +55,7 @@ func checkAPIServerAccepts(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// apply applies an object, with labels beside its own.
+// apply applies an object with additional labels.
 func apply(t *testing.T, api client.Client, o *unstructured.Unstructured, labels map[string]string, opts ...client.ApplyOption) {
 	t.Helper()
 	o = o.DeepCopy()
@@ -70,12 +69,11 @@ func apply(t *testing.T, api client.Client, o *unstructured.Unstructured, labels
 	}
 }
 
-// installForeignCRDs installs eventquota's kinds, and those of cert-manager and the Prometheus
-// operator that the chart uses. The latter have no fields here: TestOverlaysMatchValues
-// compares these with the overlays.
+// installForeignCRDs installs the definitions of eventquota, and of the kinds of cert-manager and the Prometheus operator
+// that the chart uses. The latter have no schema: TestOverlaysMatchValues compares their fields with the overlays.
 func installForeignCRDs(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	crds, err := manifests.CRDs() // of the hook, which Helm applies after the definitions
+	crds, err := manifests.CRDs() // for the hook, which Helm applies after the definitions
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +102,7 @@ func installForeignCRDs(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// warnings keeps what the API server warns of.
+// warnings collects the warnings of the API server.
 type warnings struct {
 	mu    sync.Mutex
 	texts []string

@@ -12,8 +12,8 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// No overlay has these components. The API server refuses kinds of the Prometheus operator where that is not installed, only
-// Grafana reads the dashboard, and client certificates need flags of the API server.
+// TestComponentsMatchValues checks the components that no overlay has. They depend on the cluster: on the Prometheus
+// operator, on Grafana, or on an API server with a client certificate.
 func TestComponentsMatchValues(t *testing.T) {
 	with := func(kustomization, component string) []*unstructured.Unstructured {
 		objects, err := shipped.Objects(kustomization, "components/"+component)
@@ -58,7 +58,7 @@ func TestDisabledPartsAreOmitted(t *testing.T) {
 			}
 		}
 	}
-	// What is there is kept by an uninstallation: with the definitions, all policies would go.
+	// An uninstallation must keep the definitions, because deleting them deletes all policies.
 	for _, o := range mustRender(t, "").Objects {
 		if keep := o.GetAnnotations()["helm.sh/resource-policy"]; o.GetKind() == "CustomResourceDefinition" && keep != "keep" {
 			t.Errorf("%s: helm.sh/resource-policy is %q, want keep", identity(o), keep)
@@ -66,7 +66,7 @@ func TestDisabledPartsAreOmitted(t *testing.T) {
 	}
 }
 
-// A sidecar of Grafana takes each key of the ConfigMap for a file.
+// TestDashboardConfigMap checks the keys of the ConfigMap, as the sidecar of Grafana reads each key as a file.
 func TestDashboardConfigMap(t *testing.T) {
 	made := find(t, mustRender(t, "dashboard: {enabled: true, annotations: {grafana_folder: Kubernetes}}").Objects, "ConfigMap", "eventquota-dashboard")
 	if made.GetLabels()["grafana_dashboard"] != "1" || made.GetAnnotations()["grafana_folder"] != "Kubernetes" {

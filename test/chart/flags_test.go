@@ -8,7 +8,7 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// One flag is wrong on purpose, so that the webhook ends once it has looked at all.
+// TestWebhookAcceptsArguments adds one invalid flag, so that the webhook exits after it has checked all flags.
 func TestWebhookAcceptsArguments(t *testing.T) {
 	webhook, err := replica.Build(t.Context())
 	if err != nil {

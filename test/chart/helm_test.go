@@ -16,7 +16,7 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// helm does what the helm program does, with one release in one namespace.
+// helm runs the actions of the helm program on one release in one namespace.
 type helm struct {
 	t         *testing.T
 	namespace string
@@ -45,8 +45,8 @@ func (h *helm) install(chart *helmchart.Chart, values string) {
 	}
 }
 
-// tryInstall is helm install --create-namespace. No controller makes Deployments ready
-// here, so it does not wait for that.
+// tryInstall runs helm install --create-namespace. It does not wait for Deployments, because no controller makes them ready
+// here.
 func (h *helm) tryInstall(chart *helmchart.Chart, values string) (release.Releaser, error) {
 	h.t.Helper()
 	install := action.NewInstall(h.config)
@@ -55,7 +55,7 @@ func (h *helm) tryInstall(chart *helmchart.Chart, values string) (release.Releas
 	return install.RunWithContext(h.t.Context(), chart, h.values(values))
 }
 
-// upgrade is helm upgrade --reset-values.
+// upgrade runs helm upgrade --reset-values.
 func (h *helm) upgrade(chart *helmchart.Chart, values string) {
 	h.t.Helper()
 	if err := h.tryUpgrade(chart, values, false); err != nil {
@@ -81,7 +81,7 @@ func (h *helm) uninstall() {
 	}
 }
 
-// test is helm test.
+// test runs helm test.
 func (h *helm) test() error {
 	test := action.NewReleaseTesting(h.config)
 	test.Namespace, test.Timeout = h.namespace, time.Minute

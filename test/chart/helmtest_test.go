@@ -25,8 +25,8 @@ const (
 	address     = "10.77.0.11" // of the one replica
 )
 
-// The chart is installed without any value. The webhook runs with the arguments and rights
-// that it gets there, and so does the test's pod: this test is their kubelet.
+// TestHelmTest installs the chart with its default values. In place of the kubelet, it runs the webhook and the pod of
+// `helm test` with the arguments and rights of the chart.
 func TestHelmTest(t *testing.T) {
 	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
@@ -56,13 +56,13 @@ func TestHelmTest(t *testing.T) {
 
 	output, err := test()
 	if err == nil || !strings.Contains(output, "60 equal Events were admitted in namespace default") {
-		t.Fatalf("without the webhook it ended in %v and said\n%s", err, output)
+		t.Fatalf("without the webhook, the test pod returned %v, with the output\n%s", err, output)
 	}
 	serve(t, c, api, webhook)
 	t.Run("the notes say how to see it merge", func(t *testing.T) { checkNotesExample(t, c) })
 	output, err = test()
 	if err != nil || !strings.Contains(output, `admission webhook "mutate.events.eventquota.io" denied the request: merged into a stored Event`) {
-		t.Fatalf("with the webhook it ended in %v and said\n%s", err, output)
+		t.Fatalf("with the webhook, the test pod returned %v, with the output\n%s", err, output)
 	}
 	for _, o := range clusterObjects(t, c, api) {
 		if strings.HasSuffix(o, "/eventquota-test") {
@@ -71,8 +71,7 @@ func TestHelmTest(t *testing.T) {
 	}
 }
 
-// runTestPod runs what the pod of the test is to run, once that is there, and returns its
-// output. An earlier test's pod has ended.
+// runTestPod waits for the pod of `helm test`, runs its command, and returns the output. It ignores pods of earlier tests.
 func runTestPod(t *testing.T, api client.Client, webhook, kubeconfig string) string {
 	t.Helper()
 	pod := &corev1.Pod{}
@@ -94,8 +93,8 @@ func runTestPod(t *testing.T, api client.Client, webhook, kubeconfig string) str
 	return string(output)
 }
 
-// serve runs one replica of the Deployment until the test ends, as an endpoint of the
-// Service, and returns when the webhook configurations have its CA.
+// serve runs one replica of the Deployment, as an endpoint of the Service, until the test ends. It returns when the replica
+// is ready and its CA is in the webhook configuration.
 func serve(t *testing.T, c *cluster.Cluster, api client.Client, webhook string) {
 	t.Helper()
 	_, kubeconfig, err := c.User(account)
@@ -149,7 +148,7 @@ func serve(t *testing.T, c *cluster.Cluster, api client.Client, webhook string) 
 	}
 }
 
-// checkNotesExample makes the Event of the notes twice.
+// checkNotesExample creates the Event of the notes twice, and checks that the second is merged.
 func checkNotesExample(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	api, err := client.New(c.Config, client.Options{})
@@ -159,14 +158,14 @@ func checkNotesExample(t *testing.T, c *cluster.Cluster) {
 	_, event, found := strings.Cut(mustRender(t, "").Notes, "event='")
 	event, _, ends := strings.Cut(event, "'")
 	if !found || !ends {
-		t.Fatal("the notes have no Event")
+		t.Fatal("found no Event in the notes")
 	}
 	objects, err := decode(event)
 	if err != nil {
 		t.Fatal(err)
 	}
 	createObject(t, api, objects[0].DeepCopy())
-	// Until the API server has received the CA, it admits Events undecided.
+	// Until the API server has read the CA, it cannot call the webhook and stores all Events.
 	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := api.Create(ctx, objects[0].DeepCopy())
 		if err != nil && strings.Contains(err.Error(), "merged into a stored Event") {

@@ -37,7 +37,7 @@ func TestReleaseLifecycle(t *testing.T) {
 	for _, p := range policies {
 		createObject(t, api, p)
 	}
-	// As the replicas do it: the Secret is updated, the configurations are patched.
+	// As the replicas do: update the Secret, and patch the configurations.
 	secret := &corev1.Secret{}
 	certificate := types.NamespacedName{Namespace: namespace, Name: "eventquota-serving-cert"}
 	if err := api.Get(t.Context(), certificate, secret); err != nil {
@@ -86,7 +86,7 @@ func TestReleaseLifecycle(t *testing.T) {
 			crd := get(t, api, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "", name)
 			names, _, _ := unstructured.NestedStringSlice(crd.Object, "spec", "names", "categories")
 			if !slices.Contains(names, "newer") {
-				t.Errorf("%s has categories %v, which are the old ones", name, names)
+				t.Errorf("%s still has the old categories %v", name, names)
 			}
 		}
 	})
@@ -118,20 +118,20 @@ func TestReleaseLifecycle(t *testing.T) {
 		const provided = "provided certificates"
 		err := h.tryUpgrade(newerChart(t), valueSets()[provided], false)
 		if err == nil || !strings.Contains(err.Error(), "caBundle") || !strings.Contains(err.Error(), "service.path") {
-			t.Errorf("without it the upgrade ended in %v, want conflicts over caBundle and service.path", err)
+			t.Errorf("without --force-conflicts the upgrade returned %v, want conflicts over caBundle and service.path", err)
 		}
 		if err := h.tryUpgrade(newerChart(t), valueSets()[provided], true); err != nil {
 			t.Error(err)
 		}
 		if got := pathOf(get(t, api, registration("MutatingWebhookConfiguration"), "", "mutate.events.eventquota.io")); got != "/mutate" {
-			t.Errorf("with it the path is %q, want that of the chart", got)
+			t.Errorf("with --force-conflicts the path is %q, want that of the chart", got)
 		}
 	})
 
 	h.uninstall()
 	t.Run("an uninstall leaves the definitions and policies and nothing else", func(t *testing.T) {
 		want := slices.Concat(before, []string{
-			"Namespace " + namespace, // made by --create-namespace, and so the user's
+			"Namespace " + namespace, // --create-namespace made it, so it belongs to the user
 			"CustomResourceDefinition clustereventpolicies.eventquota.io", "CustomResourceDefinition eventpolicies.eventquota.io",
 			"CustomResourceDefinition clustereventquotas.eventquota.io", "CustomResourceDefinition eventquotas.eventquota.io",
 			"ClusterEventPolicy floor", "EventPolicy default/mine", "ClusterEventQuota ceiling",
@@ -143,7 +143,7 @@ func TestReleaseLifecycle(t *testing.T) {
 	})
 
 	t.Run("it can be installed again, with the policies that stayed", func(t *testing.T) {
-		// A new client, because a client caches the kinds that it found first.
+		// A new client, as in a new process: a Helm configuration caches the kinds that it finds first.
 		newHelm(t, c, namespace).install(newerChart(t), "")
 		for _, p := range policies {
 			get(t, api, p.GroupVersionKind(), p.GetNamespace(), p.GetName())
@@ -153,7 +153,7 @@ func TestReleaseLifecycle(t *testing.T) {
 	t.Run("there is one in a cluster", func(t *testing.T) {
 		_, err := newHelm(t, c, "elsewhere").tryInstall(loadChart(t), "crds: {install: false}")
 		if err == nil || !strings.Contains(err.Error(), "cannot be imported into the current release") {
-			t.Errorf("a second release ended in %v, want a refusal", err)
+			t.Errorf("a second release returned %v, want a refusal", err)
 		}
 	})
 
@@ -161,7 +161,7 @@ func TestReleaseLifecycle(t *testing.T) {
 	t.Run("the API server accepts all that can be rendered", func(t *testing.T) { checkAPIServerAccepts(t, c) })
 }
 
-// newerChart is the chart of a later version, whose definitions have one more category.
+// newerChart returns the chart with a later version, and with one more category in each definition.
 func newerChart(t *testing.T) *helmchart.Chart {
 	t.Helper()
 	chart := loadChart(t)

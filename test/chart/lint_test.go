@@ -17,7 +17,7 @@ func TestHelmLint(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, message := range lint.RunAll(chartDir, parsed, namespace).Messages {
-				// An icon is for catalogues, and would be fetched from somewhere.
+				// The chart has no icon: catalogues would load it from another site.
 				if message.Severity == support.InfoSev && strings.Contains(message.Err.Error(), "icon is recommended") {
 					continue
 				}

@@ -15,8 +15,8 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// clusterObjects is the identity of each object in the cluster, sorted, but for what the API
-// server makes itself at times of its own.
+// clusterObjects returns the sorted identities of all objects in the cluster, except those that the API server itself
+// creates in the background.
 func clusterObjects(t *testing.T, c *cluster.Cluster, api client.Client) []string {
 	t.Helper()
 	ownKinds := []string{"APIService", "ComponentStatus", "Event", "IPAddress", "Lease"}
@@ -69,7 +69,7 @@ func policy(kind schema.GroupVersionKind, namespace, name string) *unstructured.
 	return p
 }
 
-// createObject creates an object of a kind that the API server may have learned of just now.
+// createObject creates an object. It retries while the API server does not serve the kind yet.
 func createObject(t *testing.T, api client.Client, o *unstructured.Unstructured) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {
@@ -97,7 +97,7 @@ func registration(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind}
 }
 
-// setCA patches a caBundle and a path into the one webhook of a configuration.
+// setCA patches the caBundle and the path of the only webhook of a configuration.
 func setCA(t *testing.T, api client.Client, kind, name string) {
 	t.Helper()
 	o := get(t, api, registration(kind), "", name)
@@ -110,7 +110,7 @@ func setCA(t *testing.T, api client.Client, kind, name string) {
 	}
 }
 
-// writtenPath is one as the replicas write it.
+// writtenPath is a path in the form that replicas write.
 const writtenPath = "/path/segment"
 
 func pathOf(o *unstructured.Unstructured) string {

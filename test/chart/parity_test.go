@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// The annotations of what Helm applies apart from the rest.
+// The annotations of Helm's hooks and of objects that Helm keeps.
 const (
 	hook             = "helm.sh/hook"
 	hookDeletePolicy = "helm.sh/hook-delete-policy"
 )
 
-// TestOverlaysMatchValues renders each overlay and the chart with the corresponding values.
-// The objects must be equal, except for the differences that normalize removes.
+// TestOverlaysMatchValues compares each overlay with the chart. The objects must be equal, except for the differences that
+// normalize removes.
 func TestOverlaysMatchValues(t *testing.T) {
 	overlays, err := filepath.Glob("../../manifests/overlays/*")
 	if err != nil || len(overlays) == 0 {
@@ -79,10 +79,9 @@ func renderOverlay(t *testing.T, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-// normalize returns the objects by identity, without the differences that Helm and kustomize
-// need. Helm has its own labels, leaves the namespace to the user and keeps definitions by an
-// annotation. Kustomize passes flags to the webhook through a ConfigMap, and its components do
-// not know the version.
+// normalize returns the objects by identity, without the intended differences. The chart has labels of Helm, does not create
+// the namespace, and keeps definitions by an annotation. The overlays pass flags in a ConfigMap, and their components do
+// not have the version.
 func normalize(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
 	flags := configMaps(objects)
@@ -109,7 +108,7 @@ func normalize(t *testing.T, objects []*unstructured.Unstructured) map[string]an
 		o.SetAnnotations(annotations)
 		for _, c := range containers(o) {
 			if c["image"] != nil && c["imagePullPolicy"] == "IfNotPresent" {
-				delete(c, "imagePullPolicy") // what a tag other than latest has anyway
+				delete(c, "imagePullPolicy") // the default for a tag other than latest
 			}
 			if c["name"] == "webhook" {
 				c["args"] = finalArguments(t, c["args"], flags)
@@ -124,8 +123,7 @@ func normalize(t *testing.T, objects []*unstructured.Unstructured) map[string]an
 	return all
 }
 
-// finalArguments are those that the webhook gets in the end, sorted, without those that say
-// nothing.
+// finalArguments returns the arguments of the webhook after substitution, sorted, without those that have no effect.
 func finalArguments(t *testing.T, args any, values map[string]string) []any {
 	t.Helper()
 	var all []any
@@ -146,7 +144,7 @@ func finalArguments(t *testing.T, args any, values map[string]string) []any {
 	return all
 }
 
-// configMaps are the data of all ConfigMaps together.
+// configMaps returns the merged data of all ConfigMaps.
 func configMaps(objects []*unstructured.Unstructured) map[string]string {
 	all := map[string]string{}
 	for _, o := range objects {
@@ -170,8 +168,7 @@ func containers(o *unstructured.Unstructured) []map[string]any {
 	return all
 }
 
-// normalizeNumbers has numbers of one type, so that 3 equals 3.0, as in JSON, and no field that is
-// empty.
+// normalizeNumbers converts all numbers to one type, so that 3 equals 3.0 as in JSON, and removes empty fields.
 func normalizeNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// flowControl are the objects of API priority and fairness among objects, by kind and name.
+// flowControl returns the priority levels and FlowSchemas among objects, by kind and name.
 func flowControl(objects []*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	found := map[string]*unstructured.Unstructured{}
 	for _, o := range objects {
@@ -22,7 +22,7 @@ func flowControl(objects []*unstructured.Unstructured) map[string]*unstructured.
 	return found
 }
 
-// shares are those of a rendered priority level.
+// shares returns the shares of a rendered priority level.
 func shares(t *testing.T, objects []*unstructured.Unstructured, name string) int {
 	t.Helper()
 	var level flowcontrolv1.PriorityLevelConfiguration
@@ -33,8 +33,8 @@ func shares(t *testing.T, objects []*unstructured.Unstructured, name string) int
 	return int(*level.Spec.Limited.NominalConcurrencyShares)
 }
 
-// TestPriorityLevelSeats computes seats as the API server does, from the shares that the chart renders. A level never gets
-// more seats than the value, and at most one seat less if shares are finer than seats.
+// TestPriorityLevelSeats computes the seats from the rendered shares, as the API server does. They are at most the value,
+// unless the level has only one share, and are less by at most the seats of one share.
 func TestPriorityLevelSeats(t *testing.T) {
 	for _, server := range []struct{ seats, otherShares int }{{600, 245}, {600, 400}, {1200, 245}, {3000, 245}, {200, 245}} {
 		for _, seats := range [][2]int{{12, 12}, {1, 1}, {5, 25}, {25, 25}, {50, 12}} {
@@ -54,7 +54,7 @@ func TestPriorityLevelSeats(t *testing.T) {
 	}
 }
 
-// TestListLevelIsOptional by a value, and with kustomize by a component: both add the same.
+// TestListLevelIsOptional checks that a value of the chart and a component add the same objects.
 func TestListLevelIsOptional(t *testing.T) {
 	const level, schema = "PriorityLevelConfiguration/events-list", "FlowSchema/events-list"
 	overlay, err := shipped.Objects("overlays/single-replica", "components/priority-level-events-list")
@@ -76,7 +76,7 @@ func TestListLevelIsOptional(t *testing.T) {
 	}
 }
 
-// TestPriorityLevelsAreOptional by a value, and with kustomize by a component: both leave the same.
+// TestPriorityLevelsAreOptional checks that values of the chart and components leave out the same objects.
 func TestPriorityLevelsAreOptional(t *testing.T) {
 	all := flowControl(mustRender(t, "").Objects)
 	for says, tt := range map[string]struct {

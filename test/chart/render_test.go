@@ -1,5 +1,5 @@
-// Package chart tests the Helm chart in manifests/chart by Helm's own library, and
-// compares what it renders with what kustomize makes of manifests/overlays.
+// Package chart tests the Helm chart in manifests/chart with Helm's library, and compares the rendered objects with those of
+// manifests/overlays.
 package chart
 
 import (
@@ -28,8 +28,7 @@ const (
 //go:embed testdata/ca.pem
 var exampleCA string
 
-// valueSets are values for every way to install, and for every value that renders more.
-// They are YAML.
+// valueSets returns YAML values by name: a set for each overlay, and sets for the values that render more objects.
 func valueSets() map[string]string {
 	const redis = "redis: {addresses: [redis.eventquota-system.svc:6379], username: eventquota, existingSecret: eventquota-redis}\n"
 	return map[string]string{
@@ -109,18 +108,18 @@ certificates:
 	}
 }
 
-// rendered has the output of a chart. Objects has no hooks.
+// rendered is a rendered chart. Objects does not contain hooks.
 type rendered struct {
 	Objects, Hooks []*unstructured.Unstructured
 	Notes          string
 }
 
-// render renders the chart for the release in a namespace without any API server.
+// render renders the chart for a release in the given namespace, without an API server.
 func render(in, values string) (*rendered, error) {
 	install := action.NewInstall(action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler)))
 	install.DryRunStrategy = action.DryRunClient
 	install.ReleaseName, install.Namespace = name, in
-	install.KubeVersion = &common.KubeVersion{Version: "v1.34.0", Major: "1", Minor: "34"} // the least
+	install.KubeVersion = &common.KubeVersion{Version: "v1.34.0", Major: "1", Minor: "34"} // the oldest supported version
 	chart, err := loader.Load(chartDir)
 	if err != nil {
 		return nil, err
@@ -148,7 +147,7 @@ func render(in, values string) (*rendered, error) {
 	return result, nil
 }
 
-// mustRender is render in the usual namespace.
+// mustRender renders the chart in the default namespace, and ends the test on an error.
 func mustRender(t *testing.T, values string) *rendered {
 	t.Helper()
 	r, err := render(namespace, values)
@@ -158,7 +157,7 @@ func mustRender(t *testing.T, values string) *rendered {
 	return r
 }
 
-// decode reads documents of YAML, and refuses a field that occurs twice.
+// decode reads YAML documents. A duplicate field is an error.
 func decode(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for document := range strings.SplitSeq("\n"+manifest, "\n---") {
@@ -173,7 +172,7 @@ func decode(manifest string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// find returns the one object of a kind and name.
+// find returns the object of a kind and name. The test ends if there is none.
 func find(t *testing.T, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	for _, o := range objects {
@@ -198,7 +197,7 @@ func identity(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }
 
-// loadChart loads the chart again, so that a test may change it.
+// loadChart loads a copy of the chart that the test can change.
 func loadChart(t *testing.T) *helmchart.Chart {
 	t.Helper()
 	chart, err := loader.LoadDir(chartDir)

@@ -26,7 +26,7 @@ func TestSchemaMatchesValues(t *testing.T) {
 	if err := yaml.UnmarshalStrict(read("values.yaml"), &values); err != nil {
 		t.Fatal(err)
 	}
-	// They are documented where they are refused or ignored.
+	// The schema documents these itself, as they are rejected or ignored.
 	for _, unset := range []string{"global", "enabled"} {
 		values[unset] = nil
 	}
@@ -37,7 +37,7 @@ func TestSchemaMatchesValues(t *testing.T) {
 	schema.compare(t, "", values, schema.Definitions)
 }
 
-// node is the part of a JSON schema that says which properties there are.
+// node is the part of a JSON schema that declares properties.
 type node struct {
 	Ref                  string          `json:"$ref"`
 	Properties           map[string]node `json:"properties"`
@@ -46,8 +46,8 @@ type node struct {
 	Definitions          map[string]node `json:"definitions"`
 }
 
-// compare complains where the schema and values.yaml have other values, and about every object with properties that takes
-// others too, but for resources.limits, which are any resources. Of items of a list there are no values.
+// compare reports values that only the schema or only values.yaml has. It also reports objects that allow additional
+// properties, except resources.limits. It does not compare items of lists, which have no defaults.
 func (n node) compare(t *testing.T, path string, values map[string]any, definitions map[string]node) {
 	t.Helper()
 	if n.Ref != "" {
@@ -60,7 +60,7 @@ func (n node) compare(t *testing.T, path string, values map[string]any, definiti
 		return
 	}
 	if n.AdditionalProperties != false {
-		t.Errorf("%s takes any property", path)
+		t.Errorf("%s allows additional properties", path)
 	}
 	for name, property := range n.Properties {
 		value, ok := values[name]

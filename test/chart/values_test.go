@@ -124,10 +124,10 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			_, err := render(namespace, test.values)
 			if err == nil {
-				t.Fatal("it was rendered")
+				t.Fatal("the chart was rendered, want an error")
 			}
 			if !strings.Contains(err.Error(), test.refusal) {
-				t.Errorf("the refusal was\n%v\nwant it to contain\n%s", err, test.refusal)
+				t.Errorf("got error\n%v\nwant one that contains\n%s", err, test.refusal)
 			}
 		})
 	}

@@ -16,15 +16,15 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// TestOverlaysApply asks one API server, which has none of eventquota's kinds at first.
-func TestOverlaysApply(t *testing.T) { //nolint:tparallel // its parts follow one another
+// TestOverlaysApply applies to one API server, which has none of eventquota's kinds at first.
+func TestOverlaysApply(t *testing.T) { //nolint:tparallel // its subtests depend on each other
 	t.Parallel()
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	admin, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("no Event is stored that is too large", (&sizePolicyRig{admin}).testBounds(c)) // before webhooks are installed that nobody serves
+	t.Run("the size policy bounds Events", (&sizePolicyRig{admin}).testBounds(c)) // before webhooks are installed, which no replica serves
 	t.Run("kubectl installs in three commands", func(t *testing.T) { checkInstall(t, c, "single-replica") })
 	t.Run("each is taken over the one before", func(t *testing.T) { checkOverlaysApply(t, c, admin) })
 	t.Run("a field that is unknown is refused", func(t *testing.T) { checkUnknownFieldIsRefused(t, c) })
@@ -34,8 +34,8 @@ func TestOverlaysApply(t *testing.T) { //nolint:tparallel // its parts follow on
 	t.Run("an uninstall leaves no priority level", func(t *testing.T) { checkUninstallRemovesPriorityLevels(t, c, admin) })
 }
 
-// checkInstall runs the commands of the documentation, with more flags, on an API server that has none of eventquota's kinds.
-// The definitions go first: kubectl looks up the kinds of all objects before it applies any.
+// checkInstall runs the documented commands, with more flags, on an API server that has none of eventquota's kinds.
+// The definitions are applied first, because kubectl looks up the kinds of all objects before it applies any.
 func checkInstall(t *testing.T, c *cluster.Cluster, overlay string, flags ...string) {
 	t.Helper()
 	const definitions = "../../manifests/crds"
@@ -52,13 +52,12 @@ func checkInstall(t *testing.T, c *cluster.Cluster, overlay string, flags ...str
 	}
 	tokens, _, err := c.Kubectl(t.Context(), "", "get", "cevq", "ceiling", "-o", "jsonpath={.spec.limits[1].tokens}")
 	if err != nil || tokens != "100" {
-		t.Errorf("the ceiling has %q tokens a second, want 100: %v", tokens, err)
+		t.Errorf("the ceiling has %q tokens per second, want 100: %v", tokens, err)
 	}
 }
 
-// checkOverlaysApply applies overlays one over the other, as anyone who changes from one to the other does. No field may be
-// unknown, and the pods of every Deployment must be admitted. The kinds of cert-manager are for test/certmanager, which
-// installs them.
+// checkOverlaysApply applies one overlay over another, as a user does who changes overlays. No field may be unknown, and the
+// pods of every Deployment must be admitted. It skips the kinds of cert-manager; test/certmanager installs them.
 func checkOverlaysApply(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
 	t.Helper()
 	for path, objects := range overlays(t) {
@@ -78,7 +77,7 @@ func checkOverlaysApply(t *testing.T, c *cluster.Cluster, admin kubernetes.Inter
 	}
 }
 
-// checkUnknownFieldIsRefused shows that checkOverlaysApply would see a field that is unknown.
+// checkUnknownFieldIsRefused checks that checkOverlaysApply would find an unknown field.
 func checkUnknownFieldIsRefused(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	objects, err := shipped.Objects(shipped.Base)
@@ -91,7 +90,7 @@ func checkUnknownFieldIsRefused(t *testing.T, c *cluster.Cluster) {
 		}
 		err := shipped.Apply(t.Context(), c.Config, []*unstructured.Unstructured{o}, client.ForceOwnership)
 		if err == nil {
-			t.Errorf("%s %s with a field spec.notThere was taken", o.GetKind(), o.GetName())
+			t.Errorf("%s %s with the unknown field spec.notThere was accepted", o.GetKind(), o.GetName())
 		}
 	}
 }

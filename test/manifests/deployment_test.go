@@ -58,8 +58,8 @@ func flags(t *testing.T, objects []*unstructured.Unstructured, container *corev1
 	return args
 }
 
-// TestProgramAcceptsDeploymentFlags starts it far enough to check them. It ends
-// at the next thing that it does, to read its kubeconfig.
+// TestProgramAcceptsDeploymentFlags starts the program until it has checked its flags. It then fails, because it finds no
+// kubeconfig.
 func TestProgramAcceptsDeploymentFlags(t *testing.T) {
 	t.Parallel()
 	program, err := replica.Build(t.Context())
@@ -90,7 +90,7 @@ func TestGracePeriodCoversDrain(t *testing.T) {
 		for _, flag := range []string{"--shutdown-delay=", "--drain-timeout="} {
 			i := slices.IndexFunc(pod.Containers[0].Args, func(arg string) bool { return strings.HasPrefix(arg, flag) })
 			if i < 0 {
-				t.Fatalf("%s: %s is not set", path, flag)
+				t.Fatalf("%s: flag %s is not set", path, flag)
 			}
 			d, err := time.ParseDuration(strings.TrimPrefix(pod.Containers[0].Args[i], flag))
 			if err != nil {
@@ -98,9 +98,9 @@ func TestGracePeriodCoversDrain(t *testing.T) {
 			}
 			takes += d
 		}
-		// Two phases, each with a call in flight, and the lease that is released.
+		// One call in flight in each of the two phases, and the release of the Lease.
 		if grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; grace < takes+10*time.Second {
-			t.Errorf("%s: is killed after %s, and takes %s and some seconds to stop", path, grace, takes)
+			t.Errorf("%s: the grace period is %s, but stopping takes %s plus some seconds", path, grace, takes)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestRolloutKeepsReplicaCount(t *testing.T) {
 		spec := find[appsv1.Deployment](t, objects, "Deployment", "eventquota").Spec
 		zero, one := intstr.FromInt32(0), intstr.FromInt32(1)
 		if u := spec.Strategy.RollingUpdate; u == nil || *u.MaxUnavailable != zero || *u.MaxSurge != one {
-			t.Errorf("%s: rolls out by %+v", path, u)
+			t.Errorf("%s: unexpected strategy of rolling updates: %+v", path, u)
 		}
 		var budget policyv1.PodDisruptionBudget
 		err := shipped.FindInto(objects, "PodDisruptionBudget", "eventquota", &budget)
@@ -142,7 +142,7 @@ func TestImagesAreTaggedAndMemoryIsLimited(t *testing.T) {
 			for _, c := range find[appsv1.Deployment](t, objects, "Deployment", o.GetName()).Spec.Template.Spec.Containers {
 				_, tag, tagged := strings.Cut(c.Image[strings.LastIndexByte(c.Image, '/')+1:], ":")
 				if !tagged || tag == "" || tag == "latest" {
-					t.Errorf("%s: Deployment %s: image %s has no tag that stays", path, o.GetName(), c.Image)
+					t.Errorf("%s: Deployment %s: image %s has no fixed tag", path, o.GetName(), c.Image)
 				}
 				limit := c.Resources.Limits.Memory()
 				if c.Resources.Requests.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() || limit.IsZero() {

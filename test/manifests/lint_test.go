@@ -27,7 +27,7 @@ func overlays(t *testing.T) map[string][]*unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	if len(paths) == 0 {
-		t.Fatal("there are no overlays")
+		t.Fatal("found no overlays")
 	}
 	all := map[string][]*unstructured.Unstructured{}
 	for _, path := range paths {
@@ -38,7 +38,7 @@ func overlays(t *testing.T) map[string][]*unstructured.Unstructured {
 	return all
 }
 
-// A caBundle that is committed would be put back by anyone who applies again. Of CRDs, the field may stand in a schema.
+// Applying again would restore a committed caBundle. The schema of a CRD may have a field of that name.
 func TestObjectsAreLabelledWithoutCABundle(t *testing.T) {
 	for path, objects := range overlays(t) {
 		for _, o := range objects {
@@ -62,8 +62,8 @@ func TestObjectsAreLabelledWithoutCABundle(t *testing.T) {
 	}
 }
 
-// TestOverlaysApplySamplePolicies holds the set of simulate --sample to what overlays apply. That the
-// chart creates the same is a test of the chart's.
+// TestOverlaysApplySamplePolicies compares the policies of `simulate --sample` with those that overlays apply. test/chart
+// compares the chart with the overlays.
 func TestOverlaysApplySamplePolicies(t *testing.T) {
 	documents, err := manifests.Policies()
 	if err != nil || len(documents) == 0 {
@@ -99,8 +99,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(content)
 }
 
-// TestWebhookConfigurations holds the webhook configurations to a list that is read
-// by people: each field of theirs has been weighed.
+// TestWebhookConfigurations compares the webhook configurations, field by field, with a reviewed list.
 func TestWebhookConfigurations(t *testing.T) {
 	mutate := describe(cluster.MutatingWebhook, "/mutate", "CREATE")
 	validate := describe(cluster.ValidatingWebhook, "/validate", "UPDATE")
@@ -111,13 +110,13 @@ func TestWebhookConfigurations(t *testing.T) {
 		}
 		for i := range want {
 			want[i].ClientConfig.Service = want[i].ClientConfig.Service.DeepCopy()
-			if path != "overlays/cert-manager" { // the replicas write one that cannot be guessed
+			if path != "overlays/cert-manager" { // the replicas write a path that cannot be guessed
 				want[i].ClientConfig.Service.Path = nil
 			}
 		}
 		var got []admissionregistrationv1.ValidatingWebhook
 		for _, o := range objects {
-			// The fields that only one of both kinds has are to have their default.
+			// Fields that only one of the two kinds has must have their default.
 			var configuration admissionregistrationv1.ValidatingWebhookConfiguration
 			if !strings.HasSuffix(o.GetKind(), "WebhookConfiguration") {
 				continue
@@ -157,7 +156,7 @@ func TestReleaseHasOneVersion(t *testing.T) {
 		}
 		if filepath.Base(path) == "crds.yaml" {
 			if strings.Contains(string(content), "kind: Deployment") {
-				t.Errorf("%s has more than definitions", path)
+				t.Errorf("%s has objects other than definitions", path)
 			}
 			continue
 		}
@@ -174,7 +173,7 @@ func TestReleaseHasOneVersion(t *testing.T) {
 	}
 	for _, bad := range []string{"", "v1 2", "-v1", strings.Repeat("v", 64)} {
 		if err := write(t.TempDir(), bad); err == nil {
-			t.Errorf("version %q was taken", bad)
+			t.Errorf("version %q was accepted", bad)
 		}
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// exerciseReplica makes a replica send all requests that it ever sends to the API server, from its start to its end. It leads, issues
-// its certificate, watches policies and quotas, writes their statuses, merges and drops.
+// exerciseReplica makes a replica send every kind of request that it ever sends to the API server. It is elected, issues its
+// certificate, reads policies and quotas and writes their status, merges and drops.
 func exerciseReplica(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	must := func(err error) {
@@ -107,7 +107,7 @@ func exerciseReplica(t *testing.T, c *cluster.Cluster) {
 	must(set.Stop(t.Context(), 0))
 }
 
-// rule is a policy or quota of that kind.
+// rule returns a policy or quota of the given kind.
 func rule(kind, namespace string, spec map[string]any) *unstructured.Unstructured {
 	r := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	r.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
@@ -124,7 +124,7 @@ func isReady(o *unstructured.Unstructured) bool {
 	})
 }
 
-// ignoreRefused is nil for what the webhook answers to an Event that it merges or drops.
+// ignoreRefused returns nil for the errors with which the webhook merges and drops Events, and err otherwise.
 func ignoreRefused(err error) error {
 	if apierrors.IsAlreadyExists(err) || apierrors.IsTooManyRequests(err) {
 		return nil

@@ -1,5 +1,5 @@
-// Manifests writes the files of a release that kubectl applies: crds.yaml, each overlay of manifests/ and, as install.yaml,
-// the one that needs nothing else:
+// Command manifests writes the files of a release for kubectl: crds.yaml, one file for each overlay of manifests/ and, as
+// install.yaml, the overlay that needs nothing else:
 //
 //	go run ./test/manifests -version v1.2.3 -dir bin/manifests
 package main
@@ -29,7 +29,7 @@ const (
 	installable = "overlays/single-replica"
 )
 
-// write writes the files into dir.
+// write writes the files to dir.
 func write(dir, version string) error {
 	overlays, err := shipped.Overlays()
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// readMetrics reads the metrics of a replica as the ServiceMonitor configures Prometheus: with
-// the CA of the Secret, the name of the Service and a token. The shipped ClusterRole must be
-// enough, and clients without these must be refused.
+// readMetrics reads the metrics of a replica as Prometheus does with the shipped ServiceMonitor. It verifies the name of the
+// Service with the CA in the Secret, and sends a token of a service account. It also checks that the shipped ClusterRole is
+// sufficient, and that requests without it are refused.
 func readMetrics(t *testing.T, admin kubernetes.Interface, r *replica.Replica) {
 	t.Helper()
 	must := func(err error) {
@@ -58,7 +58,7 @@ func readMetrics(t *testing.T, admin kubernetes.Interface, r *replica.Replica) {
 		"": http.StatusUnauthorized, "nobody's": http.StatusUnauthorized, token.Status.Token: http.StatusForbidden,
 	} {
 		if status, says := get(t.Context(), token); status != want || strings.Contains(says, "eventquota_") {
-			t.Errorf("metrics are answered %d, want %d:\n%s", status, want, says)
+			t.Errorf("GET /metrics: status %d, want %d:\n%s", status, want, says)
 		}
 	}
 	_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{

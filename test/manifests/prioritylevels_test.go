@@ -17,12 +17,12 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// isShipped begins the names of all objects of API priority and fairness that are shipped.
+// isShipped is the prefix of the names of all shipped priority levels and FlowSchemas.
 func isShipped(name string) bool {
 	return strings.HasPrefix(name, "events") || strings.HasPrefix(name, "eventquota")
 }
 
-// flowControl are the objects of API priority and fairness of an overlay.
+// flowControl returns the priority levels and FlowSchemas of an overlay.
 func flowControl(t *testing.T, overlay string) (objects []*unstructured.Unstructured) {
 	t.Helper()
 	all, err := shipped.Objects(overlay)
@@ -37,8 +37,8 @@ func flowControl(t *testing.T, overlay string) (objects []*unstructured.Unstruct
 	return objects
 }
 
-// TestOverlaysHavePriorityLevels, with nothing that makes the API server take them for its own: it deletes what it
-// does not know.
+// TestOverlaysHavePriorityLevels also checks that they lack the annotation by which the API server recognizes its own: it
+// deletes objects with it that are not built in.
 func TestOverlaysHavePriorityLevels(t *testing.T) {
 	overlays, err := shipped.Overlays()
 	if err != nil {
@@ -58,8 +58,8 @@ func TestOverlaysHavePriorityLevels(t *testing.T) {
 	}
 }
 
-// checkNoApplyConflicts has kubectl and another tool apply the same objects in turn, without force: there is no conflict, and once both
-// have, nothing changes any more.
+// checkNoApplyConflicts applies the same objects with kubectl and another tool in turn, without force. There must be no
+// conflict and, after the first time, no change.
 func checkNoApplyConflicts(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
 	t.Helper()
 	objects := flowControl(t, "overlays/single-replica")
@@ -86,7 +86,7 @@ func checkNoApplyConflicts(t *testing.T, c *cluster.Cluster, admin kubernetes.In
 	}
 }
 
-// checkOverlayKeepsChanges applies an overlay of a user's that changes the shares of a level, and once more, as an upgrade does.
+// checkOverlayKeepsChanges applies a user's overlay that changes the shares of a level, and applies it again, as an upgrade does.
 func checkOverlayKeepsChanges(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
 	t.Helper()
 	manifests, err := filepath.Abs("../../manifests")
@@ -126,7 +126,7 @@ patches:
 	}
 }
 
-// checkUninstallRemovesPriorityLevels deletes an overlay as the documentation says. No controller runs that ends the namespace.
+// checkUninstallRemovesPriorityLevels deletes an overlay as documented. No controller runs that would finalize the namespace.
 func checkUninstallRemovesPriorityLevels(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) {
 	t.Helper()
 	if _, _, err := c.Kubectl(t.Context(), "", "delete", "--ignore-not-found", "--wait=false", "-k", "../../manifests/overlays/single-replica"); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// checkQuotasAreAccepted applies the ceiling of each overlay and the recommended quotas on top of it, and compiles what the API
-// server stored. Nothing but quotas may change by these components.
+// checkQuotasAreAccepted applies the ceiling of each overlay and then the recommended quotas, and compiles the stored objects.
+// The components may change only quotas.
 func checkQuotasAreAccepted(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	components, err := fs.Glob(manifests.Files(), "components/recommended-*-nodes")
@@ -70,7 +70,7 @@ func checkQuotasAreAccepted(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// compileStored compiles a quota as it is stored, with the defaults of the API server.
+// compileStored compiles a quota as the API server stored it, with defaults.
 func compileStored(t *testing.T, api client.Client, compiler *policy.Compiler, o *unstructured.Unstructured) {
 	t.Helper()
 	stored := o.DeepCopy()

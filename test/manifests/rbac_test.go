@@ -16,21 +16,20 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// waitTimeout bounds what the webhook or the API server does by itself in some seconds.
+// waitTimeout bounds waits for the webhook and the API server, which usually take a few seconds.
 const waitTimeout = time.Minute
 
-// TestRightsAreMinimal installs by server-side apply and runs the webhook as the overlay self-signed installs it,
-// through all that it ever asks the API server for, as the audit log tells. Each request
-// must have been allowed, and each right must have been needed: without it the API server
-// refuses a request that was made.
-func TestRightsAreMinimal(t *testing.T) { //nolint:tparallel // rights are taken away one after the other
-	t.Parallel() // it mostly waits for elections
+// TestRightsAreMinimal installs the overlay self-signed by server-side apply. It runs the webhook through every request that
+// it ever sends, and reads them from the audit log. All requests must be allowed, and each right must be needed: without
+// it, the API server must forbid one of the requests.
+func TestRightsAreMinimal(t *testing.T) { //nolint:tparallel // rights are removed one at a time
+	t.Parallel() // it mostly waits for leader elections
 	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
 	}
 	c := cluster.ForTest(t, cluster.Options{Services: true, APIServerFlags: map[string]string{
 		"audit-policy-file": writeAuditPolicy(t),
-		// API servers older than 1.34 do not stream lists, so that replicas list.
+		// API servers before 1.34 do not stream lists, so the webhook sends LIST requests.
 		"feature-gates": "WatchList=false",
 	}})
 	objects := overlays(t)["overlays/self-signed"]
@@ -44,7 +43,7 @@ func TestRightsAreMinimal(t *testing.T) { //nolint:tparallel // rights are taken
 			allowed = allowed || r.allows(q)
 		}
 		if !allowed {
-			t.Errorf("%+v was allowed by no right of the manifests", q)
+			t.Errorf("no right in the manifests allows %+v", q)
 		}
 	}
 	admin, err := kubernetes.NewForConfig(c.Config)
@@ -55,7 +54,7 @@ func TestRightsAreMinimal(t *testing.T) { //nolint:tparallel // rights are taken
 		t.Run(r.String(), func(t *testing.T) {
 			need := requestsNeeding(rights, r, made)
 			if len(need) == 0 {
-				t.Fatal("nothing needs it")
+				t.Fatal("no request needs this right")
 			}
 			setRules(t, admin, r, rulesOf(rights, r.role, r))
 			waitAllowed(t, admin, need[0], false)
@@ -65,7 +64,7 @@ func TestRightsAreMinimal(t *testing.T) { //nolint:tparallel // rights are taken
 	}
 }
 
-// setRules replaces the rules of the role that gives a right.
+// setRules replaces the rules of the role that grants a right.
 func setRules(t *testing.T, admin kubernetes.Interface, r right, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	_, name, _ := strings.Cut(r.role, "/")
@@ -81,7 +80,7 @@ func setRules(t *testing.T, admin kubernetes.Interface, r right, rules []rbacv1.
 	}
 }
 
-// waitAllowed waits until the API server allows the webhook a request, or refuses it.
+// waitAllowed waits until the API server allows a request of the webhook, or forbids it if allowed is false.
 func waitAllowed(t *testing.T, admin kubernetes.Interface, q request, allowed bool) {
 	t.Helper()
 	resource, subresource, _ := strings.Cut(q.resource, "/")
@@ -102,7 +101,7 @@ func waitAllowed(t *testing.T, admin kubernetes.Interface, q request, allowed bo
 	})
 }
 
-// eventually waits until check holds. Of one that fails the test ends.
+// eventually waits until check returns true. An error or a timeout ends the test.
 func eventually(t *testing.T, what string, check wait.ConditionWithContextFunc) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, waitTimeout, true, check); err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// What is shipped comes after what anyone writes: a quota by the defaults, whose limits have the same names, replaces limits that are
-// shipped, and is not replaced by them.
+// A user's quota with default precedence replaces shipped limits of the same names, and is not replaced by them.
 func TestShippedQuotasReplaceNoLimits(t *testing.T) {
 	t.Parallel()
 	compiler, err := policy.NewCompiler()
@@ -48,7 +47,7 @@ func TestShippedQuotasReplaceNoLimits(t *testing.T) {
 		set := policy.NewSet(policy.Default(), policy.Rules{Quotas: []*policy.Quota{shipped, own}}, nil)
 		found := set.Shadowed("")
 		if len(found[own.Name]) > 0 || len(found[shipped.Name]) != len(shipped.Limits) {
-			t.Errorf("%s: %q, want each of its limits replaced, and none other", file, found)
+			t.Errorf("%s: replaced limits %q, want all of the shipped limits and no others", file, found)
 		}
 	}
 }

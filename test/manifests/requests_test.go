@@ -14,7 +14,7 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// auditPolicy logs who asks for what, of the webhook alone, and watches when they begin.
+// auditPolicy logs the metadata of the requests of the webhook only, and logs watches when they begin.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -24,10 +24,10 @@ rules:
 - level: None
 `
 
-// request has the attributes by which RBAC decides.
+// request is a request with the attributes that RBAC uses.
 type request struct{ verb, group, resource, namespace, name string }
 
-// writeAuditPolicy writes auditPolicy into a file.
+// writeAuditPolicy writes auditPolicy to a file and returns its path.
 func writeAuditPolicy(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit-policy.yaml")
@@ -37,8 +37,7 @@ func writeAuditPolicy(t *testing.T) string {
 	return path
 }
 
-// requests returns the distinct requests of the webhook. A forbidden request fails the
-// test.
+// requests returns the distinct requests of the webhook in an audit log. A forbidden request fails the test.
 func requests(t *testing.T, auditLog string) (made []request) {
 	t.Helper()
 	file, err := os.Open(auditLog)
@@ -56,7 +55,7 @@ func requests(t *testing.T, auditLog string) (made []request) {
 			t.Errorf("%s %s was forbidden", entry.Verb, entry.RequestURI)
 		}
 		of := entry.ObjectRef
-		if of == nil { // discovery, which everybody may
+		if of == nil { // discovery, which RBAC allows to everyone
 			continue
 		}
 		q := request{verb: entry.Verb, group: of.APIGroup, resource: of.Resource, namespace: of.Namespace, name: of.Name}

@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// right is the least that RBAC can give: one verb on one resource, of one name where a
-// rule has names.
+// right is the smallest unit that RBAC can grant: one verb on one resource, and one name if the rule has resourceNames.
 type right struct {
-	role      string // Kind/name that gives it
+	role      string // Kind/name of the role that grants it
 	namespace string // of the role, empty for all
 	verb      string
 	group     string
@@ -25,15 +24,14 @@ func (r right) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s.%s %s", r.role, r.verb, r.resource, r.group, r.name))
 }
 
-// allows reports whether the right covers a request. Of a create the name is not known when
-// rights are looked at.
+// allows reports whether the right covers a request. RBAC does not know the name of an object that is created.
 func (r right) allows(q request) bool {
 	return r.verb == q.verb && r.group == q.group && r.resource == q.resource &&
 		(r.namespace == "" || r.namespace == q.namespace) &&
 		(r.name == "" || r.name == q.name && q.verb != "create")
 }
 
-// rightsOf are all rights that the roles among objects give.
+// rightsOf returns all rights that the bound roles among objects grant.
 func rightsOf(t *testing.T, objects []*unstructured.Unstructured) (rights []right) {
 	t.Helper()
 	bound := map[string]bool{}
@@ -44,10 +42,10 @@ func rightsOf(t *testing.T, objects []*unstructured.Unstructured) (rights []righ
 		}
 	}
 	for _, o := range objects {
-		if !bound[o.GetKind()+"/"+o.GetName()] { // it is no role, or one for people
+		if !bound[o.GetKind()+"/"+o.GetName()] { // not a role, or a role that the user binds
 			continue
 		}
-		// A Role is a ClusterRole that has a namespace.
+		// A Role decodes as a ClusterRole with a namespace.
 		role := find[rbacv1.ClusterRole](t, objects, o.GetKind(), o.GetName())
 		for _, rule := range role.Rules {
 			names := rule.ResourceNames
@@ -71,7 +69,7 @@ func rightsOf(t *testing.T, objects []*unstructured.Unstructured) (rights []righ
 	return rights
 }
 
-// rulesOf are rules for the rights that a role gives, but for the one left out.
+// rulesOf returns rules for the rights that a role grants, except the one left out.
 func rulesOf(rights []right, role string, without right) (rules []rbacv1.PolicyRule) {
 	for _, r := range rights {
 		if r.role != role || r == without {
@@ -86,7 +84,7 @@ func rulesOf(rights []right, role string, without right) (rules []rbacv1.PolicyR
 	return rules
 }
 
-// requestsNeeding are the requests that one right alone allows.
+// requestsNeeding returns the requests that only the given right allows.
 func requestsNeeding(rights []right, r right, requests []request) (need []request) {
 	for _, q := range requests {
 		others := slices.ContainsFunc(rights, func(other right) bool { return other != r && other.allows(q) })

@@ -14,7 +14,7 @@ const (
 	recommended = "../../manifests/components/recommended-%d-nodes/pod-lives.yaml"
 )
 
-// simulateSample runs simulate on a sample under the recommended quota of a size, and under the ceiling alone.
+// simulateSample runs `simulate` on a sample, with the recommended quota for a number of nodes, and with only the ceiling.
 func simulateSample(t *testing.T, nodes int, flags ...string) (under, alone sampledRun) {
 	t.Helper()
 	args := append([]string{"simulate", "-o", "json", "--policies", fmt.Sprintf(recommended, nodes) + "," + ceiling, "--compare", ceiling}, flags...)
@@ -24,12 +24,12 @@ func simulateSample(t *testing.T, nodes int, flags ...string) (under, alone samp
 	}
 	var report struct{ Runs []sampledRun }
 	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Runs) != 2 {
-		t.Fatalf("%d runs: %v", len(report.Runs), err)
+		t.Fatalf("got %d runs: %v", len(report.Runs), err)
 	}
 	return report.Runs[0], report.Runs[1]
 }
 
-// sampledRun has the fields of a run in the report that the tests read.
+// sampledRun is one run of a simulation report.
 type sampledRun struct {
 	WarningsDropped int
 	EtcdWrites      struct{ Before, After int }
@@ -40,7 +40,7 @@ type sampledRun struct {
 	}
 }
 
-// dropped is how many Events a quota has refused.
+// dropped returns the number of Events that quotas refused.
 func (r *sampledRun) dropped() (n int) {
 	for _, one := range r.Rules {
 		n += one.Dropped
@@ -61,8 +61,8 @@ func TestShippedQuotasAdmitQuietClusters(t *testing.T) {
 	}
 }
 
-// TestShippedQuotasBoundChurn replays the 145,259 Events in five minutes of kubernetes/kubernetes#141022. At most so many
-// are stored as the cluster's limit has at once and gets back in that time, and the notices.
+// TestShippedQuotasBoundChurn simulates kubernetes/kubernetes#141022: 145,259 Events in five minutes. The writes are bounded
+// by the burst of the limit for the cluster, the tokens that are added in that time, and the notices.
 func TestShippedQuotasBoundChurn(t *testing.T) {
 	t.Parallel()
 	const seconds, writesOfANotice = 300, 10

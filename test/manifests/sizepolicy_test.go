@@ -26,21 +26,21 @@ import (
 const (
 	sizePolicyName = "sizes.events.eventquota.io"
 
-	textBytes    = 1024       // of any text but the message
-	messageBytes = 1025 << 10 // the highest maxBytes of a policy, and the prefix of an aggregate
+	textBytes    = 1024       // of each text except the message
+	messageBytes = 1025 << 10 // the highest maxBytes of a policy plus the prefix of a combined Event
 	entries      = 128        // of labels, annotations, finalizers and owners
 
 	aggregatePrefix = "(combined from similar events): "
 )
 
-// sizePolicyRig is an API server that has the policy of sizes, and asks no webhook.
+// sizePolicyRig is a client of an API server with the size policy and without webhooks.
 type sizePolicyRig struct{ kubernetes.Interface }
 
-// testBounds holds that no Event is stored that is too large, of those that the policy is asked about.
+// testBounds checks that the API server stores no Event that exceeds the bounds of the policy.
 func (s *sizePolicyRig) testBounds(c *cluster.Cluster) func(t *testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
-		updates := s.testUpdates(t) // of Events that are stored before the policy is there
+		updates := s.testUpdates(t) // of Events that are stored before the policy is installed
 		s.install(t, c)
 		t.Run("every text has a bound", s.testEveryText)
 		t.Run("every CREATE is held to the bounds", s.testCreates)
@@ -50,7 +50,7 @@ func (s *sizePolicyRig) testBounds(c *cluster.Cluster) func(t *testing.T) {
 	}
 }
 
-// install applies the policy and its binding as they are shipped, and returns when they are in force.
+// install applies the shipped policy and its binding, and returns when they are in effect.
 func (s *sizePolicyRig) install(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	objects, err := shipped.Objects(shipped.Base)
@@ -69,9 +69,9 @@ func (s *sizePolicyRig) install(t *testing.T, c *cluster.Cluster) {
 	})
 }
 
-// testEveryText finds the texts of an Event by its type, so that none is forgotten.
+// testEveryText finds the texts of an Event by reflection, so that new fields are tested too.
 func (s *sizePolicyRig) testEveryText(t *testing.T) {
-	ofTheAPIServer := []string{ // which checks, sets or discards them
+	ofTheAPIServer := []string{ // it checks, sets or discards these itself
 		"kind", "apiVersion", "metadata.namespace", "metadata.uid", "metadata.resourceVersion", "metadata.selfLink",
 	}
 	for path, index := range texts(reflect.TypeFor[corev1.Event](), "", nil) {
@@ -86,7 +86,7 @@ func (s *sizePolicyRig) testEveryText(t *testing.T) {
 			for bytes, want := range map[int]string{most: "", most + 1: tooLarge(path, most+1, most)} {
 				e := eventtest.Core(metav1.NamespaceDefault, fmt.Sprintf("text-%s-%d", strings.ToLower(path), bytes))
 				e.Related = &corev1.ObjectReference{}
-				if path == "involvedObject.namespace" { // only then it may be another than the Event's
+				if path == "involvedObject.namespace" { // which may differ from the namespace of the Event only with these fields
 					e.EventTime, e.Action, e.ReportingController, e.ReportingInstance = metav1.NowMicro(), "a", "b", "c"
 				}
 				reflect.ValueOf(e).Elem().FieldByIndex(index).SetString(strings.Repeat("x", bytes))
@@ -96,7 +96,7 @@ func (s *sizePolicyRig) testEveryText(t *testing.T) {
 	}
 }
 
-// texts are the indexes of all texts in a struct, by their paths in JSON. Lists and maps are left out.
+// texts returns the field indexes of all strings in a struct, by their JSON paths. It skips lists and maps.
 func texts(of reflect.Type, path string, index []int) map[string][]int {
 	all := map[string][]int{}
 	for i := range of.NumField() {
@@ -112,7 +112,7 @@ func texts(of reflect.Type, path string, index []int) map[string][]int {
 		if kind.Kind() == reflect.Pointer {
 			kind = kind.Elem()
 		}
-		switch kind.Kind() { //nolint:exhaustive // nothing else holds a text of any length
+		switch kind.Kind() { //nolint:exhaustive // no other kind has a text of any length
 		case reflect.String:
 			all[at] = below
 		case reflect.Struct:
@@ -170,7 +170,7 @@ func (s *sizePolicyRig) testCreates(t *testing.T) {
 	})
 }
 
-// checkEvaluation looks at what failurePolicy Ignore hides.
+// checkEvaluation checks for evaluation errors, which failurePolicy Ignore hides.
 func (s *sizePolicyRig) checkEvaluation(t *testing.T) {
 	content, err := s.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	if err != nil {
@@ -181,21 +181,21 @@ func (s *sizePolicyRig) checkEvaluation(t *testing.T) {
 		if !strings.Contains(line, sizePolicyName) {
 			continue
 		}
-		// The API server does not count checks that pass. It counts a check as allowed if it could not evaluate it.
+		// The API server counts no passed checks. So an "allow" in this metric is an evaluation error.
 		check := strings.HasPrefix(line, "apiserver_validating_admission_policy_check_total{")
 		refused = refused || check && strings.Contains(line, `enforcement_action="deny"`)
 		if check && strings.Contains(line, `enforcement_action="allow"`) ||
 			strings.HasPrefix(line, "apiserver_admission_match_condition_evaluation_errors_total{") {
-			t.Errorf("kube-apiserver counts %s", line)
+			t.Errorf("kube-apiserver counted an evaluation error: %s", line)
 		}
 	}
 	if !refused {
-		t.Error("kube-apiserver counts no refusal")
+		t.Error("kube-apiserver counted no denial")
 	}
 }
 
-// TestOverlaysHaveSizePolicy holds what is around its expressions to a list that has
-// been weighed: it must never be in the way of an Event when it cannot be evaluated.
+// TestOverlaysHaveSizePolicy compares everything but the expressions with a reviewed list. A policy that cannot be
+// evaluated must never block an Event.
 func TestOverlaysHaveSizePolicy(t *testing.T) {
 	wanted := admissionregistrationv1.MatchResources{
 		MatchPolicy: new(admissionregistrationv1.Equivalent),
@@ -224,7 +224,7 @@ func TestOverlaysHaveSizePolicy(t *testing.T) {
 	}
 }
 
-// maxBytes is the most that an EventPolicy may let messages have.
+// maxBytes returns the maximum of the field maxBytes of an EventPolicy, in bytes.
 func maxBytes(t *testing.T) int {
 	t.Helper()
 	crds, err := manifests.CRDs()

@@ -17,8 +17,8 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// TestStormInOneNamespaceLeavesOthersTheirQuota has a storm in one namespace that writes more than the whole cluster may. It is
-// about new objects, for any reasons and in the name of any controllers. Fifty quiet namespaces lose no Event.
+// One namespace writes more Events than the limit of the whole cluster, about new objects and with any reasons and
+// controllers. Under the shipped quotas, fifty quiet namespaces lose no Event.
 func TestStormInOneNamespaceLeavesOthersTheirQuota(t *testing.T) {
 	t.Parallel()
 	lives := []string{"Scheduled", "Pulled", "Created", "Started", "Killing"}
@@ -38,7 +38,7 @@ func TestStormInOneNamespaceLeavesOthersTheirQuota(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			lost, stormed := simulateDrops(t, test.policies, stormMinute(t, test.reasons, test.burst, test.tokens))
-			t.Logf("of the storm %d Events were dropped", stormed)
+			t.Logf("%d Events of the storm were dropped", stormed)
 			if stormed == 0 || lost > 0 {
 				t.Errorf("%d Events of quiet namespaces were dropped, and %d of the storm", lost, stormed)
 			}
@@ -46,8 +46,8 @@ func TestStormInOneNamespaceLeavesOthersTheirQuota(t *testing.T) {
 	}
 }
 
-// stormMinute returns a minute of Events as JSON lines. The namespace storm writes half as many again as the cluster may, at once and
-// then each second. Fifty quiet namespaces together write a quarter of the cluster's limit each second.
+// stormMinute returns a minute of Events as JSON lines. The namespace storm writes one and a half times the limit of the
+// cluster, first the burst and then each second. Fifty quiet namespaces together write a quarter of the rate of the limit.
 func stormMinute(t *testing.T, reasons []string, burst, tokens int) *bytes.Buffer {
 	t.Helper()
 	const length, namespaces = 60, 50
@@ -89,7 +89,7 @@ func stormMinute(t *testing.T, reasons []string, burst, tokens int) *bytes.Buffe
 	return &lines
 }
 
-// simulateDrops simulates what policies make of Events, and counts what is dropped in quiet namespaces, and of the storm.
+// simulateDrops simulates policies on Events, and returns how many were dropped in quiet namespaces and in the storm.
 func simulateDrops(t *testing.T, policies string, lines *bytes.Buffer) (quiet, storm int) {
 	t.Helper()
 	content := lines.Bytes()

@@ -1,4 +1,4 @@
-// Package page shows the page of eventquota simulate to a browser.
+// Package page tests the pages of `eventquota simulate` and `eventquota ui` in a browser.
 package page
 
 import (
@@ -24,20 +24,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// hostile is in every text of the Events that the page shows.
+// hostile is contained in every text of the Events on the page.
 const hostile = `<script>document.title='stormed'</script></svg>"'<img src=http://127.0.0.1:1/x>` + "\u202e"
 
-// loadedWithin bounds what a browser takes on a busy machine.
+// loadedWithin bounds the time for loading a page on a busy machine.
 const loadedWithin = 2 * time.Minute
 
-// pageState describes the page as a script sees it.
+// pageState is the state of the page, as a script in it reads it.
 type pageState struct {
 	Title    string
 	Overflow []string
 	Scripts  int
 	Charts   int // with bars
 	Rows     []string
-	Colors   string // of the paper and of what was merged
+	Colors   string // of the background and of merged Events
 	Hostile  bool
 }
 
@@ -77,7 +77,7 @@ func TestSimulatePage(t *testing.T) {
 						t.Errorf("wider than the window: %q", got.Overflow)
 					}
 					if got.Charts != test.charts {
-						t.Errorf("%d charts can be seen, want %d", got.Charts, test.charts)
+						t.Errorf("%d charts are visible, want %d", got.Charts, test.charts)
 					}
 					for _, row := range test.rows {
 						if !slices.Contains(got.Rows, row) {
@@ -85,7 +85,7 @@ func TestSimulatePage(t *testing.T) {
 						}
 					}
 					if got.Colors != colors {
-						t.Errorf("the paper and what was merged are %s, want %s", got.Colors, colors)
+						t.Errorf("the colors of the background and of merged Events are %s, want %s", got.Colors, colors)
 					}
 				})
 			}
@@ -93,7 +93,7 @@ func TestSimulatePage(t *testing.T) {
 	}
 }
 
-// simulatePage is a page of 41 Events that repeat each other, with hostile texts.
+// simulatePage returns a page about 41 equal Events with hostile texts.
 func simulatePage(t *testing.T, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -136,9 +136,9 @@ func simulatePage(t *testing.T, args ...string) string {
 	return file
 }
 
-// browser is one Chromium, and what it complains of: all that pages say, and requests that are not for what is their own.
+// browser is one Chromium. It collects complaints: console output of pages, and requests to other addresses.
 type browser struct {
-	ctx context.Context //nolint:containedctx // chromedp keeps the browser in it
+	ctx context.Context //nolint:containedctx // chromedp stores the browser in it
 
 	mutex      sync.Mutex
 	ownPrefix  string
@@ -183,8 +183,7 @@ func newBrowser(t *testing.T) *browser {
 	return b
 }
 
-// open shows a page, and fails if the browser asks for anything else or
-// complains.
+// open loads a page, and fails the test if the page has console output or requests another address.
 func (b *browser) open(t *testing.T, file string, width int64, scheme string) pageState {
 	t.Helper()
 	address := (&url.URL{Scheme: "file", Path: file}).String()
@@ -202,8 +201,7 @@ func (b *browser) open(t *testing.T, file string, width int64, scheme string) pa
 	return got
 }
 
-// prepare sets the size and colors of the next page, and how the address of all that is its own begins, and forgets what
-// was said before.
+// prepare sets the size and colors of the next page and the prefix of its own addresses, and forgets earlier complaints.
 func (b *browser) prepare(t *testing.T, own string, width int64, scheme string) {
 	t.Helper()
 	b.mutex.Lock()
@@ -223,12 +221,12 @@ func (b *browser) prepare(t *testing.T, own string, width int64, scheme string) 
 	}))
 }
 
-// checkComplaints fails if the browser has complained, or has asked for what is not the page's own.
+// checkComplaints fails the test if the browser has collected complaints.
 func (b *browser) checkComplaints(t *testing.T) {
 	t.Helper()
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	if len(b.complaints) > 0 {
-		t.Errorf("the browser says %q", b.complaints)
+		t.Errorf("the browser complains: %q", b.complaints)
 	}
 }

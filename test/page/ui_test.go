@@ -38,7 +38,7 @@ import (
 
 var pictureDir = flag.String("pictures", "", "directory to keep pictures of the page in, to look at")
 
-// hostileNames are as bad as clients can write them.
+// hostileNames returns the worst names that clients can write.
 func hostileNames() []string {
 	return []string{
 		"noisy-operator", hostile, `A"'><img src=x onerror=document.title='stormed'>`, "B\u202edne\u2066\u200b", "C" + strings.Repeat("世界", 40), "D" + strings.Repeat("d", 252),
@@ -46,7 +46,7 @@ func hostileNames() []string {
 	}
 }
 
-// quota lets each namespace have five Events, and one more an hour.
+// quota allows each namespace five Events, and one more per hour.
 const quota = `apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventQuota
 metadata: {name: few}
@@ -56,7 +56,7 @@ spec:
   - {name: all, burst: 500, tokens: 1, interval: 1h}
 `
 
-// write makes a source write an Event about a pod. It ignores the webhook's answer.
+// write writes an Event of a source about a pod. The webhook may refuse it.
 func write(ctx context.Context, client kubernetes.Interface, namespace, source, pod string, n int) {
 	now := metav1.Now()
 	_, _ = client.CoreV1().Events(namespace).Create(ctx, &corev1.Event{
@@ -67,8 +67,8 @@ func write(ctx context.Context, client kubernetes.Interface, namespace, source, 
 	}, metav1.CreateOptions{})
 }
 
-// storm is a real cluster with a real replica, in which all names write Events until the test ends. A proxy leads to the
-// replica, also to one that takes its place.
+// storm is a real cluster with a real replica, in which all names write Events until the test ends. A proxy forwards calls
+// to the current replica.
 type storm struct {
 	cluster    *cluster.Cluster
 	program    string
@@ -98,7 +98,7 @@ func newStorm(t *testing.T) *storm {
 	}
 	s.proxy = httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(s.to.Load()) },
-		ErrorLog: log.New(io.Discard, "", 0), // the page is to say so
+		ErrorLog: log.New(io.Discard, "", 0), // the page reports these errors
 	})
 	t.Cleanup(s.proxy.Close)
 	write(t.Context(), admin, "quiet", "quiet-operator", "one"+hostile, 0)
@@ -119,7 +119,7 @@ func newStorm(t *testing.T) *storm {
 	return s
 }
 
-// start starts a replica, and leads all who ask to it.
+// start starts a replica, and directs the proxy to it.
 func (s *storm) start(t *testing.T) {
 	t.Helper()
 	var err error
@@ -132,7 +132,7 @@ func (s *storm) start(t *testing.T) {
 	s.to.Store(to)
 }
 
-// serve runs the command, and returns the address that it prints.
+// serve runs `eventquota ui`, and returns the address that it prints.
 func (s *storm) serve(t *testing.T) (command *exec.Cmd, address string) {
 	t.Helper()
 	command = exec.CommandContext(t.Context(), s.program, "ui", "--kubeconfig", s.kubeconfig, "--endpoint", s.proxy.URL)
@@ -160,7 +160,7 @@ type livePage struct {
 	t *testing.T
 }
 
-// eval is the value of an expression in the page.
+// eval returns the value of a JavaScript expression in the page.
 func eval[T any](s *livePage, expression string) T {
 	s.t.Helper()
 	value, err := chromedp.Run(s.ctx, chromedp.Evaluate[T](expression))
@@ -188,31 +188,31 @@ func (s *livePage) press(keys ...string) {
 	}
 }
 
-// tabTo presses tab until an expression about the focused element, which is called e, is true, as users of keyboards do.
+// tabTo presses Tab until an expression about the focused element, e, is true.
 func (s *livePage) tabTo(what, expression string) {
 	s.t.Helper()
 	for range 200 {
 		s.press(kb.Tab)
 		if eval[bool](s, `(e => e !== document.body && Boolean(`+expression+`))(document.activeElement)`) {
 			if !eval[bool](s, `getComputedStyle(document.activeElement).outlineStyle === 'solid'`) {
-				s.t.Errorf("%s has the focus, which cannot be seen", what)
+				s.t.Errorf("%s has the focus, but no visible mark of it", what)
 			}
 			return
 		}
 	}
-	s.t.Fatalf("no tab leads to %s", what)
+	s.t.Fatalf("Tab does not reach %s", what)
 }
 
-// waitForUpdates waits until the page shows so many more looks.
+// waitForUpdates waits until the page has shown n more updates.
 func (s *livePage) waitForUpdates(n int) {
 	s.t.Helper()
 	for range n {
 		seen := eval[string](s, `document.querySelector('#seen').textContent`)
-		s.eventually("there is another look", `document.querySelector('#seen').textContent !== `+quoted(seen))
+		s.eventually("the page is updated", `document.querySelector('#seen').textContent !== `+quoted(seen))
 	}
 }
 
-// picture keeps a picture of the whole page, if somebody wants to look at it.
+// picture saves a picture of the whole page if the flag for the directory is set.
 func (s *livePage) picture(name string) {
 	s.t.Helper()
 	if *pictureDir == "" {
@@ -223,7 +223,7 @@ func (s *livePage) picture(name string) {
 	must(s.t, os.WriteFile(filepath.Join(*pictureDir, strings.ReplaceAll(name, " ", "-")+".png"), shot.Data, 0o600))
 }
 
-// accessibilityTree is the accessibility tree: each role with its name.
+// accessibilityTree returns the roles in the accessibility tree, each with its name.
 func (s *livePage) accessibilityTree() (all []string) {
 	s.t.Helper()
 	nodes, err := chromedp.Call(s.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
@@ -231,7 +231,7 @@ func (s *livePage) accessibilityTree() (all []string) {
 	text := func(v *accessibility.Value) string {
 		var said string
 		if v != nil {
-			_ = json.Unmarshal(v.Value, &said) // what is no text has no name
+			_ = json.Unmarshal(v.Value, &said) // a value that is not a string is no name
 		}
 		return said
 	}
@@ -250,7 +250,7 @@ func (s *livePage) accessibilityTree() (all []string) {
 	return all
 }
 
-// overflow lists the elements that are wider than the window, except in places that scroll by themselves.
+// overflow returns the elements that are wider than the window, except those in a scrolling container.
 const overflow = `(() => {
   const width = document.documentElement.clientWidth;
   return [document.documentElement.scrollWidth > width ? 'the page is ' + document.documentElement.scrollWidth + ' wide' : '',
@@ -258,7 +258,7 @@ const overflow = `(() => {
       .map(e => e.tagName + ' ' + e.className + ' ' + e.textContent.slice(0, 40))].filter(Boolean);
 })()`
 
-// markup counts elements that a name has become.
+// markup counts elements that the browser has made of names.
 const markup = `document.querySelectorAll('img, iframe, object, script:not([src="page.js"]), link:not([rel="icon"], [href="page.css"]), [onerror], [href^="javascript"]').length
   + (document.title === 'eventquota' ? 0 : 100)`
 
@@ -283,7 +283,7 @@ func TestUIPage(t *testing.T) {
 	t.Run("away and back", func(t *testing.T) { (&livePage{s.browser, t}).checkReplicaRestart(storm, address, command) })
 }
 
-// load opens an address again, from an empty page.
+// load opens an address.
 func (s *livePage) load(address string, width int64, scheme string) {
 	s.t.Helper()
 	s.prepare(s.t, address, width, scheme)
@@ -292,7 +292,7 @@ func (s *livePage) load(address string, width int64, scheme string) {
 	s.eventually("the page follows the storm", following)
 }
 
-// checkLists looks at all lists, and at what is said of an object.
+// checkLists checks all lists and the details of an object.
 func (s *livePage) checkLists(at, colors string) {
 	s.t.Helper()
 	right := func(what string) {
@@ -311,7 +311,7 @@ func (s *livePage) checkLists(at, colors string) {
 	s.eventually("it says what is refused", `document.querySelector('#next').textContent.includes('namespace of storm: ClusterEventQuota few')`)
 	right("namespaces")
 	if got := eval[string](s, `getComputedStyle(document.body).backgroundColor + ' ' + getComputedStyle(document.querySelector('path.dropped')).fill`); got != colors {
-		s.t.Errorf("the paper and what was dropped are %s, want %s", got, colors)
+		s.t.Errorf("the colors of the background and of dropped Events are %s, want %s", got, colors)
 	}
 	for list, has := range map[string]string{
 		"source": `\u202e`, "object": "Pod storm/", "reason": "Normal Started", "policy": "ClusterEventQuota few", "quota": "namespace of storm: ClusterEventQuota few",
@@ -324,7 +324,7 @@ func (s *livePage) checkLists(at, colors string) {
 	s.eventually("a namespace has all sources", fmt.Sprintf(`document.querySelectorAll('tbody tr').length === %d`, len(hostileNames())))
 	right("sources of a namespace")
 	if shown := eval[string](s, `document.querySelector('main').innerText`); strings.ContainsAny(shown, "\u202e\u2066\u200b\x1b\v") || !strings.Contains(shown, `\u202e`) || !strings.Contains(shown, "<img src=") {
-		s.t.Errorf("what is hidden in names is not spelled out:\n%q", shown)
+		s.t.Errorf("invisible characters in names are not spelled out:\n%q", shown)
 	}
 	eval[any](s, `location.hash = new URLSearchParams({by: 'object', namespace: 'quiet', kind: 'Pod', in: 'quiet', name: 'one' + `+quoted(hostile)+`}).toString()`)
 	s.eventually("an object is explained", `document.querySelector('#report').textContent.includes('quiet-operator')`)
@@ -339,13 +339,13 @@ func quoted(s string) string {
 	return string(said)
 }
 
-// checkKeyboard goes from the top of the page to what is said of an object and back, without a mouse.
+// checkKeyboard goes from the top of the page to the details of an object and back by keyboard.
 func (s *livePage) checkKeyboard(address string) {
 	s.t.Helper()
 	s.load(address, 800, "light")
 	s.press(kb.Tab)
 	if got := eval[string](s, `document.activeElement.textContent`); got != "Skip to the list" {
-		s.t.Errorf("the first tab leads to %q", got)
+		s.t.Errorf("the first Tab reaches %q", got)
 	}
 	s.press(kb.Enter)
 	if got := eval[string](s, `document.activeElement.id`); got != "list" {
@@ -363,7 +363,7 @@ func (s *livePage) checkKeyboard(address string) {
 	before := eval[string](s, where)
 	s.waitForUpdates(3)
 	if after := eval[string](s, where); after != before || eval[string](s, `document.activeElement.textContent`) != "noisy-operator" {
-		s.t.Errorf("rows move while somebody is in them:\n%s\nafter\n%s", after, before)
+		s.t.Errorf("rows move while one of them has the focus:\n%s\nafter\n%s", after, before)
 	}
 	s.press(kb.Enter)
 	s.eventually("it leads to its objects", `document.activeElement.textContent === 'Objects in storm › noisy-operator'`)
@@ -380,7 +380,7 @@ func (s *livePage) checkKeyboard(address string) {
 	s.checkComplaints(s.t)
 }
 
-// checkAccessibility holds the roles and names of what there is, and that figures are not read aloud each time.
+// checkAccessibility checks roles and names, and that a screen reader does not read every update.
 func (s *livePage) checkAccessibility(address string) {
 	s.t.Helper()
 	s.load(address, 1280, "light")
@@ -411,19 +411,19 @@ func (s *livePage) checkAccessibility(address string) {
 	eval[any](s, `globalThis.heard = 0, new MutationObserver(all => heard += all.length).observe(document.querySelector('#status'), {childList: true, characterData: true, subtree: true})`)
 	s.waitForUpdates(2)
 	if heard := eval[int](s, `heard`); heard != 0 {
-		s.t.Errorf("a look is announced %d times", heard)
+		s.t.Errorf("an update is announced %d times", heard)
 	}
 	s.tabTo("the timeline as a table", `e.tagName === 'SUMMARY'`)
 	s.press(kb.Enter)
 	s.eventually("it is shown", `document.querySelectorAll('#timeline-table tbody tr').length > 1`)
 	moves := `parseFloat(getComputedStyle(document.querySelector('.level')).transitionDuration) > 0`
 	if !eval[bool](s, moves) {
-		s.t.Error("nothing moves, so that this test holds nothing")
+		s.t.Error("nothing is animated, so this test checks nothing")
 	}
 	_, err := chromedp.Call(s.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}})
 	must(s.t, err)
 	if eval[bool](s, moves) {
-		s.t.Error("things move for those who want less of it")
+		s.t.Error("elements are animated although the user prefers reduced motion")
 	}
 	s.tabTo("what pauses", `e.id === 'pause'`)
 	s.press(" ")
@@ -439,7 +439,7 @@ func (s *livePage) checkAccessibility(address string) {
 	s.checkComplaints(s.t)
 }
 
-// checkReplicaRestart replaces the replica, and ends the command.
+// checkReplicaRestart replaces the replica, and then ends the command.
 func (s *livePage) checkReplicaRestart(storm *storm, address string, command *exec.Cmd) {
 	s.t.Helper()
 	s.load(address, 390, "dark")
@@ -447,10 +447,10 @@ func (s *livePage) checkReplicaRestart(storm *storm, address string, command *ex
 	s.eventually("it says that nobody answers", `document.querySelector('#status').textContent.startsWith('No answer from eventquota in the cluster') && document.querySelector('#problem').textContent.includes('502')`)
 	s.picture("away")
 	if eval[int](s, `document.querySelectorAll('tbody tr').length`) == 0 {
-		s.t.Error("what was known is gone")
+		s.t.Error("the earlier values have disappeared")
 	}
 	_, _, err := storm.cluster.Kubectl(s.t.Context(), "", "delete", "mutatingwebhookconfigurations/"+cluster.MutatingWebhook, "validatingwebhookconfigurations/"+cluster.ValidatingWebhook)
-	must(s.t, err) // they call the replica that has ended
+	must(s.t, err) // the page still calls the stopped replica
 	storm.start(s.t)
 	s.eventually("it goes on", following)
 	s.checkComplaints(s.t)
@@ -458,11 +458,11 @@ func (s *livePage) checkReplicaRestart(storm *storm, address string, command *ex
 	s.eventually("it says that the command has ended", `document.querySelector('#status').textContent.startsWith('eventquota ui has ended.')`)
 	s.picture("ended")
 	if err := command.Wait(); err != nil {
-		s.t.Errorf("the command ends with %v", err)
+		s.t.Errorf("the command returned %v", err)
 	}
-	if response, err := http.Get(address); err == nil { //nolint:noctx // nobody is to answer
+	if response, err := http.Get(address); err == nil { //nolint:noctx // no server should answer
 		response.Body.Close()
-		s.t.Error("somebody still answers")
+		s.t.Error("a server still answers after the command has ended")
 	}
 	s.checkComplaints(s.t)
 }

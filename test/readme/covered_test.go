@@ -8,17 +8,16 @@ import (
 	"testing"
 )
 
-// coverage is how a command of a page is tried: exactly one of these.
+// coverage says how a command of a page is tested. Exactly one field is set.
 type coverage struct {
-	// target is a target of the Makefile, which make must know. Other tests and the people
-	// who use them run the targets: they take minutes.
+	// target is a target that the Makefile must have. The test does not run it, as it takes minutes.
 	target string
-	// otherTest is the directory and name of a test that does the same by other means.
+	// otherTest has the directory and the name of a test that does the same in another way.
 	otherTest [2]string
-	// runs says that TestPageCommands runs it, and its output contains each of wantOutput.
+	// runs says that TestPageCommands runs the command. Its output must contain each of says.
 	runs       bool
 	wantOutput []string
-	// reason says why nothing tries it. There is no such command in README.md.
+	// reason says why no test runs the command. README.md must not have such a command.
 	reason string
 }
 
@@ -28,14 +27,14 @@ func byRunning(says ...string) coverage     { return coverage{runs: true, wantOu
 
 func untried(why string) coverage { return coverage{reason: why} }
 
-// commandCoverage has every command of every page.
+// commandCoverage returns the coverage of every command of every page.
 func commandCoverage() map[string]coverage {
 	return map[string]coverage{
 		"make build && PATH=\"$PWD/bin:$PATH\"": byTarget("build"),
 
 		"kubectl get events -A -o json | " + fromSource + " simulate -": byRunning("WRITES TO ETCD"),
 
-		// Helm's own library does it there.
+		// That test uses Helm's library.
 		"helm install eventquota manifests/chart --namespace eventquota-system --create-namespace": byOtherTest("test/chart", "TestReleaseLifecycle"),
 		"helm test eventquota --namespace eventquota-system --logs":                                byOtherTest("test/chart", "TestHelmTest"),
 		"kubectl create secret generic eventquota-redis -n eventquota-system --from-file=password": byOtherTest("test/chart", "TestOverlaysMatchValues"),
@@ -95,13 +94,13 @@ func commandCoverage() map[string]coverage {
 }
 
 const (
-	// port-forward goes through the kubelet.
+	// port-forward needs a kubelet.
 	noKubelet = "the control plane of the tests has no kubelet"
 
 	installCommand = "kubectl apply -k manifests/overlays/single-replica"
-	// rawURL is where files of the repository are to be had. Here they are taken from it.
+	// rawURL is the address of the repository's files. The test reads them from the checkout.
 	rawURL = "https://raw.githubusercontent.com/eventquota/eventquota/main/"
-	// fromSource runs the program from a checkout. Here the one that is built from the checkout runs.
+	// fromSource runs the program from a checkout. The test runs a program built from this checkout.
 	fromSource = "go run ./cmd/webhook"
 )
 
@@ -113,11 +112,11 @@ func TestEveryCommandIsCovered(t *testing.T) {
 			for _, c := range commands(b) {
 				delete(unused, c)
 				if _, ok := known[c]; !ok {
-					t.Errorf("%s: nothing tries %q", p.path, c)
+					t.Errorf("%s: no test covers the command %q", p.path, c)
 				} else if known[c].reason != "" && p.path == "README.md" {
-					t.Errorf("%s: its command %q is not tried, as %s", p.path, c, known[c].reason)
+					t.Errorf("%s: the command %q is not tested: %s", p.path, c, known[c].reason)
 				} else if known[c].runs && !slices.Contains(runnablePages(), p.path) {
-					t.Errorf("%s: its command %q is to be run, and the page is not among those that are", p.path, c)
+					t.Errorf("%s: the command %q should run, but TestPageCommands does not run this page", p.path, c)
 				}
 			}
 		}

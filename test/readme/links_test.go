@@ -21,7 +21,7 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: %v", p.path, err)
 				continue
 			}
-			if u.Scheme != "" { // nothing here asks the outside
+			if u.Scheme != "" { // external links are not followed
 				if u.Scheme != "https" {
 					t.Errorf("%s: %s is not https", p.path, link)
 				}
@@ -39,7 +39,7 @@ func TestLinks(t *testing.T) {
 					continue
 				}
 				if path.Ext(target) != ".md" {
-					t.Errorf("%s: link to %s: only pages have headings", p.path, link)
+					t.Errorf("%s: link to %s: the target is not a page, so it has no headings", p.path, link)
 					continue
 				}
 				to = read(t, target)
@@ -54,8 +54,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors returns the fragments by which links name the headings of a page, in their order. GitHub keeps letters,
-// digits, - and _ in lower case, turns spaces into - and numbers repeated headings.
+// anchors returns the anchors of the headings of a page, in order. Like GitHub, it keeps letters in lower case, digits, - and
+// _, replaces spaces with -, and numbers duplicates.
 func anchors(headings []string) []string {
 	used := map[string]int{}
 	all := make([]string, 0, len(headings))

@@ -122,7 +122,7 @@ func TestNamedFilesExist(t *testing.T) {
 			if others[span] != "" || exists(t, span) || exists(t, path.Join(path.Dir(p.path), span)) {
 				continue
 			}
-			t.Errorf("%s names %s, which is not there, and not known to be anything else", p.path, span)
+			t.Errorf("%s names %s, which does not exist", p.path, span)
 		}
 	}
 	for name, what := range unused {

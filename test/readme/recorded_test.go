@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// recording has the output of make demo.
+// recording is the path of the recorded output of `make demo`.
 const recording = "docs/demo.txt"
 
-// TestWhatTheReadmeShowsWasRecorded holds each line of its console blocks to the recording of the demo, in the order of each
-// command that is shown. A page may leave lines out, for which it has "...".
+// TestWhatTheReadmeShowsWasRecorded checks that the recording of the demo has each line of the console blocks, in order for
+// each command. "..." stands for omitted lines.
 func TestWhatTheReadmeShowsWasRecorded(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, recording))
 	if err != nil {
@@ -53,7 +53,7 @@ func TestWhatTheReadmeShowsWasRecorded(t *testing.T) {
 	}
 }
 
-// TestTheAnswersThatClientsGetAreThoseOfAnAPIServer reads the JSON in docs/clients.md as what it is.
+// TestTheAnswersThatClientsGetAreThoseOfAnAPIServer decodes the JSON in docs/clients.md as Statuses, Events and patches.
 func TestTheAnswersThatClientsGetAreThoseOfAnAPIServer(t *testing.T) {
 	seen := map[string]int{}
 	for _, b := range read(t, "docs/clients.md").blocks {

@@ -22,15 +22,14 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// startReplica stands in for the kubelet and the controllers. It runs a replica with the Redis
-// user of docs/operations.md, and sets the status of the Deployment.
-// Then a flood of Events begins.
+// startReplica runs a replica and updates the status of the Deployment, in place of the kubelet and the controllers. The
+// replica uses the Redis user of docs/operations.md. Then it floods the API server with Events.
 func (e *env) startReplica() {
 	e.Helper()
 	if e.replica != "" {
 		return
 	}
-	// The set brings its own of these, and would not overwrite what kubectl has applied.
+	// The set creates these itself, and would not overwrite what kubectl has applied.
 	e.run("kubectl -n eventquota-system delete deployment,networkpolicy eventquota")
 	redis := redistest.Start(e, redistest.Options{Users: []redistest.User{{Name: "eventquota", Password: "secret", Rules: e.redisRights()}}})
 	e.write("password", "secret")
@@ -52,8 +51,8 @@ func (e *env) startReplica() {
 	e.run("kubectl -n monitoring create serviceaccount prometheus-k8s")
 }
 
-// checkRedisUser holds the user at Redis to having all rights that it needs: without one the
-// replica would decide by itself.
+// checkRedisUser checks that the Redis user has all rights that it needs. Without them, the replica would decide without
+// Redis.
 func (e *env) checkRedisUser(metrics string) {
 	e.Helper()
 	request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, metrics, http.NoBody)
@@ -72,7 +71,7 @@ func (e *env) checkRedisUser(metrics string) {
 	}
 }
 
-// redisRights are those that docs/operations.md gives the user at Redis.
+// redisRights returns the rights of the Redis user in docs/operations.md.
 func (e *env) redisRights() string {
 	e.Helper()
 	for _, b := range read(e.T, "docs/operations.md").blocks {
@@ -84,7 +83,7 @@ func (e *env) redisRights() string {
 	return ""
 }
 
-// reportRollouts tells every version of the Deployment that its pods are ready, until the test ends.
+// reportRollouts sets the pods of each version of the Deployment to ready, until the test ends.
 func (e *env) reportRollouts() {
 	deployments := e.client.AppsV1().Deployments(cluster.ServiceNamespace)
 	_ = wait.PollUntilContextCancel(e.Context(), 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -94,14 +93,14 @@ func (e *env) reportRollouts() {
 			d.Status = appsv1.DeploymentStatus{
 				ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
 			}
-			_, _ = deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}) // what fails is done at the next turn
+			_, _ = deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}) // a failed update is retried in the next iteration
 		}
 		return false, nil
 	})
 }
 
-// flood waits until the API server calls the replica, writes a storm about the pods of a
-// namespace, and waits until a notice reports the drops.
+// flood waits until the API server calls the replica, writes a storm about the pods of a namespace, and waits for the notice
+// about dropped Events.
 func (e *env) flood(namespace string) {
 	e.Helper()
 	_, err := e.client.CoreV1().Namespaces().Create(e.Context(),

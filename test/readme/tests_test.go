@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNamedTestsExist requires that all tests named in pages exist. A name may end with * for any ending. In a cell of a table, tests
-// behind the name of a file must be in that file.
+// TestNamedTestsExist checks that each test named in a page exists. A name may end with *. If a table cell names a file
+// first, the tests after it must be in that file.
 func TestNamedTestsExist(t *testing.T) {
 	there := tests(t)
 	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+\*?`)
@@ -50,7 +50,7 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-// tests are the tests of the repository, by name, each with the directories that have it.
+// tests returns the tests of the repository by name, each with the directories that have it.
 func tests(t *testing.T) map[string][]string {
 	t.Helper()
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z]\w+)\(`)

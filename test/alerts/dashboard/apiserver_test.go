@@ -16,10 +16,10 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// rulesFile has the alert rules, whose queries of the API server's metrics are held here too.
+// rulesFile has the alert rules. The tests here check their queries of the API server's metrics too.
 const rulesFile = "../../../manifests/alerts/prometheusrule.yaml"
 
-// alertQueries are the queries of the alert rules.
+// alertQueries returns the queries of the alert rules.
 func alertQueries(t *testing.T) (all []dashboardQuery) {
 	t.Helper()
 	content, err := os.ReadFile(rulesFile)
@@ -42,12 +42,12 @@ func alertQueries(t *testing.T) (all []dashboardQuery) {
 		}
 	}
 	if len(all) == 0 {
-		t.Fatal("there are no alert rules")
+		t.Fatal("found no alert rules")
 	}
 	return all
 }
 
-// eachMetric calls do for each metric of the API server that a query reads, with the labels by which the query chooses or sums.
+// eachMetric calls do for each metric of the API server in a query, with the labels by which the query selects or sums.
 func (q dashboardQuery) eachMetric(t *testing.T, do func(s *parser.VectorSelector, used []string)) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.fill(defaultSelection()))
@@ -70,7 +70,7 @@ func (q dashboardQuery) eachMetric(t *testing.T, do func(s *parser.VectorSelecto
 					continue
 				}
 				if down[i+1] == above.RHS && (above.Op == parser.LAND || above.Op == parser.LUNLESS) {
-					used = nil // its labels are in no result
+					used = nil // its labels are not in the result
 				}
 				if above.VectorMatching.On {
 					used = append(used, above.VectorMatching.MatchingLabels...)
@@ -87,7 +87,7 @@ func (q dashboardQuery) eachMetric(t *testing.T, do func(s *parser.VectorSelecto
 	})
 }
 
-// TestQueriesNameShippedPriorityLevels holds the names of levels in queries and alerts to manifests/.
+// TestQueriesNameShippedPriorityLevels compares the names of levels in queries and alerts with manifests/.
 func TestQueriesNameShippedPriorityLevels(t *testing.T) {
 	t.Parallel()
 	objects, err := shipped.Objects(shipped.Base)
@@ -105,7 +105,7 @@ func TestQueriesNameShippedPriorityLevels(t *testing.T) {
 	for _, q := range append(queries(t), alertQueries(t)...) {
 		q.eachMetric(t, func(s *parser.VectorSelector, _ []string) {
 			for _, m := range s.LabelMatchers {
-				if m.Name != "priority_level" || m.Value == "exempt" { // which every API server has
+				if m.Name != "priority_level" || m.Value == "exempt" { // built in
 					continue
 				}
 				named++
@@ -113,25 +113,25 @@ func TestQueriesNameShippedPriorityLevels(t *testing.T) {
 				slices.Sort(got)
 				one := m.Type == labels.MatchEqual && slices.Contains(levels, m.Value)
 				if !one && !slices.Equal(got, levels) {
-					t.Errorf("%s asks for the priority levels %q, shipped are %q", q.where, got, levels)
+					t.Errorf("%s uses the priority levels %q, the manifests have %q", q.where, got, levels)
 				}
 			}
 		})
 	}
 	if named == 0 {
-		t.Error("no query asks for a priority level")
+		t.Error("no query uses a priority level")
 	}
 }
 
-// waitAPIServerMetrics waits until the API server serves each of its metrics that a query or alert reads, with each label by which
-// that chooses or sums.
+// waitAPIServerMetrics waits until the API server serves each of its metrics that a query or alert reads, with each label by
+// which that selects or sums.
 func (s *promServer) waitAPIServerMetrics() {
 	s.Helper()
 	all := map[string]string{}
 	for _, q := range append(queries(s.T), alertQueries(s.T)...) {
 		q.eachMetric(s.T, func(selector *parser.VectorSelector, used []string) {
 			with := *selector
-			with.OriginalOffset = 0 // nothing is so old here
+			with.OriginalOffset = 0 // nothing here is that old
 			all[with.String()] = q.where
 			for _, label := range used {
 				with.LabelMatchers = append(slices.Clone(selector.LabelMatchers), labels.MustNewMatcher(labels.MatchNotEqual, label, ""))
@@ -150,7 +150,7 @@ func (s *promServer) waitAPIServerMetrics() {
 				without = append(without, fmt.Sprintf("%s: %s", where, expr))
 			}
 		}
-		if ctx.Err() == nil { // after that no query has an answer
+		if ctx.Err() == nil { // afterwards no query has results
 			missing = without
 		}
 		return len(without) == 0

@@ -7,7 +7,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// runbook is the page that says what to do.
+// runbook is the page with instructions for operators.
 const runbook = "https://github.com/eventquota/eventquota/blob/main/docs/operations.md"
 
 // row is a question and the panels that answer it.
@@ -16,7 +16,7 @@ type row struct {
 	panels   []cog.Builder[dashboard.Panel]
 }
 
-// newDashboard is the whole dashboard: its rows are in the order in which operators ask.
+// newDashboard returns the dashboard. Its rows are in the order in which operators need them.
 func newDashboard() (*file, error) {
 	d := dashboard.NewDashboardBuilder("eventquota").
 		Uid("eventquota").
@@ -59,7 +59,7 @@ func firingAnnotation() *dashboard.AnnotationQueryBuilder {
 			Range().RefId("Alerts").Datasource(dataSource()))
 }
 
-// choiceVariable is a variable for one, several or all values. All also matches series without the label, such as those that no
+// choiceVariable returns a variable for one, several or all values. All also matches series without the label, such as those that no
 // ServiceMonitor gives a pod.
 func choiceVariable(name, label, values string) *dashboard.QueryVariableBuilder {
 	all := dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}}
@@ -76,7 +76,7 @@ func choiceVariable(name, label, values string) *dashboard.QueryVariableBuilder 
 		Sort(dashboard.VariableSortAlphabeticalAsc)
 }
 
-// dataSource is the data source that the user has chosen.
+// dataSource returns a reference to the selected data source.
 func dataSource() common.DataSourceRef {
 	return common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
 }

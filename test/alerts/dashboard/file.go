@@ -5,23 +5,23 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 // file is a dashboard as Grafana reads it.
 type file struct {
 	dashboard.Dashboard
-	Annotations annotations `json:"annotations"` // in place of the Dashboard's
+	Annotations annotations `json:"annotations"` // replaces that of Dashboard
 }
 
 type annotations struct {
 	List []annotation `json:"list"`
 }
 
-// annotation says what stands at a mark. Without these fields, which this release of the SDK
-// does not know yet, Grafana's data source for Prometheus shows an empty box.
+// annotation is an annotation query with the texts of its marks. The SDK does not have these fields yet. Without them,
+// Grafana's data source for Prometheus shows an empty box.
 type annotation struct {
 	dashboard.AnnotationQuery
 	TitleFormat string `json:"titleFormat"`
 	TagKeys     string `json:"tagKeys"` // labels, separated by commas
 }
 
-// newFile numbers the panels of a dashboard, leaves out what belongs to variables of
-// another type, and shows links and annotations at the top, not in a menu.
+// newFile numbers the panels of a dashboard, and removes fields that belong to variables of another type. It shows links and
+// annotations at the top instead of in a menu.
 func newFile(d dashboard.Dashboard) *file {
 	for i := range d.Panels {
 		id := uint32(i + 1)

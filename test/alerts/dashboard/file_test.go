@@ -11,11 +11,11 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// TestFileMatchesGrafanaSchema decodes it by the published schema, from which the SDK is made: no field is unknown, none
-// of another type, none missing, no value out of its range.
+// TestFileMatchesGrafanaSchema decodes the dashboard strictly by the published schema, from which the SDK is generated. No
+// field may be unknown, missing or of another type, and no value out of its range.
 func TestFileMatchesGrafanaSchema(t *testing.T) {
 	_, content := read(t)
-	// The SDK does not have this field yet, see annotation.
+	// Fields that the SDK does not know yet; see annotation.
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(content), &fields); err != nil {
 		t.Fatal(err)
@@ -38,11 +38,11 @@ func TestFileMatchesGrafanaSchema(t *testing.T) {
 	}
 }
 
-// TestPanelsAreDescribed holds what the schema does not ask for.
+// TestPanelsAreDescribed checks rules of this dashboard that the schema does not have.
 func TestPanelsAreDescribed(t *testing.T) {
 	const columns = 24
 	b, content := read(t)
-	const most = 256 << 10 // of all annotations of an object, among which kubectl keeps what was applied
+	const most = 256 << 10 // of all annotations of an object; kubectl stores the applied object in one
 	if info, err := os.Stat(dashboardFile); err != nil || info.Size() > most/2 {
 		t.Errorf("the file has %d bytes (%v), too many for a ConfigMap that kubectl applies", len(content), err)
 	}
@@ -55,7 +55,7 @@ func TestPanelsAreDescribed(t *testing.T) {
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other, twice := taken[[2]int{x, y}]; twice || x >= columns {
-					t.Fatalf("%s lies over %s, or out of the grid", p.Title, other)
+					t.Fatalf("%s overlaps %s, or is outside the grid", p.Title, other)
 				}
 				taken[[2]int{x, y}] = p.Title
 			}
@@ -68,7 +68,7 @@ func TestPanelsAreDescribed(t *testing.T) {
 		}
 		for _, to := range p.Targets {
 			if to.Datasource.UID != "${datasource}" || p.Datasource.UID != "${datasource}" {
-				t.Errorf("%s asks another data source than the one that is chosen", p.Title)
+				t.Errorf("%s does not use the selected data source", p.Title)
 			}
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-// fullLevelManifest gives the users of the test their rights, and requests for ConfigMaps a priority level that has three seats and no queue.
+// fullLevelManifest grants the users of the test their rights. It also adds a priority level with three seats and no queue,
+// for requests for ConfigMaps.
 const fullLevelManifest = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -40,9 +41,9 @@ spec:
     resourceRules: [{apiGroups: [""], resources: [configmaps], verbs: ["*"], namespaces: ["*"]}]
 `
 
-// fillLevels makes the API server reject writes of each FlowSchema that the tests use, so that it counts that for each priority
-// level. It leaves the levels for Event writes with one short queue instead of the many that are shipped. The webhook must not
-// be installed yet, as its refusals would fail the writes.
+// fillLevels makes the API server reject writes of each FlowSchema that the tests use, so that it counts rejections for each
+// priority level. Afterwards, each level for Event writes has one short queue instead of the shipped ones. The webhook must
+// not be installed yet, because its refusals would fail the writes.
 func (e *env) fillLevels() {
 	e.Helper()
 	objects, err := shipped.Objects(shipped.Base)
@@ -64,14 +65,14 @@ func (e *env) fillLevels() {
 	e.writeUntilRejected(e.config, "configmaps", `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "crowd-"}}`)
 }
 
-// event is an Event whose name the API server generates.
+// event returns an Event with a generated name.
 const event = `{"apiVersion": "v1", "kind": "Event", "metadata": {"generateName": "crowd-"}, "type": "Normal", "reason": "Crowded",
 	"message": "pushed", "involvedObject": {"namespace": "default"}}`
 
-// writeUntilRejected writes side by side until the API server rejects a request.
+// writeUntilRejected writes concurrently until the API server rejects a request.
 func (e *env) writeUntilRejected(config *rest.Config, resource, content string) {
 	e.Helper()
-	const writers = 64 // more than a level's seats and its queue
+	const writers = 64 // more than the seats and the queue of a level
 	config = rest.CopyConfig(config)
 	config.RateLimiter = nil
 	config.QPS = -1
@@ -98,7 +99,7 @@ func (e *env) writeUntilRejected(config *rest.Config, resource, content string) 
 	e.must(errors.Join(errs...))
 }
 
-// post does not try again.
+// post sends a request without retries.
 func post(ctx context.Context, client kubernetes.Interface, resource, content string) error {
 	return client.CoreV1().RESTClient().Post().Namespace("default").Resource(resource).Body([]byte(content)).MaxRetries(0).Do(ctx).Error()
 }

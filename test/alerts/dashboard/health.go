@@ -6,11 +6,11 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// webhookCalls are the API server's calls of the two webhooks.
+// webhookCalls selects the API server's calls of the two webhooks.
 const webhookCalls = `name=~"(mutate|validate)[.]events[.]eventquota[.]io"`
 
-// healthRow answers from the metrics of the replicas and of the API server. A series that is absent while all is well
-// shows as 0, but only if its source was scraped.
+// healthRow uses metrics of the replicas and of the API server. A series that is absent during normal operation shows as 0,
+// but only if its source was scraped.
 func healthRow() row {
 	const width = 4
 	ok, broken := "green", "red"

@@ -19,7 +19,7 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// Queries that have an answer only when something is wrong, or where Redis is.
+// Queries that have results only if something is wrong, or only with Redis.
 const (
 	firingAlerts = "Alerts (annotation)"
 	withoutRedis = "Decided without Redis"
@@ -27,7 +27,7 @@ const (
 	notInSink    = "Copies that the sink does not take"
 )
 
-// failingPolicy is a policy of which a condition cannot be evaluated for Events without labels.
+// failingPolicy has a condition that cannot be evaluated for Events without labels.
 const failingPolicy = `
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventPolicy
@@ -35,10 +35,10 @@ metadata: {name: failing}
 spec: {tier: Admin, precedence: 1, action: Drop, match: {conditions: [{name: label, expression: "event.metadata.labels['a'] == 'b'"}]}}
 `
 
-// TestQueriesReturnData holds that each query of the file has one from a real Prometheus
-// that scrapes real replicas in a storm: one without Redis, and several with it.
+// TestQueriesReturnData checks that each query of the file has results. A real Prometheus scrapes real replicas in a storm:
+// one without Redis, and several with it.
 func TestQueriesReturnData(t *testing.T) {
-	// Modules that are missing can be loaded outside only. The rest is cached.
+	// Build outside of the network namespace, where missing modules can be downloaded.
 	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
 		return
 	}
@@ -47,7 +47,7 @@ func TestQueriesReturnData(t *testing.T) {
 		alone, err := replica.Start(t.Context(), e.cluster, e.program)
 		e.must(err)
 		defer alone.Kill()
-		// The definitions are there now.
+		// The definitions are installed now.
 		_, _, err = e.cluster.Kubectl(t.Context(), "", "apply", "-f", "../../../manifests/examples/audit-first.yaml")
 		e.must(err)
 		_, _, err = e.cluster.Kubectl(t.Context(), failingPolicy, "apply", "-f", "-")
@@ -65,7 +65,7 @@ func TestQueriesReturnData(t *testing.T) {
 	})
 	t.Run("of several with Redis, and when that goes away", func(t *testing.T) {
 		redis := redistest.Start(t, redistest.Options{})
-		// Nothing is at the address of the sink, so that its queue is full soon.
+		// Nothing listens at the address of the sink, so its queue soon fills up.
 		set, err := replica.StartSet(t.Context(), e.cluster, e.program, 2, "--calls-per-connection=5", "--redis-addresses="+redis.Addr(),
 			"--sink-otlp-endpoint=http://127.0.0.1:9", "--sink-memory=1Mi")
 		e.must(err)
@@ -73,7 +73,7 @@ func TestQueriesReturnData(t *testing.T) {
 		e.must(set.Install(t.Context()))
 		prometheus := startPrometheus(t, e.cluster.Config, map[string]*replica.Replica{"eventquota-0": set.Replicas[0], "eventquota-1": set.Replicas[1]})
 		over := e.storm("several")
-		// On a busy machine a call of Redis may take too long, so these may have answers too.
+		// On a busy machine a call to Redis can time out, so these may have results too.
 		prometheus.waitAnswers(firingAlerts, withoutRedis, storeErrors)
 		prometheus.waitPanelValue("Replicas", 2)
 
@@ -85,7 +85,7 @@ func TestQueriesReturnData(t *testing.T) {
 		prometheus.waitAnswers(firingAlerts)
 		prometheus.waitPanelValue("Without Redis", 0)
 
-		// The API server still calls the replicas after they have ended.
+		// The API server continues to call the replicas after they have stopped.
 		set.Close()
 		prometheus.waitPanelValue("Replicas", 0)
 		prometheus.eventually("the API server fails open", func(ctx context.Context) bool {
@@ -96,8 +96,7 @@ func TestQueriesReturnData(t *testing.T) {
 	})
 }
 
-// waitAnswers waits until all queries have an answer, but for those of the names given. With a
-// value chosen of each variable the answer is there too.
+// waitAnswers waits until all queries except the named ones have results, also with one value selected for each variable.
 func (s *promServer) waitAnswers(but ...string) {
 	s.Helper()
 	all := queries(s.T)
@@ -127,7 +126,7 @@ func (s *promServer) waitAnswers(but ...string) {
 	}, &missing)
 }
 
-// panelValues are the values that a panel shows now.
+// panelValues returns the values that a panel shows now.
 func (s *promServer) panelValues(ctx context.Context, panel string) (values []float64) {
 	s.Helper()
 	for _, q := range queries(s.T) {
@@ -138,7 +137,7 @@ func (s *promServer) panelValues(ctx context.Context, panel string) (values []fl
 	return values
 }
 
-// waitPanelValue waits until a panel shows one number.
+// waitPanelValue waits until a panel shows the wanted number.
 func (s *promServer) waitPanelValue(panel string, want float64) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("%s shows %v", panel, want), func(ctx context.Context) bool {
@@ -146,7 +145,7 @@ func (s *promServer) waitPanelValue(panel string, want float64) {
 	})
 }
 
-// checkFiringAlert holds that an alert that fires is annotated and counted.
+// checkFiringAlert checks that the dashboard marks and counts a firing alert.
 func (s *promServer) checkFiringAlert() {
 	s.Helper()
 	at := s.alert(s.Context())
@@ -160,7 +159,7 @@ func (s *promServer) checkFiringAlert() {
 	}
 }
 
-// eventually waits until check holds, and else says what is missing.
+// eventually waits until check returns true. After a timeout it reports the missing results.
 func (s *promServer) eventually(what string, check func(context.Context) bool, missing ...*[]string) {
 	s.Helper()
 	err := wait.PollUntilContextTimeout(s.Context(), time.Second, 3*time.Minute, true,
@@ -176,7 +175,7 @@ func (s *promServer) eventually(what string, check func(context.Context) bool, m
 	s.Fatalf("%s: not within three minutes", what)
 }
 
-// env is a cluster and the webhook's program.
+// env has a cluster and the path of the webhook's program.
 type env struct {
 	*testing.T
 	cluster *cluster.Cluster
@@ -194,7 +193,7 @@ func newEnv(t *testing.T) *env {
 	e.must(err)
 	e.config, _, err = e.cluster.User("writer") // priority and fairness exempts system:masters
 	e.must(err)
-	e.config.WarningHandler = rest.NoWarnings{} // of the audited policy
+	e.config.WarningHandler = rest.NoWarnings{} // the policy in mode Audit causes warnings
 	return e
 }
 
@@ -205,7 +204,7 @@ func (e *env) must(err error) {
 	}
 }
 
-// storm writes Events into a new namespace, 100 a second, until over is called.
+// storm writes 100 Events per second in a new namespace until over is called.
 func (e *env) storm(namespace string) (over func() error) {
 	e.Helper()
 	client, err := kubernetes.NewForConfig(e.cluster.Config)

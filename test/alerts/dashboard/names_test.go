@@ -12,10 +12,9 @@ import (
 	"github.com/eventquota/eventquota/test/alerts/documented"
 )
 
-// TestQueriesUseDocumentedMetricsAndVariables compares the metrics and labels of each query with docs/metrics.md and the labels of a
-// ServiceMonitor. A query must select the chosen replicas, namespaces and policies, if its metrics have such labels; the query of a
-// variable does not select by that variable. Its legend may name only labels by which it sums. TestQueriesReturnData checks that
-// it has an answer.
+// TestQueriesUseDocumentedMetricsAndVariables checks that docs/metrics.md, or a ServiceMonitor, has each metric and label of
+// a query. A query must use the variables for all labels of its metrics, except for the label of its own variable. Its
+// legend may name only labels of the result. TestQueriesReturnData checks that queries have results.
 func TestQueriesUseDocumentedMetricsAndVariables(t *testing.T) {
 	metrics, err := documented.Read("../../../docs/metrics.md")
 	if err != nil {
@@ -41,10 +40,10 @@ func TestQueriesUseDocumentedMetricsAndVariables(t *testing.T) {
 				shown["pod"] = shown["pod"] || !summed
 				for label, variable := range map[string]string{"pod": "pod", "event_namespace": "namespace", "policy": "policy"} {
 					has := strings.HasPrefix(n.Name, "eventquota_") && (label == "pod" || slices.Contains(metrics[n.Name], label))
-					// The variables of policies and namespaces stand after the others.
+					// The variables of policies and namespaces come after the others.
 					own := label == q.label || q.label == "event_namespace" && label == "policy"
 					if has && !own && !strings.Contains(q.expr, label+`=~"$`+variable+`"`) {
-						t.Errorf("%s does not choose by %s: %s", q.where, label, q.expr)
+						t.Errorf("%s does not select by %s: %s", q.where, label, q.expr)
 					}
 				}
 			}
@@ -52,7 +51,7 @@ func TestQueriesUseDocumentedMetricsAndVariables(t *testing.T) {
 		})
 		for _, found := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(q.legend, -1) {
 			if !shown[found[1]] {
-				t.Errorf("%s shows %s, which is not there: %s", q.where, found[1], q.expr)
+				t.Errorf("the legend of %s names %s, which the result lacks: %s", q.where, found[1], q.expr)
 			}
 		}
 	}
@@ -79,7 +78,7 @@ func TestLinksPointToRunbook(t *testing.T) {
 	for _, l := range links {
 		to, anchor, has := strings.Cut(l.URL, "#")
 		if to != runbook || has && !slices.Contains(anchors, anchor) {
-			t.Errorf("a link leads to %s, where nothing is", l.URL)
+			t.Errorf("a link leads to %s, which does not exist", l.URL)
 		}
 	}
 }

@@ -22,10 +22,10 @@ const (
 	low     = 4
 )
 
-// query is PromQL, and how Grafana calls what it gives.
+// query is a PromQL query with the legend of its results.
 type query struct{ expr, legend string }
 
-// rangeQueries are queries over the range that is shown.
+// rangeQueries returns queries over the time range of the dashboard.
 func rangeQueries(queries []query) []cog.Builder[variants.Dataquery] {
 	var all []cog.Builder[variants.Dataquery]
 	for i, q := range queries {
@@ -35,13 +35,13 @@ func rangeQueries(queries []query) []cog.Builder[variants.Dataquery] {
 	return all
 }
 
-// instantQuery is a query of the last moment that is shown.
+// instantQuery returns a query at the end of the time range.
 func instantQuery(q query) *prometheus.DataqueryBuilder {
 	return prometheus.NewDataqueryBuilder().
 		Expr(q.expr).LegendFormat(q.legend).RefId("A").Datasource(dataSource()).Instant()
 }
 
-// numberPanel shows the latest value, coloured by steps.
+// numberPanel shows the latest value, colored by steps.
 func numberPanel(title, description, unit string, width uint32, steps []dashboard.Threshold, q query) *stat.PanelBuilder {
 	return stat.NewPanelBuilder().
 		Title(title).Description(description).Unit(unit).Datasource(dataSource()).
@@ -52,7 +52,7 @@ func numberPanel(title, description, unit string, width uint32, steps []dashboar
 		WithTarget(instantQuery(q))
 }
 
-// linePanel show values over time.
+// linePanel shows values over time.
 func linePanel(title, description, unit string, width uint32, queries ...query) *timeseries.PanelBuilder {
 	return timeseries.NewPanelBuilder().
 		Title(title).Description(description).Unit(unit).Datasource(dataSource()).
@@ -65,14 +65,14 @@ func linePanel(title, description, unit string, width uint32, queries ...query) 
 		Targets(rangeQueries(queries))
 }
 
-// stackedPanel are lines whose sum is what matters, one colour for each outcome.
+// stackedPanel shows stacked values over time, with one color for each outcome.
 func stackedPanel(title, description, unit string, width uint32, q query) *timeseries.PanelBuilder {
 	return withOutcomeColours(linePanel(title, description, unit, width, q)).
 		FillOpacity(60).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
 }
 
-// withOutcomeColours gives outcomes the same colours everywhere.
+// withOutcomeColours gives each outcome the same color in all panels.
 func withOutcomeColours(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 	for _, o := range []struct{ outcome, colour string }{
 		{"admit", "green"}, {"aggregate", "light-blue"}, {"merge", "blue"},
@@ -85,13 +85,13 @@ func withOutcomeColours(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 	return p
 }
 
-// withThreshold draws a line where something begins to be wrong.
+// withThreshold draws a line at the value above which there is a problem.
 func withThreshold(p *timeseries.PanelBuilder, at float64) *timeseries.PanelBuilder {
 	return p.Thresholds(thresholds(steps("transparent", step{at, "red"}))).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 }
 
-// rankingPanel shows who has most.
+// rankingPanel shows the largest values, sorted.
 func rankingPanel(title, description string, q query) *bargauge.PanelBuilder {
 	return bargauge.NewPanelBuilder().
 		Title(title).Description(description).Unit(units.Short).Decimals(0).Min(0).Datasource(dataSource()).
@@ -102,7 +102,7 @@ func rankingPanel(title, description string, q query) *bargauge.PanelBuilder {
 		WithTarget(instantQuery(q))
 }
 
-// tablePanel show labels as columns, and the value as the last one unless it has no name.
+// tablePanel shows labels as columns. The value is the last column, or is hidden if it has no name.
 func tablePanel(title, description string, width uint32, expr, value string, hidden ...string) *table.PanelBuilder {
 	exclude := map[string]bool{"Time": true}
 	for _, column := range hidden {
@@ -119,7 +119,7 @@ func tablePanel(title, description string, width uint32, expr, value string, hid
 		})
 }
 
-// step is a colour from a value on.
+// step is a color with the lowest value that has it.
 type step struct {
 	from   float64
 	colour string
@@ -137,7 +137,7 @@ func thresholds(steps []dashboard.Threshold) *dashboard.ThresholdsConfigBuilder 
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }
 
-// runbookLink links a panel to a part of the runbook.
+// runbookLink links a panel to a section of the runbook.
 func runbookLink(title, anchor string) []cog.Builder[dashboard.DashboardLink] {
 	return []cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder(title).
 		Type(dashboard.DashboardLinkTypeLink).Url(runbook + "#" + anchor).TargetBlank(true)}

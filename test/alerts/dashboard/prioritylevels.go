@@ -6,15 +6,15 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// The priority levels that are shipped for Event writes, and all others.
+// Matchers for the shipped priority levels for Event writes, and for all other levels.
 const (
 	eventLevels = `priority_level=~"events|events-system"`
 	otherLevels = `priority_level!~"events|events-system"`
 )
 
-// slownessRow answers from the API server's metrics of priority and fairness. Each API server has seats and queues of its own for a
-// level, and a client stays connected to one of them. So waits and seats are those of the API server that has the most: a sum or
-// average would hide one that is full.
+// slownessRow uses the API server's metrics of priority and fairness. Each API server has its own seats and queues for a
+// level, and a client stays connected to one API server. So waits and seats are those of the API server with the highest
+// value: a sum or average would hide one that is full.
 func slownessRow() row {
 	const inUse = `sum by (instance, priority_level) (apiserver_flowcontrol_current_executing_seats{`
 	return row{"Does it slow anyone else down?", []cog.Builder[dashboard.Panel]{
@@ -45,7 +45,7 @@ func slownessRow() row {
 	}}
 }
 
-// waitQuantile is a quantile of the time for which executed requests of the levels waited for a seat. A request that finds its queue
+// waitQuantile returns a quantile of the time that executed requests of the levels waited for a seat. A request that finds its queue
 // full counts as a wait of 0 s, with execute="false".
 func waitQuantile(quantile, levels string) string {
 	return `max by (priority_level) (histogram_quantile(` + quantile + `, sum by (le, instance, priority_level) (rate(apiserver_flowcontrol_request_wait_duration_seconds_bucket{` + levels + `, execute="true"}[$__rate_interval]))))`

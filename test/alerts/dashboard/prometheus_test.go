@@ -26,15 +26,14 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// promServer is a Prometheus: its storage, its engine, and its scraping of an API server and of
-// replicas, each second.
+// promServer is a Prometheus with storage and a query engine. It scrapes an API server and replicas every second.
 type promServer struct {
 	*testing.T
 	db     *tsdb.DB
 	engine *promql.Engine
 }
 
-// startPrometheus starts a Prometheus, which ends with the test.
+// startPrometheus starts a Prometheus that runs until the test ends.
 func startPrometheus(t *testing.T, api *rest.Config, replicas map[string]*replica.Replica) *promServer {
 	t.Helper()
 	s := &promServer{T: t}
@@ -69,7 +68,7 @@ func (s *promServer) must(err error) {
 	}
 }
 
-// configuration scrapes the API server as the user of api.
+// configuration returns a configuration that scrapes the API server as the user of api.
 func configuration(t *testing.T, api *rest.Config) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -95,8 +94,7 @@ func configuration(t *testing.T, api *rest.Config) string {
 	return string(content)
 }
 
-// targetGroups are the targets, with the labels that a ServiceMonitor of the Service gives to
-// replicas, by the names of their pods.
+// targetGroups returns the targets by pod name, with the labels that a ServiceMonitor adds.
 func targetGroups(t *testing.T, api *rest.Config, replicas map[string]*replica.Replica) map[string][]*targetgroup.Group {
 	t.Helper()
 	host := func(address string) model.LabelValue {
@@ -118,7 +116,7 @@ func targetGroups(t *testing.T, api *rest.Config, replicas map[string]*replica.R
 	}
 }
 
-// values are the numbers that a query has at a time, without those that are not one.
+// values returns the results of a query at a time, without NaN.
 func (s *promServer) values(ctx context.Context, expr string, at time.Time) (values []float64) {
 	s.Helper()
 	query, err := s.engine.NewInstantQuery(ctx, s.db, nil, expr, at)
@@ -137,13 +135,13 @@ func (s *promServer) values(ctx context.Context, expr string, at time.Time) (val
 	return values
 }
 
-// hasLabel reports whether a query gives a series that has a label.
+// hasLabel reports whether a query returns a series with a label.
 func (s *promServer) hasLabel(ctx context.Context, expr, label string) bool {
 	return len(s.values(ctx, "count by ("+label+") ("+expr+") and on ("+label+") ("+expr+")", time.Now())) > 0
 }
 
-// alert evaluates the rules of manifests/alerts now and, as nothing changes meanwhile, a
-// minute from now, which is when it returns.
+// alert evaluates the rules of manifests/alerts now and, because nothing changes meanwhile, for one minute later. It returns
+// the latter time.
 func (s *promServer) alert(ctx context.Context) time.Time {
 	s.Helper()
 	var manifest struct{ Spec map[string]any }
@@ -167,7 +165,7 @@ func (s *promServer) alert(ctx context.Context) time.Time {
 	begun := time.Now()
 	for _, g := range groups {
 		for _, r := range g.Rules() {
-			r.(*rules.AlertingRule).SetRestored(true) // there is nothing from before
+			r.(*rules.AlertingRule).SetRestored(true) // there is no earlier state
 		}
 		g.Eval(ctx, begun)
 		g.Eval(ctx, begun.Add(time.Minute))

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// dashboardFile is the file that is tested.
+// dashboardFile is the path of the tested file.
 const dashboardFile = "../../../manifests/dashboards/eventquota.json"
 
-// board has the parts of the file that the tests read.
+// board is the part of the file that the tests read.
 type board struct {
 	Panels []struct {
 		ID                       int
@@ -61,10 +61,10 @@ type dashboardQuery struct {
 	where  string // title of the panel, or name of the variable or annotation
 	expr   string // PromQL with Grafana's variables
 	legend string
-	label  string // of which a variable shows the values
+	label  string // whose values a variable offers
 }
 
-// queries are all queries of the file: those of panels, variables and annotations.
+// queries returns all queries of the file: those of panels, variables and annotations.
 func queries(t *testing.T) (all []dashboardQuery) {
 	t.Helper()
 	b, content := read(t)
@@ -97,20 +97,20 @@ func queries(t *testing.T) (all []dashboardQuery) {
 	return all
 }
 
-// selection has the values chosen at the top of the dashboard, by variable.
+// selection has the selected values of the dashboard, by variable.
 type selection map[string]string
 
-// defaultSelection returns the selection of a dashboard that was just opened.
+// defaultSelection returns the selection of a newly opened dashboard.
 func defaultSelection() selection { return selection{"pod": ".*", "namespace": ".*", "policy": ".*"} }
 
-// fill is a query as Grafana sends it to Prometheus. An interval is of a scrape every two
-// seconds and of the last minutes.
+// fill returns a query as Grafana sends it to Prometheus. The interval is that of a scrape every two seconds and a range of
+// some minutes.
 func (q dashboardQuery) fill(chosen selection) string {
 	expr := strings.NewReplacer("$__rate_interval", "20s", "$__range", "5m").Replace(q.expr)
 	return regexp.MustCompile(`\$(\w+)`).ReplaceAllStringFunc(expr, func(name string) string {
 		if value, ok := chosen[name[1:]]; ok {
 			return value
 		}
-		return name // which Prometheus refuses, or finds nothing by
+		return name // Prometheus rejects an unknown variable, or finds nothing
 	})
 }

@@ -52,7 +52,7 @@ func latencyRow() row {
 	}}
 }
 
-// maintenanceRow has panels for occasional maintenance.
+// maintenanceRow has panels about certificates, policies, quotas and versions, which need attention now and then.
 func maintenanceRow() row {
 	return row{"Certificate, policies, quotas and versions", []cog.Builder[dashboard.Panel]{
 		withThreshold(linePanel("Certificate of each replica", "Time until it expires. An alert fires below 7 days.", units.Seconds, quarter,

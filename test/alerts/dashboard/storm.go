@@ -6,7 +6,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// selectedWrites are the Event writes of the replicas, namespaces, policies and quotas that are chosen.
+// selectedWrites selects the Event writes of the chosen replicas, namespaces, policies and quotas.
 const selectedWrites = `pod=~"$pod", event_namespace=~"$namespace", policy=~"$policy"`
 
 func stormRow() row {

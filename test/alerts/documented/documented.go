@@ -1,5 +1,4 @@
-// Package documented holds PromQL to docs/metrics.md, which the webhook's own tests hold
-// to the webhook.
+// Package documented compares PromQL with docs/metrics.md. The webhook's own tests compare that page with the webhook.
 package documented
 
 import (
@@ -13,10 +12,10 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Metrics are the names of all metrics with their labels.
+// Metrics has the labels of all documented metrics, by name.
 type Metrics map[string][]string
 
-// Read reads docs/metrics.md at a path. An error names the path.
+// Read reads docs/metrics.md at the given path. An error names the path.
 func Read(path string) (Metrics, error) {
 	page, err := os.ReadFile(path)
 	if err != nil {
@@ -40,8 +39,8 @@ func Read(path string) (Metrics, error) {
 	return all, nil
 }
 
-// Undocumented say which metrics of eventquota and which of their labels expr asks for in vain.
-// Labels that scraping adds are had by all. Metrics of others are not looked at.
+// Undocumented returns a complaint for each metric of eventquota in expr, and each of its labels, that is not documented. It
+// accepts labels that scraping adds, and ignores metrics of other programs.
 func (m Metrics) Undocumented(expr parser.Expr, scraping ...string) (complaints []string) {
 	complain := func(labels []string, s *parser.VectorSelector) {
 		for _, label := range labels {

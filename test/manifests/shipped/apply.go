@@ -18,13 +18,11 @@ import (
 // fieldManager is the field manager of `kubectl apply --server-side`.
 const fieldManager = "kubectl"
 
-// servedWithin bounds how long the API server takes to serve a new kind. It is usually a
-// second.
+// servedWithin bounds the wait until the API server serves a new kind, usually a second.
 const servedWithin = 30 * time.Second
 
-// Apply applies objects one after the other, as server-side apply does: a field that the
-// API server does not know is an error. After a custom resource definition, it waits until
-// the API server serves the kind.
+// Apply applies objects in order by server-side apply. A field that the API server does not know is an error. After a
+// custom resource definition, it waits until the API server serves the kind.
 func Apply(ctx context.Context, config *rest.Config, objects []*unstructured.Unstructured, opts ...client.ApplyOption) error {
 	c, err := client.New(config, client.Options{})
 	if err != nil {
@@ -46,7 +44,7 @@ func Apply(ctx context.Context, config *rest.Config, objects []*unstructured.Uns
 	return nil
 }
 
-// waitUntilServed waits until the API server serves the kind that a definition is of.
+// waitUntilServed waits until the API server serves the kind of a custom resource definition.
 func waitUntilServed(ctx context.Context, c client.Client, definition *unstructured.Unstructured) error {
 	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, servedWithin, true, func(ctx context.Context) (bool, error) {
 		var crd apiextensionsv1.CustomResourceDefinition
@@ -73,7 +71,7 @@ func waitUntilServed(ctx context.Context, c client.Client, definition *unstructu
 	})
 }
 
-// FindInto decodes the one object of a kind and name into obj, which is a pointer.
+// FindInto decodes the object of a kind and name into obj, which is a pointer. It fails if there is none.
 func FindInto(objects []*unstructured.Unstructured, kind, name string, obj any) error {
 	for _, o := range objects {
 		if o.GetKind() != kind || o.GetName() != name {

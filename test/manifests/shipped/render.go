@@ -1,4 +1,4 @@
-// Package shipped reads what is in manifests/ as `kubectl apply -k` does, and applies it.
+// Package shipped renders the kustomizations in manifests/ as `kubectl apply -k` does, and applies them.
 package shipped
 
 import (
@@ -26,7 +26,7 @@ const (
 	versionLabel = "app.kubernetes.io/version"
 )
 
-// Overlays are the kustomizations that one can apply, such as overlays/redis.
+// Overlays returns the paths of the overlays below manifests/, such as overlays/redis.
 func Overlays() ([]string, error) {
 	entries, err := fs.ReadDir(manifests.Files(), overlays)
 	if err != nil {
@@ -39,9 +39,8 @@ func Overlays() ([]string, error) {
 	return paths, nil
 }
 
-// Objects renders the kustomization at a path within manifests/, in the order in which
-// kubectl applies the objects. Components are paths within manifests/ too. They are added as
-// in an overlay of a user.
+// Objects returns the objects of a kustomization, in the order in which kubectl applies them. It adds the components, as a
+// user's overlay would. All paths are relative to manifests/.
 func Objects(kustomization string, components ...string) ([]*unstructured.Unstructured, error) {
 	files, err := copyFiles()
 	if err != nil {
@@ -71,7 +70,7 @@ func Objects(kustomization string, components ...string) ([]*unstructured.Unstru
 	return objects, nil
 }
 
-// addComponents writes a kustomization with components on top of another one, and returns its path.
+// addComponents writes a kustomization that adds components to another one, and returns its path.
 func addComponents(files filesys.FileSystem, kustomization string, components []string) (string, error) {
 	const extended = "extended"
 	top := types.Kustomization{Resources: []string{path.Join("..", kustomization)}}
@@ -88,8 +87,7 @@ func addComponents(files filesys.FileSystem, kustomization string, components []
 	return extended, nil
 }
 
-// Release is the YAML of all objects of a kustomization, for the image and with the label
-// of a version.
+// Release returns the YAML of all objects of a kustomization, with the image tag and the label of a version.
 func Release(kustomization, version string) ([]byte, error) {
 	if errs := validation.IsValidLabelValue(version); version == "" || len(errs) > 0 {
 		return nil, fmt.Errorf("version %q: must be the tag of an image and the value of a label: %v", version, errs)
@@ -112,7 +110,7 @@ func Release(kustomization, version string) ([]byte, error) {
 	return content, nil
 }
 
-// setVersion does to the base what `kustomize edit set image` and `set label` would do.
+// setVersion changes the base as `kustomize edit set image` and `set label` would.
 func setVersion(files filesys.FileSystem, version string) error {
 	content, err := files.ReadFile(baseFile)
 	if err != nil {
@@ -139,7 +137,7 @@ func setVersion(files filesys.FileSystem, version string) error {
 	return nil
 }
 
-// copyFiles is a copy of the kustomizations that may be changed.
+// copyFiles returns a copy of the kustomizations that can be changed.
 func copyFiles() (filesys.FileSystem, error) {
 	to := filesys.MakeFsInMemory()
 	err := fs.WalkDir(manifests.Files(), ".", func(path string, e fs.DirEntry, err error) error {
