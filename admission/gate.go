@@ -207,6 +207,8 @@ func (g *Gate) logFailure(r *Request, err error, message string) {
 // Policies resolves the policy and quotas of an Event write; policy.Current implements it. It must be safe for concurrent
 // use, and may wait only for other calls. The Event is nil if it cannot be read.
 type Policies interface {
+	// Resolve returns the policy and quotas of one Event write. Results must not share Errors, because the Gate deletes
+	// elements of that slice.
 	Resolve(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Resolution
 }
 

@@ -113,8 +113,8 @@ const emptyEventJSON = `{"kind": "", "apiVersion": "", "metadata": {"name": "", 
 	"type": "", "eventTime": null, "series": {"count": 0, "lastObservedTime": null}, "action": "",
 	"related": {"kind": ""}, "reportingComponent": "", "reportingInstance": ""}`
 
-// FuzzReview sends any body to both phases. It fails on a panic, on a status that is neither 200 nor 4xx, and on an answer
-// that the API server would not accept or that changes more than a message and a name.
+// FuzzReview sends arbitrary bodies to both phases. It fails on a panic and on a status that is neither 200 nor 4xx. It also fails
+// on an answer that the API server would not accept, or that changes more than the message and the name.
 func FuzzReview(f *testing.F) {
 	for _, body := range []string{
 		"", "null", "[]", `{"kind": "AdmissionReview", "request": {"uid": "1"}}`,

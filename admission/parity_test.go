@@ -30,8 +30,8 @@ const (
 )
 
 // TestParityWithEventCorrelator sends random traces of Events to client-go's EventCorrelator and to a Gate with client-go's
-// settings. For each Event both must have the same result: it is dropped, created unchanged, created as a combined Event with
-// the same message, or merged into the same stored Event, which then has the same count and message.
+// settings. Both must treat each Event alike: drop it, create it unchanged, create it as a combined Event with the same message,
+// or merge it into the same stored Event. The stored Event must then have the same count and message.
 func TestParityWithEventCorrelator(t *testing.T) {
 	t.Parallel()
 	came := map[admission.Outcome]int{}
@@ -244,10 +244,10 @@ func (r *clientGoReference) similarMessages(e *corev1.Event) sets.Set[string] {
 	return *(*sets.Set[string])(kept.FieldByName("localKeys").Addr().UnsafePointer())
 }
 
-// fixPoppedMessage makes the one choice that client-go leaves open. When it aggregates, it takes an arbitrary message out of its set
-// (PopAny of a map), so that the set stays as long as it was, and two runs of one trace differ in what they aggregate
-// later. A Gate leaves out the newest. Here that choice is made for client-go too: if another message was taken out, it
-// comes back, and the newest goes. PopAny promises nothing, so this is a run that client-go could have had.
+// fixPoppedMessage makes the one choice that client-go leaves open. When client-go aggregates, it removes an arbitrary message
+// from its set (PopAny of a map), so two runs of one trace can aggregate different Events later. A Gate leaves out the newest message.
+// fixPoppedMessage does the same for client-go: it puts back the removed message and removes the newest instead. PopAny
+// promises no order, so client-go could have made the same choice.
 func (r *clientGoReference) fixPoppedMessage(e *corev1.Event, before sets.Set[string]) {
 	after := r.similarMessages(e)
 	aggregated := !before.Has(e.Message) && after.Len() == policy.Default().Merge.Threshold-1 && before.Len() == after.Len()

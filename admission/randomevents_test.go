@@ -17,7 +17,7 @@ type eventGenerator struct {
 	rand      *rand.Rand
 	now       time.Time
 	generated int
-	// What the current burst is about.
+	// actor, reason and kind are those of the current burst.
 	actor, reason, kind int
 }
 

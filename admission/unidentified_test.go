@@ -63,7 +63,7 @@ func TestUnidentifiedReviewsAreRefused(t *testing.T) {
 	}
 }
 
-// TestTruncatedReviewWithIdentityIsDecided has what else comes before the Event be long.
+// TestTruncatedReviewWithIdentityIsDecided makes other fields before the Event long.
 func TestTruncatedReviewWithIdentityIsDecided(t *testing.T) {
 	t.Parallel()
 	const whose = `"name": "a", "namespace": "shop", "operation": "CREATE", "userInfo": {"username": "u"`

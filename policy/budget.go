@@ -59,8 +59,8 @@ func (b *conditionBudget) add(r *Rule) {
 		}
 	}
 	if total.Steps > MaxConditionSteps || total.Bytes+shared > MaxConditionBytes {
-		b.excluded[r] = fmt.Errorf("with its conditions, those of the cluster's rules may take %d steps and %d bytes of memory for an Event, "+
-			"and %d and %d are allowed: rules that go before it take the rest", total.Steps, total.Bytes+shared, MaxConditionSteps, MaxConditionBytes)
+		b.excluded[r] = fmt.Errorf("with this rule, the conditions of the cluster's rules may need %d steps and %d bytes of memory for an Event. "+
+			"Allowed are %d and %d, and rules that come first take precedence", total.Steps, total.Bytes+shared, MaxConditionSteps, MaxConditionBytes)
 		return
 	}
 	b.total, b.shared = total, shared

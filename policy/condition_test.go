@@ -210,7 +210,8 @@ func TestRulesShareExpressionResults(t *testing.T) {
 	}
 }
 
-// TestListsAndMessagesAreCheckedFirst has a rule that its lists or messages settle.
+// TestListsAndMessagesAreCheckedFirst has rules whose lists or messages already decide that they do not match. Their conditions are not
+// evaluated.
 func TestListsAndMessagesAreCheckedFirst(t *testing.T) {
 	t.Parallel()
 	w := newRuleBuilder(t)

@@ -46,7 +46,7 @@ func CheckSize(kind string, size int) error {
 	if size <= MaxRuleSize {
 		return nil
 	}
-	return fmt.Errorf("spec.match: must have at most %d bytes in kind %s, with %d for each value beside its text; it has %d", MaxRuleSize, kind, nodeSize, size)
+	return fmt.Errorf("spec.match: must have at most %d bytes in kind %s, with %d for each value besides its text; it has %d", MaxRuleSize, kind, nodeSize, size)
 }
 
 // Exclusions returns, for each rule of one kind in one namespace, why it is not in force, or nil if it is. Excluded rules
@@ -60,11 +60,11 @@ func Exclusions(kind string, inOrder []Candidate) []error {
 		case i >= MaxRules:
 			why[i] = fmt.Errorf("of the objects of kind %s in a namespace the oldest %d are in force, and there are as many older ones", kind, MaxRules)
 		case limits+c.Limits > MaxLimits:
-			why[i] = fmt.Errorf("the objects of kind %s that are in force in a namespace may have %d limits in all: older ones have %d, this one has %d",
+			why[i] = fmt.Errorf("all objects of kind %s in force in a namespace may have %d limits together; older ones have %d, this one has %d",
 				kind, MaxLimits, limits, c.Limits)
 		case size+c.Size > MaxRulesSize:
-			why[i] = fmt.Errorf("spec.match: those of the objects of kind %s that are in force in a namespace may have %d bytes in all, with %d for each value "+
-				"beside its text: older ones have %d, this one has %d", kind, MaxRulesSize, nodeSize, size, c.Size)
+			why[i] = fmt.Errorf("spec.match: may have %d bytes in all objects of kind %s in force in a namespace, with %d for each value "+
+				"besides its text; older ones have %d, this one has %d", MaxRulesSize, kind, nodeSize, size, c.Size)
 		default:
 			limits += c.Limits
 			size += c.Size

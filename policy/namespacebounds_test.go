@@ -20,8 +20,8 @@ func limitsOf(prefix string, n int) string {
 	return spec
 }
 
-// TestNamespaceLimitsPerEventAreBounded holds that a namespace's quotas cost an Event no more buckets than are allowed,
-// that these are the same on every replica, and that neither audited quotas nor the cluster's take their places.
+// TestNamespaceLimitsPerEventAreBounded checks that a namespace's quotas cost an Event at most MaxLimitsPerEvent buckets,
+// the same on every replica. Quotas in mode Audit and those of the cluster do not count.
 func TestNamespaceLimitsPerEventAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newRuleBuilder(t)
@@ -52,7 +52,7 @@ func names(limits iter.Seq2[*policy.Quota, *policy.QuotaLimit]) string {
 	return strings.Join(all, " ")
 }
 
-// TestOldestNamespaceRulesAreInForce holds which of a namespace's rules are in force, and what the others are told.
+// TestOldestNamespaceRulesAreInForce checks which of a namespace's rules are in force, and the errors of the others.
 func TestOldestNamespaceRulesAreInForce(t *testing.T) {
 	t.Parallel()
 	of := func(n, limits, size int) []policy.Candidate {

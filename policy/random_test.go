@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// truth is what is known of whether something holds.
+// truth is a three-valued result.
 type truth int
 
 const (
@@ -95,12 +95,12 @@ var (
 	}
 )
 
-// randomNamespaceState is what is known of the namespace a, and whether that is all.
+// randomNamespaceState is the namespace a, of which a Set may know only a part.
 type randomNamespaceState struct {
 	policy.Namespace
 
-	labels labels.Set // those that it has
-	noTeam bool       // it is not known whether it has the label team
+	labels labels.Set // all labels of the namespace
+	noTeam bool       // whether it has the label team is unknown
 }
 
 func randomNamespace(rnd *rand.Rand) randomNamespaceState {

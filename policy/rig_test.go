@@ -78,7 +78,7 @@ func (w ruleBuilder) clusterQuota(tb testing.TB, name, spec string) *policy.Quot
 	return w.mustCompile(tb, "ClusterEventQuota", "", name, spec).Quotas[0]
 }
 
-// namespaceA is what a Set knows of namespace a: these rules.
+// namespaceA returns the namespaces of a Set: only a, with the given rules.
 func namespaceA(policies []*policy.Policy, quotas ...*policy.Quota) map[string]policy.Namespace {
 	return map[string]policy.Namespace{"a": {Rules: policy.Rules{Policies: policies, Quotas: quotas}}}
 }

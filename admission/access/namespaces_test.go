@@ -13,8 +13,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// tenantServer returns a fake API server that knows the tokens of two service accounts: shop may get the EventQuotas of the
-// namespace shop and nothing else, and nobody may do nothing. The token unaware is from an authenticator without audiences.
+// tenantServer returns a fake API server that knows the tokens of two service accounts. shop may only get the EventQuotas of
+// the namespace shop, and nobody has no permissions. The token unaware is from an authenticator without audiences.
 func tenantServer() *fake.Clientset {
 	client := fake.NewClientset()
 	client.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {

@@ -204,8 +204,8 @@ func (c Counts) Since(before Counts) Counts {
 
 // sketch finds the busiest of any number of keys in bounded memory: Space-Saving (Metwally, Agrawal, El Abbadi 2005), with rows
 // shared between namespaces. When it is full, a new key takes over the row and weight of the lightest key. That key is chosen from the
-// namespaces with more rows than the new key's namespace; if there are none, from the same namespace; and if neither has more than
-// a 32nd of the rows, from all. So a namespace that invents keys displaces its own.
+// namespaces with more rows than the new key's namespace, or else from the same namespace. If neither has more than a 32nd of the
+// rows, all keys are candidates. So a namespace that invents keys displaces its own.
 type sketch[K sketchKey[K]] struct {
 	mu         sync.Mutex
 	capacity   int

@@ -171,7 +171,8 @@ func TestCountsAreExactWithinCapacity(t *testing.T) {
 	}
 }
 
-// Whatever names a namespace invents, the rows of another stay, and it gets rows for new names.
+// TestNamespacesKeepTheirShare checks that a namespace that invents names displaces no rows of another namespace, which also gets
+// rows for new names.
 func TestNamespacesKeepTheirShare(t *testing.T) {
 	c := busiest.NewCounter("a", epoch(), busiest.MaxTracked)
 	count := func(namespace string, n int) {

@@ -79,7 +79,7 @@ func newEventMetrics(made factory) *eventMetrics {
 			"Conditions and globs that could not be evaluated for an Event write, by namespace of the Event and policy or quota. A policy does not match then, and a quota applies.",
 			"event_namespace", "policy"),
 		undelivered: made.counters("eventquota_sink_undelivered_total",
-			"Occurrences of Events whose copy an output of the sink (otlp or file) did not take, by namespace of the Event and reason: the queue was full, the output refused the copy, it did not answer (unanswered: it may have taken some), or the process stopped.",
+			"Occurrences of Events whose copy was not delivered to an output of the sink (otlp or file), by namespace of the Event and reason (full, refused, unanswered or stopped). An unanswered copy may have been delivered.",
 			"event_namespace", "output", "reason"),
 	}
 }

@@ -33,7 +33,7 @@ func newStoreMetrics(made factory) Store {
 			"Event writes that Redis did not decide in time, by what decided instead (local or deny).",
 			"by"),
 		Overflow: made.counters("eventquota_store_overflow_decisions_total",
-			"Event writes without a token bucket (bucket), or without a register for their source and object (register), because their namespace has as many as it may. All such writes share one overflow bucket of the limit and namespace.",
+			"Event writes without a token bucket (bucket), or without a register for their source and object (register), because their namespace has reached its limit. All such writes share one overflow bucket of the limit and namespace.",
 			"kind"),
 		Evicting: made.gauge("eventquota_redis_servers_evicting",
 			"Redis servers whose maxmemory-policy is not noeviction, so that they may lose pending writes; 0 if the Redis user may not run INFO."),

@@ -95,8 +95,8 @@ func TestCombinedNoticeKeepsReason(t *testing.T) {
 	}
 }
 
-// TestCombinedNoticeObjectMayChange has drops of a second workload after the first write: what is stored is
-// not about the first any more, also if another replica has written that.
+// TestCombinedNoticeObjectMayChange has drops of a second workload after the first write. The stored notice
+// is then no longer about the first workload, even if another replica wrote it.
 func TestCombinedNoticeObjectMayChange(t *testing.T) {
 	t.Parallel()
 	bubble2 := func(again func(*store.PendingWrite)) {

@@ -74,7 +74,7 @@ func (c *cluster) create(user string, e *corev1.Event, refused bool) bool {
 	return true
 }
 
-// patchedAnnotations are what a JSON patch makes of annotations.
+// patchedAnnotations returns annotations with a JSON patch applied.
 func patchedAnnotations(t *testing.T, annotations map[string]string, patch []byte) map[string]string {
 	t.Helper()
 	if patch == nil {
@@ -150,7 +150,7 @@ func TestMergedCountsStayWithTheirEvent(t *testing.T) {
 		"before it, and deletes it": func(c *cluster, owner string) {
 			c.create(tenant, identicalEvent("a", 1), false)
 			c.create(tenant, identicalEvent("x", 1), false)
-			<-time.After(time.Minute) // it is settled
+			<-time.After(time.Minute) // its count is written
 			c.remove("default", "a")
 			c.create(owner, identicalEvent("a", 1), false)
 		},

@@ -57,8 +57,8 @@ func newNotice(p *store.PendingWrite) *corev1.Event {
 	return e
 }
 
-// aboutObject returns the involved object of a notice. A combined notice in a namespace is about a workload if all but a few of its
-// Events are about pods of that workload, and about the namespace otherwise: tools look for Events of its reason there.
+// aboutObject returns the involved object of a notice. A combined notice in a namespace is about a workload if nearly all of its
+// Events are about pods of that workload. Otherwise it is about the namespace, where tools look for Events of its reason.
 func aboutObject(p *store.PendingWrite) store.Object {
 	n := p.Notice
 	aboutRule := strings.HasPrefix(n.InvolvedObject.APIVersion, v1alpha1.GroupName+"/")

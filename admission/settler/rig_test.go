@@ -76,7 +76,7 @@ func (r *rig) settle(pending store.Queue, during time.Duration, o settler.Option
 	return settler.New(pending, r.client, o).Run(ctx)
 }
 
-// run settles the queue, and fails the test if Run returns an error.
+// run runs a settler of the queue, and fails the test if Run returns an error.
 func (r *rig) run(during time.Duration, o settler.Options) {
 	r.Helper()
 	if err := r.settle(r.queue, during, o); err != nil {

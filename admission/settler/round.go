@@ -33,8 +33,8 @@ const (
 type Attempt struct {
 	// Result is the result of the outcome, or retried if the write stays claimed and is retried soon.
 	Result string
-	// Lag is the time from when the write fell due until the API server accepted it, by the clocks of the store and of this process;
-	// 0 if it was not due yet.
+	// Lag is the time from when the write fell due, by the store's clock, until the API server accepted it, by the clock of
+	// this process. It is 0 if the write was not due yet.
 	Lag time.Duration
 	// Lost is the number of occurrences that nothing reports, because the write is given up.
 	Lost int64

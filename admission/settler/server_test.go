@@ -213,7 +213,7 @@ func (s *fakeAPIServer) carryOut(r *request, at string) (*corev1.Event, error) {
 	return s.store(&patched), nil
 }
 
-// respond is the answer over HTTP. What is no status is an error of the connection.
+// respond returns the answer over HTTP. An err without an API status becomes an error of the connection.
 func respond(e *corev1.Event, err error) (*http.Response, error) {
 	code, answer := http.StatusOK, any(e)
 	if e != nil {

@@ -207,8 +207,8 @@ func TestSharedStoreDrainsClaimsOnly(t *testing.T) {
 	})
 }
 
-// TestDrainDoesNotWaitForUnavailableSharedStore holds that what is claimed of it is left to the next
-// replica: it is pending in the store still.
+// TestDrainDoesNotWaitForUnavailableSharedStore checks that the settler leaves the writes that it has claimed to the
+// next replica. They are still pending in the store.
 func TestDrainDoesNotWaitForUnavailableSharedStore(t *testing.T) {
 	runInBubble(t, func(r *rig) {
 		r.queue.writes = []store.PendingWrite{r.pending("a")}

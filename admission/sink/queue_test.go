@@ -112,7 +112,7 @@ func TestFloodDoesNotEvictOtherNamespaces(t *testing.T) {
 	}
 }
 
-// TestNamespacesTakeTurns holds that what is sent first has some of each.
+// TestNamespacesTakeTurns checks that the first batch has records of each namespace.
 func TestNamespacesTakeTurns(t *testing.T) {
 	t.Parallel()
 	q := newQueue(1 << 20)

@@ -15,7 +15,7 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// behaviour is what a collector does for a while.
+// behaviour is the way in which a collector answers for a while.
 type behaviour int
 
 const (
@@ -29,8 +29,8 @@ const (
 	behaviours
 )
 
-// TestCountsAreExactForAnyCollector lets a collector change its mood at random while namespaces flood: what it has, and what
-// is counted as not delivered, is what was sent. What it did not answer may be in both.
+// TestCountsAreExactForAnyCollector changes the behaviour of a collector at random while namespaces flood. The records
+// that it received and those counted as not delivered must add up to those sent. Unanswered ones may be in both.
 func TestCountsAreExactForAnyCollector(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) { checkRandomBehaviour(t, seed) })
@@ -113,8 +113,8 @@ func checkRandomBehaviour(t *testing.T, seed uint64) {
 	}
 }
 
-// TestHangingCollectorDelaysNoCall holds that no call waits: in a bubble whose time goes on only while all wait, it
-// does not. What is kept of a million records is bounded, and each that is not kept is counted.
+// TestHangingCollectorDelaysNoCall checks that no call waits: the time of a synctest bubble advances only when all
+// goroutines wait, and here it must not. The queue is bounded, and each record that it drops is counted.
 func TestHangingCollectorDelaysNoCall(t *testing.T) {
 	const bytes, records = 4 << 20, 300_000
 	synctest.Test(t, func(t *testing.T) {

@@ -169,10 +169,10 @@ func validReport(name string, generation int64) watch.Report {
 
 var errInvalidCondition = errors.New("spec.match.conditions[0].expression: ERROR: <input>:1:16: Syntax error")
 
-// invalidReport is a report of an invalid generation while governing, or none for 0, is in force.
-func invalidReport(name string, generation, governing int64) watch.Report {
+// invalidReport reports an invalid generation while an older one, active, is in force, or none if active is 0.
+func invalidReport(name string, generation, active int64) watch.Report {
 	report := validReport(name, generation)
-	report.ActiveGeneration, report.Err = governing, errInvalidCondition
+	report.ActiveGeneration, report.Err = active, errInvalidCondition
 	return report
 }
 

@@ -44,12 +44,12 @@ const (
 type Rules interface {
 	// Reports returns the reports of all rules.
 	Reports() []watch.Report
-	// Shadowed returns, by name, the rules of a namespace, or of the cluster for "", that can never decide, or that have limits that
-	// never can, and which objects take precedence over each.
+	// Shadowed returns the rules of a namespace, or of the cluster for "", that never apply or that have limits that never do. It
+	// maps the name of each to the objects that take precedence.
 	Shadowed(namespace string) map[string][]string
 }
 
-// Counts has what replicas have counted.
+// Counts reads the counts of all replicas.
 type Counts interface {
 	// Snapshots returns the snapshots of all replicas. They are seconds old at most.
 	Snapshots(ctx context.Context) ([]busiest.Snapshot, error)

@@ -195,7 +195,8 @@ func requirePlainWords(t *testing.T, expression, says string) {
 	}
 }
 
-// TestUnknownLibraryErrorsAreHidden holds that what a later version of it says is not shown.
+// TestUnknownLibraryErrorsAreHidden checks that users never see an error text of the library that this package does not know, such as one
+// of a later version.
 func TestUnknownLibraryErrorsAreHidden(t *testing.T) {
 	t.Parallel()
 	c := newEvents(t)
@@ -211,9 +212,9 @@ func TestUnknownLibraryErrorsAreHidden(t *testing.T) {
 	}
 }
 
-// TestRandomSyntaxErrorsAreNamed takes parts of valid expressions away, doubles them and puts others in. What does not compile any
-// more is named in one line of plain words, at a place that it has. The library's grammar decides: where it parses, no flaw is
-// searched.
+// TestRandomSyntaxErrorsAreNamed removes, doubles and inserts parts of valid expressions. If the result does not compile, the error
+// is one line of plain words with a position inside the text. The library's grammar decides: if it parses the text, no syntax
+// error is reported.
 func TestRandomSyntaxErrorsAreNamed(t *testing.T) {
 	t.Parallel()
 	c := newEvents(t)
@@ -289,7 +290,7 @@ func TestValidExpressionsHaveNoSyntaxError(t *testing.T) {
 	}
 }
 
-// FuzzCompile compiles anything. What is wrong with it is one line of plain words.
+// FuzzCompile compiles arbitrary texts. Each error must be one line of plain words.
 func FuzzCompile(f *testing.F) {
 	for _, text := range []string{"", "event.reason == 'a'", "event.count > 5m", "a.`b`[.5]", "'\\u12'", "((", "?:", "\"\"\"", "// a", "event.reason.matches(r'\\d')", "[1, 'a'].map(x, y)", "\xff", "a{b: c}"} {
 		f.Add(text)

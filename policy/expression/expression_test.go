@@ -50,7 +50,8 @@ func TestRefusalsNameReasonAndAllowed(t *testing.T) {
 	}
 }
 
-// TestCommonConditionsCompile has what users write, and what takes long to compile if a part is looked at twice.
+// TestCommonConditionsCompile compiles conditions that users write, and some that would take long to compile if a part were
+// visited twice.
 func TestCommonConditionsCompile(t *testing.T) {
 	t.Parallel()
 	c := newCompiler(t)

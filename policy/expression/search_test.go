@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// sample is what the expressions of tests read.
+// sample has the variables of the expressions in tests.
 type sample struct {
 	text, short string
 	number      int64
@@ -177,7 +177,7 @@ func (s *searchResult) try(t *testing.T, e *Expression, variables interpreter.Ac
 	return memory
 }
 
-// TestEstimateRegressions has what an estimate was once too low for, several times over.
+// TestEstimateRegressions has expressions whose estimate was once too low by a factor of several.
 func TestEstimateRegressions(t *testing.T) {
 	c, all := newCompiler(t), samples()
 	for _, text := range []string{
@@ -204,7 +204,7 @@ func TestEstimateRegressions(t *testing.T) {
 	}
 }
 
-// FuzzExpressions compiles anything. What is accepted takes no more memory than is estimated.
+// FuzzExpressions compiles arbitrary texts. A valid expression must take no more memory than its estimate.
 func FuzzExpressions(f *testing.F) {
 	for _, text := range []string{
 		"e.text.replace('a', 'bb', 3).split(' ', 9).exists(w, w == 'a')", "e.list.map(g, g.substring(1)).filter(g, g in e.texts).size() > 1",

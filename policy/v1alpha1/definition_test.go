@@ -14,11 +14,11 @@ import (
 	"github.com/eventquota/eventquota/manifests"
 )
 
-// maxAnnotationBytes is what all annotations of an object may hold, in bytes: TotalAnnotationSizeLimitB of the API server.
+// maxAnnotationBytes is the maximum size of all annotations of an object: TotalAnnotationSizeLimitB of the API server.
 // kubectl apply keeps the whole object in one of them.
 const maxAnnotationBytes = 256 << 10
 
-// TestDefinitions holds that those that are generated are small enough to apply, describe each field, and have the names
+// TestDefinitions checks that the generated definitions are small enough to apply, describe each field, and have the names
 // by which users find the kinds.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()

@@ -78,10 +78,10 @@ type MatchCondition struct {
 	// the admission request: name, namespace, operation, userInfo.username, userInfo.groups, dryRun, kind, resource
 	// and more. `namespaceObject` is the namespace: its metadata.name, metadata.labels and metadata.annotations. A
 	// field that does not exist is an error, and the status shows it. Texts and numbers that the Event does not have
-	// are empty, so no Event evades a condition by omitting one. These values are unknown: a text of more than 4 KiB,
-	// a list or map of more than 64 entries, a map with a name of more than 512 bytes, a label of the namespace beyond
-	// the first 4 KiB, an annotation of the namespace that is longer than 512 bytes or beyond the first 4 KiB, and a
-	// time that the Event does not have or that is not from 1970 to 9999. Only functions with a known worst-case cost
+	// are empty, so no Event evades a condition by omitting one. Some values are unknown: texts of more than 4 KiB,
+	// lists and maps of more than 64 entries, and maps with a name of more than 512 bytes. So are labels and
+	// annotations of the namespace beyond the first 4 KiB, and annotations of more than 512 bytes. A time is unknown if
+	// the Event does not have it or if it is not from 1970 to 9999. Only functions with a known worst-case cost
 	// are allowed. The cost is bounded for each expression and for all expressions of the cluster together.
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -91,8 +91,8 @@ type MatchCondition struct {
 
 // Enforcement says whether a policy or quota is in force, and how its drops are reported.
 type Enforcement struct {
-	// mode is Enforce, Audit (decide and count, but refuse nothing; the next policy in mode Enforce governs instead of
-	// an audited one) or Disabled (as if the object did not exist).
+	// mode is Enforce, Audit or Disabled. In mode Audit, a policy or quota decides and counts, but refuses nothing; the
+	// next policy in mode Enforce governs instead of an audited one. Disabled is as if the object did not exist.
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
 
@@ -104,9 +104,9 @@ type Enforcement struct {
 	// +kubebuilder:default=Enabled
 	Notices Notices `json:"notices,omitempty"`
 
-	// sink says which Events decided by this policy or quota are sent to the sink of the webhook, if it has one: All
-	// (merged or dropped Events), Refused (dropped Events), Warnings (as All, but only Events of type Warning) or
-	// None. If it is absent, the webhook's flag --sink decides.
+	// sink says which Events decided by this policy or quota are sent to the webhook's sink, if it has one. All sends
+	// merged and dropped Events, Refused sends dropped Events, Warnings sends merged and dropped Events of type
+	// Warning, and None sends nothing. If it is absent, the webhook's flag --sink decides.
 	Sink Sink `json:"sink,omitempty"`
 }
 

@@ -88,9 +88,9 @@ type Budget struct {
 
 	Enforcement `json:",inline"`
 
-	// onStoreFailure says what the quota does while the store that replicas share does not answer: Local (each replica
-	// limits with its cached state), Admit (the quota does not apply) or Deny (the quota refuses every Event that it
-	// matches).
+	// onStoreFailure says what the quota does while the shared store is unavailable: Local, Admit or Deny. With Local,
+	// each replica limits with its cached state. With Admit, the quota does not apply. With Deny, it refuses every
+	// Event that it matches.
 	// +kubebuilder:default=Local
 	OnStoreFailure OnStoreFailure `json:"onStoreFailure,omitempty"`
 }

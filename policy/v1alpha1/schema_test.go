@@ -21,7 +21,7 @@ const (
 	kindClusterQuota  = v1alpha1.KindClusterEventQuota
 )
 
-// invalidSpecs are specs that the API server refuses, the field that is wrong, and what the answer says is allowed.
+// invalidSpecs returns specs that the API server refuses, each with the invalid field and the allowed values in the answer.
 func invalidSpecs() []struct{ says, kind, spec, field, why string } {
 	return []struct{ says, kind, spec, field, why string }{
 		{"an unknown action", kindPolicy, " action: Block", "spec.action", `"Limit", "Drop", "Exempt"`},
@@ -185,8 +185,8 @@ notices: Enabled
 	})
 }
 
-// requireOneMessage fails unless an answer names the field and says why, and nothing else. What the API server adds on its
-// own names no field; and a value of another type than the schema's it may call unsupported too.
+// requireOneMessage fails unless an answer names the field and says why, and nothing else. Causes that the API
+// server adds on its own name no field. It may also call a value of the wrong type unsupported.
 func requireOneMessage(t *testing.T, err error, field, why string) {
 	t.Helper()
 	var answer *apierrors.StatusError

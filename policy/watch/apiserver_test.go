@@ -60,9 +60,9 @@ func (n *busyTenant) change(ctx context.Context, t *testing.T, i int) {
 	}
 }
 
-// TestClusterRulesApplyWhileTenantChangesRules holds, at a real API server, that an emergency brake and a quota
-// are in force before a tenant can make a few more changes, whatever it has changed before; that few of its rules are kept,
-// and that those in force are the oldest.
+// TestClusterRulesApplyWhileTenantChangesRules uses a real API server. However much a tenant has changed, an
+// emergency brake and a quota come into force before it can make a few more changes. Few of the tenant's rules are kept, and
+// the oldest are in force.
 func TestClusterRulesApplyWhileTenantChangesRules(t *testing.T) {
 	t.Parallel()
 	const before, soon, rounds = 3000, 100, 5

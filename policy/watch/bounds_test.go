@@ -115,8 +115,8 @@ func (r *rig) wantExcluded(t *testing.T, beyond map[string]string) {
 
 var seeds = flag.Uint64("seeds", 10, "how many random courses TestWhatIsInForceAreTheOldestWhateverHappens takes")
 
-// TestRandomChangesKeepOldestInForce has rules come, change and go at random, also while a namespace is looked
-// through for others. In the end the oldest are in force, few are kept, and what every replica would find is the same.
+// TestRandomChangesKeepOldestInForce creates, changes and deletes rules at random, also during scans of a namespace.
+// In the end the oldest rules are in force, as on any other replica, and few are kept.
 func TestRandomChangesKeepOldestInForce(t *testing.T) {
 	t.Parallel()
 	const most = 1200

@@ -40,8 +40,8 @@ func manyLabels(name string) map[string]string {
 	return many
 }
 
-// TestNewSelectorIsUnknownUntilLabelsAreRead holds that a quota which selects by a label that was not kept limits, and that a
-// policy does not govern, until the namespace has been read again; and both as they select from then on.
+// TestNewSelectorIsUnknownUntilLabelsAreRead uses selectors by a label that was not kept. Until the namespace has been read
+// again, the quota limits and the policy does not govern. From then on, both apply as they select.
 func TestNewSelectorIsUnknownUntilLabelsAreRead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestListIsStreamed has API servers that write lists with their fields in different orders, and some that are no lists. What
-// comes before a fault is taken in, and the fault is said.
+// TestListIsStreamed has API servers that write lists with their fields in different orders, and some that are no lists. The
+// items before an error are used, and the error is returned.
 func TestListIsStreamed(t *testing.T) {
 	t.Parallel()
 	const a, b = `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"b"}}`

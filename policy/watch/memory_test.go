@@ -105,8 +105,8 @@ func (h *largeAPIServer) fillMetadata() {
 	h.metadata = b.String()
 }
 
-// TestCacheMemoryIsBounded holds how much memory is used for objects of a namespace, and for namespaces, however many
-// and however large they are: at the most, while they are listed and watched, and in the end. And that lists take few requests.
+// TestCacheMemoryIsBounded bounds the memory for namespaces and their objects, however many and large they are, both
+// while they are listed and watched and afterwards. Lists must take few requests.
 func TestCacheMemoryIsBounded(t *testing.T) {
 	const buffers, keptEach, most = 8 << 20, 64 << 10, 96 << 20
 	for says, h := range map[string]*largeAPIServer{
@@ -152,8 +152,8 @@ func (h *largeAPIServer) cache(t *testing.T) *watch.Cache {
 	return c
 }
 
-// runUntilRelisted runs a Cache until it knows all that h has, and has been told of all of it again. It must never use more than so
-// much memory.
+// runUntilRelisted runs a Cache until it has all objects of h, and has listed them a second time. It must never use more than most bytes
+// of memory.
 func (h *largeAPIServer) runUntilRelisted(t *testing.T, c *watch.Cache, most int64) {
 	t.Helper()
 	var peak int64

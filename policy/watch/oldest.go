@@ -7,8 +7,8 @@ import (
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
 
-// MaxKeptRules is how many rules of a kind are kept for a namespace, however many it has: those that may be in force, and the
-// next ones, whose status says that they are not.
+// MaxKeptRules is the number of rules of a kind that are kept for a namespace, however many it has. They are the rules that may be
+// in force, and the next ones, whose status says that they are not.
 const MaxKeptRules = policy.MaxRules + keptExcluded
 
 // keptExcluded is the number of these next ones.

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// scanDelay is how long after rules are missing a namespace is scanned for others, and scanRetry how long
+	// scanDelay is the time from when rules are missing until the scan for others, and scanRetry the time until a retry
 	// after a failure.
 	scanDelay, scanRetry = time.Second, 5 * time.Second
-	// scanPauseFactor is how much longer the pause after a page is than reading it, so that a namespace whose rules come and go
-	// costs at most a tenth of a processor.
+	// scanPauseFactor is the pause after a page as a multiple of the time that reading it took. So a namespace whose rules come
+	// and go costs at most a tenth of a processor.
 	scanPauseFactor = 9
 	// maxChanged is how many rules of a namespace may change during a scan. With more, the scan starts again.
 	maxChanged = 1024

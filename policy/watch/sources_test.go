@@ -29,8 +29,8 @@ func sourcesOf(t *testing.T, config *rest.Config) watch.Sources {
 	return sources
 }
 
-// TestUnservedKindsAreEmpty holds that an API server that does not know the definitions keeps no replica from
-// being ready, and that each kind is asked for again and again, and logged once.
+// TestUnservedKindsAreEmpty checks that a replica becomes ready although the API server does not serve the kinds
+// yet. The replica must retry each kind, and log it once.
 func TestUnservedKindsAreEmpty(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -77,8 +77,8 @@ func TestUnservedKindsAreEmpty(t *testing.T) {
 	}
 }
 
-// TestExpiredListsAreRestarted has an API server that forgets: the rest of a list while it is read, and then the version
-// that is watched. What is deleted meanwhile does not stay, and what is new is found.
+// TestExpiredListsAreRestarted has an API server that expires first the continue token of a list, and then the watched
+// resource version. Objects deleted in the meantime must disappear, and new ones must be found.
 func TestExpiredListsAreRestarted(t *testing.T) {
 	t.Parallel()
 	a := &expiringAPIServer{}
@@ -147,7 +147,7 @@ func list(name string, precedence int, next string) string {
 		`"apiVersion":"eventquota.io/v1alpha1","metadata":{"name":%q,"uid":%[2]q,"generation":1},"spec":{"precedence":%d}}]}`, next, name, precedence)
 }
 
-// kindOfList is what a list has first that a request asks for.
+// kindOfList returns the kind and apiVersion of a requested list, as the first fields of its JSON.
 func kindOfList(r *http.Request) string {
 	for kind, of := range v1alpha1.Resources() {
 		if strings.HasSuffix(r.URL.Path, "/"+of.Resource) {

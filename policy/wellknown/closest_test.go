@@ -31,7 +31,7 @@ func TestClosest(t *testing.T) {
 		"FailedSchedule":        {wellknown.Reasons(), "FailedScheduling"},
 		"FailedSchedulling":     {wellknown.Reasons(), "FailedScheduling"},
 		"Unhelthy":              {wellknown.Reasons(), "Unhealthy"},
-		// What is known, or anything else, is as it was meant.
+		// Known names, and names close to none, have no suggestion.
 		"kubelet":       {wellknown.Controllers(), ""},
 		"Pod":           {wellknown.Kinds(), ""},
 		"Mod":           {wellknown.Kinds(), ""},

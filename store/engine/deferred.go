@@ -8,8 +8,8 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// DeferredDecision is a write that was decided without its register: while the store was
-// unavailable, by a bucket that was known to be empty, or in a step whose result is unknown.
+// DeferredDecision is a write that was decided without its register. Either the store was unavailable, a bucket was known to
+// be empty, or the result of the step is unknown.
 type DeferredDecision struct {
 	Write    store.Write
 	Limits   *store.Limits

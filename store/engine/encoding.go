@@ -31,7 +31,7 @@ type Group struct {
 	// InvolvedObject and Source are for notices about a group that has refused writes.
 	InvolvedObject store.Object `msg:"10"`
 	Source         store.Source `msg:"11"`
-	// LastSteps are the last steps of the processes that share the register, except the process of the very last step.
+	// LastSteps has the last step of each process that shares the register, except the process that made the latest step.
 	LastSteps []LastStep `msg:"12,omitempty"`
 	// FirstWrite is the time of the first write that left any state here, by its writer's clock; 0 before that. Earlier
 	// refusals by quotas leave no state.
@@ -197,9 +197,8 @@ type Drops struct {
 // TopItem is an entry of a list in a notice.
 //
 // The lists are bounded, and namespaces share them fairly, as in busiest.Counter. In a full list, a new entry replaces the
-// lightest one of the namespaces that have more entries than its own namespace; if there are none, the lightest one of its own
-// namespace; and if that has none, the lightest of all. It takes over the weight (Space-Saving; Metwally, Agrawal, El Abbadi
-// 2005). So if a namespace competes with itself for k entries, anything with more than a k-th of its weight is always listed.
+// lightest entry of the namespaces that have more entries than its own. If there are none, it replaces the lightest of its own
+// namespace, or else the lightest of all. It takes over the weight (Space-Saving; Metwally, Agrawal, El Abbadi 2005). So if a namespace competes with itself for k entries, anything with more than a k-th of its weight is always listed.
 // A namespace that invents names displaces its own entries, and no claimed count takes all of them.
 type TopItem struct {
 	Name string `msg:"1,omitempty"`

@@ -241,9 +241,9 @@ func (g *Group) shrinkToFit(now time.Time, fresh store.Key) {
 	}
 }
 
-// dropLeastUseful makes g smaller by its least useful part, and reports whether there was one. First go kept messages, Events
-// without a pending write and kinds of similar Events, each the least recently used one; then other Events, whose counts
-// move to the notice; then the details of notices, and refused names.
+// dropLeastUseful removes the least useful part of g, and reports whether there was one. It first removes kept messages, Events
+// without a pending write and kinds of similar Events, the least recently used one of each. The next are other Events, whose counts
+// move to the notice. The last are details of notices, and refused names.
 func (g *Group) dropLeastUseful(now time.Time, fresh store.Key) bool {
 	if i := oldest(g.Events, func(r *TrackedEvent) (int64, bool) { return r.ReceivedAt, len(r.Messages) > 0 }); i >= 0 {
 		g.Events[i].Messages = nil

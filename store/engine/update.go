@@ -145,8 +145,8 @@ func (r *TrackedEvent) acceptRetry(decided int64, w *store.Write) bool {
 	return true
 }
 
-// settlerOnly reports whether only the settler may write the count of an UPDATE: the stored Event was written just now and
-// repeats are merged, a write of it is pending anyway, or the client would overwrite a count that it does not know.
+// settlerOnly reports whether only the settler may write the count of an UPDATE. That is so if a write of the Event is pending
+// anyway, or if the client would overwrite a count that it does not know. With merging, it is also so right after a write.
 func (r *TrackedEvent) settlerOnly(now int64, w *store.Write, l *store.Limits) bool {
 	return w.Update.RevertsMessage || r.Aggregate || r.Due != 0 || r.Total != r.Own ||
 		l.Merge && r.WrittenAt != 0 && now < r.WrittenAt+r.wait(now)

@@ -39,7 +39,7 @@ func TestBoundsMatchReplicas(t *testing.T) {
 	}
 	want := []string{
 		file + ":7: EventPolicy a/p16: is not in force: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
-		file + ":1: EventQuota b/q2: is not in force: the objects of kind EventQuota that are in force in a namespace may have 16 limits in all: older ones have 12, this one has 6",
+		file + ":1: EventQuota b/q2: is not in force: all objects of kind EventQuota in force in a namespace may have 16 limits together; older ones have 12, this one has 6",
 	}
 	if len(r.Invalid) != len(want) {
 		t.Fatalf("errors %v, want %d", r.Invalid, len(want))
@@ -83,7 +83,7 @@ func TestTooLargeRuleIsInvalid(t *testing.T) {
 		reasons = strings.Replace(reasons, "%d", fmt.Sprintf("%02d", i), 1)
 	}
 	large := "{apiVersion: eventquota.io/v1alpha1, kind: EventPolicy, metadata: {name: large, namespace: a}, spec: {match: {reasons: [" + reasons + "], kinds: [" + strings.ReplaceAll(reasons, "r", "k") + "]}}}"
-	const want = "EventPolicy a/large: spec.match: must have at most 8192 bytes in kind EventPolicy, with 16 for each value beside its text; it has "
+	const want = "EventPolicy a/large: spec.match: must have at most 8192 bytes in kind EventPolicy, with 16 for each value besides its text; it has "
 	if err := r.Decode([]byte(large)); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want one that begins with %q", err, want)
 	}

@@ -134,5 +134,5 @@ func (f *Feed) logError(ctx context.Context, log logr.Logger, err error) {
 	if apierrors.IsNotFound(err) {
 		f.once.Do(func() { close(f.listed) })
 	}
-	f.logLimit.Do(func() { log.Error(err, "Cannot be watched, trying again; what is known of it stays as it is") })
+	f.logLimit.Do(func() { log.Error(err, "Cannot be watched, trying again; the last known state remains in force") })
 }
