@@ -257,12 +257,18 @@ CALLED_ELSEWHERE := ^test/otel/|^test/walk/record/|func: Audit.Admitted$$
 verify-dead:
 	@out=$$(mktemp) && trap 'rm -f "$$out"' EXIT && set -x && $(DEADCODE) -test ./... >"$$out" && { set +x; ! grep -vE '$(CALLED_ELSEWHERE)' "$$out"; }
 
+# The sentences of pages, comments and messages, by the rules of .ci/prose/rules.yaml, whose own examples are checked first.
+.PHONY: verify-prose
+verify-prose:
+	go -C .ci/prose test .
+	go -C .ci/prose run . -root $(CURDIR)
+
 .PHONY: verify-workflows
 verify-workflows:
 	$(ACTIONLINT)
 
 .PHONY: verify
-verify: verify-workflows verify-figures lint verify-dead verify-tidy verify-generate verify-shipped ## Check format, lint, go.mod, generated files and manifests; changes nothing
+verify: verify-prose verify-workflows verify-figures lint verify-dead verify-tidy verify-generate verify-shipped ## Check format, lint, prose, go.mod, generated files and manifests; changes nothing
 
 .PHONY: clean
 clean: ## Remove what was built in the checkout

@@ -63,7 +63,7 @@ func Exclusions(kind string, inOrder []Candidate) []error {
 			why[i] = fmt.Errorf("all objects of kind %s in force in a namespace may have %d limits together; older ones have %d, this one has %d",
 				kind, MaxLimits, limits, c.Limits)
 		case size+c.Size > MaxRulesSize:
-			why[i] = fmt.Errorf("spec.match: may have %d bytes in all objects of kind %s in force in a namespace, with %d for each value "+
+			why[i] = fmt.Errorf("spec.match: may have %d bytes in all objects of kind %s of a namespace, with %d for each value "+
 				"besides its text; older ones have %d, this one has %d", MaxRulesSize, kind, nodeSize, size, c.Size)
 		default:
 			limits += c.Limits

@@ -139,7 +139,7 @@ type hit struct {
 func (l *linter) check(r rule, sentence string) []hit {
 	var hits []hit
 	if r.Words > 0 {
-		if n := words(sentence); n > r.Words {
+		if n := words(sentence); n > r.Words && !r.excepts(sentence, []int{0, len(sentence)}) {
 			hits = append(hits, hit{0, min(len(sentence), 60), fmt.Sprintf("%d words; %s", n, r.Message)})
 		}
 	}

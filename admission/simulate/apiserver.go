@@ -10,19 +10,19 @@ import (
 	"github.com/eventquota/eventquota/admission"
 )
 
-// apiServer is what an API server would have stored, and what recorders have sent in vain: a recorder sends an Event
-// again when it finds that it is not stored. The Events are in the spool; memory holds some 30 bytes of each live one.
+// apiServer simulates the Events that an API server stores. It also remembers refused Events, because a recorder sends
+// an Event again if it is not stored. The Events are in the spool. Each live Event takes about 30 bytes of memory.
 type apiServer struct {
 	spool  *spool
 	events hashIndex
 	seed   maphash.Seed
-	ttl    time.Duration // of an Event after its last write
+	ttl    time.Duration // since the last write of an Event
 }
 
-// location is where an Event is, and when it was written last.
+// location is the offset of an Event in the spool and the time of its last write.
 type location struct {
 	at     int64 // in nanoseconds of Unix time
-	offset int64 // its complement if it was refused
+	offset int64 // bitwise complement if the Event was refused
 }
 
 func (k location) refused() bool { return k.offset < 0 }
@@ -39,19 +39,19 @@ func (a *apiServer) expired(now time.Time, k location) bool {
 	return now.UnixNano()-k.at >= int64(a.ttl)
 }
 
-// find returns where the Event of a name is.
+// find returns the location of an Event by name.
 func (a *apiServer) find(now time.Time, namespace, name string) (k location, known bool) {
 	k, known = a.events.get(a.hash(namespace, name))
 	return k, known && !a.expired(now, k)
 }
 
-// has reports whether the Event of a name is stored.
+// has reports whether an Event with this name is stored.
 func (a *apiServer) has(now time.Time, namespace, name string) bool {
 	k, known := a.find(now, namespace, name)
 	return known && !k.refused()
 }
 
-// get returns the Event of a name, and whether it is stored; nil if nothing is known of it.
+// get returns an Event by name and whether it is stored. The Event is nil if nothing is known about it.
 func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event, isStored bool, err error) {
 	k, known := a.find(now, namespace, name)
 	if !known {
@@ -68,7 +68,7 @@ func (a *apiServer) get(now time.Time, namespace, name string) (e *corev1.Event,
 	return w.event, !k.refused(), nil
 }
 
-// put stores e, or remembers that it was refused. w is the write that brought it; nil for the settler's.
+// put stores e, or remembers that it was refused. w is the write that contained e, or nil for a write of the settler.
 func (a *apiServer) put(now time.Time, w *write, e *corev1.Event, refused bool) error {
 	offset, err := a.offset(w, e)
 	if err != nil {
@@ -81,7 +81,7 @@ func (a *apiServer) put(now time.Time, w *write, e *corev1.Event, refused bool) 
 	return nil
 }
 
-// offset is where the spool has e: where w was read, if it brought e as it is, and else at the end.
+// offset returns the offset of e in the spool. It appends e unless w was read from the spool and contains e unchanged.
 func (a *apiServer) offset(w *write, e *corev1.Event) (int64, error) {
 	if w != nil && w.event == e && w.offset >= 0 {
 		return w.offset, nil
@@ -91,7 +91,7 @@ func (a *apiServer) offset(w *write, e *corev1.Event) (int64, error) {
 
 func (a *apiServer) remove(namespace, name string) { a.events.remove(a.hash(namespace, name)) }
 
-// apply is what w, an update of some kind, makes of an Event.
+// apply returns the Event that results if the update or patch w is applied to old.
 func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
 	switch {
 	case len(w.Patch) > 0:
@@ -102,12 +102,12 @@ func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
 			e.Series = &corev1.EventSeries{}
 		}
 		recount(e, admission.Occurrences(w.event), w.At)
-		if w.event.Series == nil { // as client-go's recorder of core/v1 does
+		if w.event.Series == nil { // as client-go's core/v1 recorder does
 			e.Message = w.event.Message
 		}
 		return e, nil
 	}
-	// What another webhook and settler noted was taken from it.
+	// write.of removed these annotations, as another webhook and settler made them.
 	for _, name := range []string{admission.AnnotationMerged, admission.AnnotationMessages, admission.AnnotationCreateID} {
 		if note, ok := old.Annotations[name]; ok {
 			metav1.SetMetaDataAnnotation(&w.event.ObjectMeta, name, note)
@@ -117,7 +117,7 @@ func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {
 	return w.event, nil
 }
 
-// before is an Event as it was before its last occurrence.
+// before returns an Event as it was before its last occurrence.
 func before(e *corev1.Event) *corev1.Event {
 	old := e.DeepCopy()
 	if n := admission.Occurrences(e); n > 1 {

@@ -51,8 +51,8 @@ func TestKubectlUpdateIsNoRecorderUpdate(t *testing.T) {
 	}
 }
 
-// TestCoreRecorderPatchesIncludeMessage holds it by a message that is cut when the Event is created: only the settler may write a
-// count after that, or the whole message would be put back. Recorders of events.k8s.io send the series alone.
+// TestCoreRecorderPatchesIncludeMessage truncates the message at creation. Afterwards only the settler may write a count,
+// because a patch of the recorder would restore the whole message. Recorders of events.k8s.io send only the series.
 func TestCoreRecorderPatchesIncludeMessage(t *testing.T) {
 	long := strings.Repeat("m", 2000)
 	core, later := repeatedEvent("core", 2, sec(1200)), event("later", long, sec(0))

@@ -21,13 +21,13 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// line is an entry: an audit.k8s.io Event, an event of a watch, or an Event as it is. It has those fields of each that are used, as
-// others take as long to decode.
+// line is an entry: an audit.k8s.io Event, a watch event, or a plain Event. It has only the fields in use, because
+// decoding the others would take as long again.
 type line struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
 
-	// Of an audit.k8s.io Event.
+	// Fields of an audit.k8s.io Event.
 	Level          auditv1.Level     `json:"level"`
 	AuditID        string            `json:"auditID"`
 	Stage          auditv1.Stage     `json:"stage"`
@@ -42,30 +42,30 @@ type line struct {
 	Received       received          `json:"requestReceivedTimestamp"`
 	Annotations    map[string]string `json:"annotations"`
 
-	// Of a watch.
+	// Fields of a watch event.
 	Type   string `json:"type"`
 	Object part   `json:"object"`
 
-	// What every Event has, by its API.
+	// Required fields of an Event, in either API.
 	InvolvedObject part `json:"involvedObject"`
 	Regarding      part `json:"regarding"`
 
-	// text is what all that was decoded from.
+	// text is the JSON that the line was decoded from.
 	text []byte
 }
 
-// decode makes l what a text says. The text is not to change while l is used.
+// decode sets l from JSON. The text must not change while l is in use.
 func (l *line) decode(text []byte) error {
 	*l = line{text: text}
 	err := decode(text, l)
-	if err != nil { // perhaps as the requestObject is no Event
+	if err != nil { // perhaps the requestObject is not an Event
 		*l = line{text: text, RequestObject: object{keep: true}}
 		err = decode(text, l)
 	}
 	return err
 }
 
-// part is where a text has a value; the zero value is none.
+// part is the range of a value in a text. The zero value means that there is none.
 type part struct{ from, to int64 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -76,18 +76,18 @@ func (p *part) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return err
 }
 
-// object is a part that is decoded as an Event too, if it is an object: in one pass that takes less time.
+// object is a part that, if it is a JSON object, is also decoded as an Event. One pass is faster than two.
 type object struct {
 	part
 
 	event   quickEvent
 	isEvent bool
-	keep    bool // says to decode no Event
+	keep    bool // do not decode an Event
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (o *object) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	if o.isEvent { // a text may have it twice
+	if o.isEvent { // a duplicate field
 		*o = object{}
 	}
 	if o.keep || d.PeekKind() != '{' {
@@ -99,12 +99,12 @@ func (o *object) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return err
 }
 
-// value is the value of a part; empty if there is none.
+// value returns the JSON of a part, or nothing if there is none.
 func (l *line) value(p part) jsontext.Value {
-	return bytes.TrimLeft(l.text[p.from:p.to], ": \t\r\n") // before an object
+	return bytes.TrimLeft(l.text[p.from:p.to], ": \t\r\n") // p may include the separator before the value
 }
 
-// written is the Event of a request's body, in memory for it.
+// written decodes the Event in a request's body into memory.
 func (l *line) written(newAPI bool, memory *quickEvent) (*corev1.Event, error) {
 	body := l.body(l.RequestObject.part)
 	if !l.RequestObject.isEvent {
@@ -114,7 +114,7 @@ func (l *line) written(newAPI bool, memory *quickEvent) (*corev1.Event, error) {
 	return memory.convert(body, newAPI)
 }
 
-// reference is auditv1.ObjectReference.
+// reference has the fields of an auditv1.ObjectReference that are used.
 type reference struct {
 	Resource    string `json:"resource"`
 	Namespace   string `json:"namespace"`
@@ -123,13 +123,13 @@ type reference struct {
 	Subresource string `json:"subresource"`
 }
 
-// status is a part of metav1.Status.
+// status has the fields of a metav1.Status that are used.
 type status struct {
 	Code    int32  `json:"code"`
 	Message string `json:"message"`
 }
 
-// received is a metav1.MicroTime.
+// received decodes a metav1.MicroTime.
 type received struct{ time.Time }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -144,7 +144,7 @@ func (r *received) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// happened is a metav1.Time.
+// happened decodes a metav1.Time.
 type happened struct{ time.Time }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -159,7 +159,7 @@ func (h *happened) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// quickTime decodes a time that looks like another one, in UTC, without the second decoder that metav1 starts for it.
+// quickTime decodes a UTC time in the format of the example like, without the second decoder that metav1 uses.
 func quickTime(b []byte, like string) (at time.Time, ok bool) {
 	if len(b) != len(like)+2 || b[len(like)] != 'Z' {
 		return at, false
@@ -168,7 +168,7 @@ func quickTime(b []byte, like string) (at time.Time, ok bool) {
 	return at.Local(), err == nil
 }
 
-// request decodes the request of an entry of an audit log.
+// request decodes the request in an audit log entry.
 func (d *decoder) request(one *decoded, s *scratch) {
 	l := &s.line
 	if one.err = l.skip(); one.err != nil {
@@ -183,10 +183,10 @@ func (d *decoder) request(one *decoded, s *scratch) {
 	*w = write{record: record{
 		Verb: verb(l.Verb), User: user(l.User), NewAPI: l.ObjectRef.APIGroup == eventsv1.GroupName, Managed: l.parameter("fieldManager") != "",
 		Namespace: l.ObjectRef.Namespace, Name: l.ObjectRef.Name, ID: l.AuditID,
-		// A name that is taken: the API server writes nothing.
+		// The name is taken, so the API server writes nothing.
 		Free: l.ResponseStatus.Code == 409 && !strings.HasPrefix(l.ResponseStatus.Message, "admission webhook "),
 	}}
-	if l.Impersonated != nil { // admission takes that one for the user
+	if l.Impersonated != nil { // admission sees this user
 		w.User = user(*l.Impersonated)
 	}
 	w.At, w.Clock = l.moment()
@@ -206,7 +206,7 @@ func (d *decoder) request(one *decoded, s *scratch) {
 		return
 	}
 	if w.Name = cmp.Or(e.Name, w.Name); w.Name == "" {
-		if after := l.after(w.NewAPI); after != nil { // what the API server made of a generateName
+		if after := l.after(w.NewAPI); after != nil { // the name that the API server generated
 			w.Name = after.Name
 		}
 	}
@@ -214,7 +214,7 @@ func (d *decoder) request(one *decoded, s *scratch) {
 	d.finish(one, w, e, s)
 }
 
-// after is the Event that a request has led to; nil where it was refused, or the level is lower.
+// after returns the Event in the response. It is nil if the request was refused or the audit level omits responses.
 func (l *line) after(newAPI bool) *corev1.Event {
 	if text := l.body(l.ResponseObject); text != nil {
 		if e, err := decodeEvent(text, newAPI); err == nil && e.Name != "" {
@@ -224,7 +224,7 @@ func (l *line) after(newAPI bool) *corev1.Event {
 	return nil
 }
 
-// same is equal for two entries about the end of one request.
+// same returns a key that is equal for two entries about the completion of one request.
 func (l *line) same() string {
 	if l.AuditID == "" {
 		return ""
@@ -232,7 +232,7 @@ func (l *line) same() string {
 	return "request " + l.AuditID
 }
 
-// skip says why a request is no write to simulate, or nil if it is one.
+// skip returns why a request is not simulated, or nil if it is.
 func (l *line) skip() error {
 	ref := l.ObjectRef
 	switch {
@@ -257,11 +257,11 @@ func (l *line) skip() error {
 	return unknown("the audit level is below Request")
 }
 
-// reachedWebhook reports whether a request with this status reached the webhook, or would have. If the Event or
-// the namespace does not exist, it fails before; what the API server calls invalid reaches one phase only.
+// reachedWebhook reports whether a request with this status reached the webhook, or would have reached it. If the Event or
+// the namespace does not exist, the request fails earlier. An invalid Event reaches the mutating phase only.
 func reachedWebhook(code int32) bool { return code/100 == 2 || code == 409 || code == 429 }
 
-// parameter is one of the request's URI.
+// parameter returns a query parameter of the request's URI.
 func (l *line) parameter(name string) string {
 	if !strings.Contains(l.RequestURI, "?") {
 		return ""
@@ -276,7 +276,7 @@ func (l *line) parameter(name string) string {
 // isGiven reports whether a field has a value.
 func isGiven(field jsontext.Value) bool { return len(field) > 0 && field.Kind() != 'n' }
 
-// body is that of a request or response, or nil: an API server that leaves one out may say so in a text in its place.
+// body returns the body of a request or response, or nil. A string in its place can be a note that the API server omitted it.
 func (l *line) body(p part) []byte {
 	field := l.value(p)
 	if !isGiven(field) || field.Kind() == '"' {
@@ -285,11 +285,11 @@ func (l *line) body(p part) []byte {
 	return field
 }
 
-// moment is the place of a request among others, as a time, and the time that the store was given. With many writers
-// at once, the times that the API server notes do not say in which order they were decided. The webhook's annotation
-// does, in the mutating phase for a CREATE, unless the webhook is installed for the validating one only, and in the
-// validating phase for an UPDATE. Its name is that of the webhook, which all manifests set. Requests that it did not
-// decide have none.
+// moment returns a time that orders a request among others, and the time that was passed to the store. With many
+// concurrent writers, the API server's timestamps do not give the order of the decisions. The webhook's audit
+// annotation gives it. For a CREATE, it comes from the mutating phase, or from the validating phase if only that one is
+// installed. For an UPDATE, it comes from the validating phase. The key of the annotation contains the name of the
+// webhook, which is the same in all manifests. Requests that the webhook did not decide have no annotation.
 func (l *line) moment() (at, clock time.Time) {
 	if len(l.Annotations) == 0 {
 		return l.Received.Time, l.Received.Time

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRecordingRegressions has small inputs of kinds that people have, of which a number was wrong or a message was useless.
+// TestRecordingRegressions has small realistic inputs for which a number was wrong or a message unhelpful.
 func TestRecordingRegressions(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
@@ -41,7 +41,7 @@ func TestRecordingRegressions(t *testing.T) {
 	}
 }
 
-// summarize is what was read, and what became of it, in one line.
+// summarize returns the input and the result in one line.
 func summarize(t *testing.T, trace *Trace) string {
 	t.Helper()
 	in := &trace.Input
@@ -63,8 +63,8 @@ func summarize(t *testing.T, trace *Trace) string {
 	for _, b := range in.BrokenLines {
 		all = append(all, fmt.Sprintf("broken: %d %s", b.Line, b.Error))
 	}
-	if in.Shifted > 0 {
-		all = append(all, fmt.Sprintf("%d shifted", in.Shifted))
+	if in.TimesShifted > 0 {
+		all = append(all, fmt.Sprintf("%d shifted", in.TimesShifted))
 	}
 	var runs []string
 	for _, bound := range in.Bounds() {

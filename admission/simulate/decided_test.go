@@ -13,8 +13,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// decidedLine is a line of an audit log whose request the webhook decided at these
-// moments.
+// decidedLine returns an audit log line with the decision times of the webhook.
 func decidedLine(l map[string]any, mutated, validated string) string {
 	annotations := map[string]any{"authorization.k8s.io/decision": "allow"}
 	if mutated != "" {
@@ -27,7 +26,7 @@ func decidedLine(l map[string]any, mutated, validated string) string {
 	return text(l)
 }
 
-// micros is a moment a number of microseconds after noon.
+// micros returns the time n microseconds after noon.
 func micros(n int64) string { return fmt.Sprint(noon().UnixMicro() + n) }
 
 func TestWritesAreOrderedByDecisionTime(t *testing.T) {
@@ -75,8 +74,7 @@ func TestWritesAreOrderedByDecisionTime(t *testing.T) {
 	}
 }
 
-// TestBucketUsesRecordedStoreTime has one request overtake another
-// between its clock and the lock of the store.
+// TestBucketUsesRecordedStoreTime has one request overtake another after reading the clock, before it locks the store.
 func TestBucketUsesRecordedStoreTime(t *testing.T) {
 	oneASecond := defaults(func(p *policy.Policy) {
 		p.SpamFilter.Burst, p.SpamFilter.Tokens, p.SpamFilter.Interval, p.SpamFilter.ReservePerReason = 1, 1, time.Second, 0

@@ -6,21 +6,21 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// Audited is what would have become of a write if all that is in mode Audit were in mode Enforce.
+// Audited describes the outcome of a write if all rules in mode Audit were in mode Enforce.
 type Audited struct {
 	Outcome admission.Outcome `json:"outcome"`
 	Refused
 }
 
-// Refused says what refused a write; empty where nothing did.
+// Refused names the rule that refused a write. It is empty if none did.
 type Refused struct {
-	// Limit is the limit of a quota, or the spam filter of a policy. It is empty where Rule drops all.
+	// Limit is the limit of a quota, or the spam filter of a policy. It is empty if Rule drops all Events.
 	Limit string `json:"limit,omitempty"`
-	// Rule is a policy or quota.
+	// Rule is the name of a policy or quota.
 	Rule string `json:"rule,omitempty"`
 }
 
-// String names what refused, as answers do.
+// String names the rule and limit in the same words as messages to clients.
 func (r Refused) String() string {
 	if r.Limit == "" {
 		return r.Rule
@@ -28,7 +28,7 @@ func (r Refused) String() string {
 	return r.Limit + " of " + r.Rule
 }
 
-// decisionRecorder is a Recorder that also notes what decided about one write.
+// decisionRecorder is a Recorder that also notes the rules that decided the current write.
 type decisionRecorder struct {
 	*Result
 

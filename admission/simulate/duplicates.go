@@ -6,19 +6,19 @@ import (
 	"github.com/eventquota/eventquota/admission"
 )
 
-// duplicates are what a recording has had: the same request of two logs that overlap, the same state of an Event of two lists or
-// of a watch that began again, and earlier states of an Event.
+// duplicates detects entries that were read before. Overlapping audit logs have the same request twice. Several lists or a
+// restarted watch have the same or an earlier state of an Event.
 type duplicates struct {
 	seed   maphash.Seed
 	seen   map[uint64]struct{} // requests, and states of Events
-	events map[uint64]int      // states of Events by uid: where the index has the last one that was taken
+	events map[uint64]int      // by uid: index of the last accepted state of an Event
 }
 
 func newRepeats() duplicates {
 	return duplicates{maphash.MakeSeed(), map[uint64]struct{}{}, map[uint64]int{}}
 }
 
-// checkDuplicate says why an entry adds nothing to what was read before, and makes of the others what they are after that.
+// checkDuplicate returns an error if an entry is a duplicate. A create of a known Event becomes an update.
 func (t *Trace) checkDuplicate(d *decoded) error {
 	if d.same != "" {
 		same := maphash.String(t.seed, d.same)
@@ -39,7 +39,7 @@ func (t *Trace) checkDuplicate(d *decoded) error {
 	if d.write.Verb == stored {
 		return t.replace(at, d, uid)
 	}
-	if d.write.Verb == create { // a watch that began again
+	if d.write.Verb == create { // a restarted watch
 		d.write.Verb = update
 		var err error
 		d.record, err = encoded(d.write)
@@ -48,8 +48,8 @@ func (t *Trace) checkDuplicate(d *decoded) error {
 	return nil
 }
 
-// replace has an Event that was found stored once more take the place of what was known of it, if that was found stored too and
-// happened as often at most.
+// replace replaces an earlier stored state of an Event with the one in d. It does not if the earlier state is a write or has
+// a higher count.
 func (t *Trace) replace(at int, d *decoded, uid uint64) error {
 	const older = skipped("earlier states of an Event")
 	before, err := t.spool.read(t.index[at].offset)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// recordings are Events in every form in which a test has them.
+// recordings has the same Events in every form that the tests use.
 type recordings struct {
 	events               []any
 	lines, watch, audit  string
@@ -50,7 +50,7 @@ func newRecordings(t *testing.T) *recordings {
 	return f
 }
 
-// wrapLines has each line of a log as a collector or a cloud wraps it.
+// wrapLines wraps each line of a log as a collector or cloud does.
 func wrapLines(log string, wrap func(line string) any) string {
 	var b strings.Builder
 	for line := range strings.Lines(log) {
@@ -95,7 +95,7 @@ func asYAML(t *testing.T, content string) string {
 	return string(document)
 }
 
-// TestEachFormIsRecognized reads the same three Events in every form.
+// TestEachFormIsRecognized reads the same three Events in each form.
 func TestEachFormIsRecognized(t *testing.T) {
 	f := newRecordings(t)
 	prefix := func(log string) string {
@@ -197,7 +197,7 @@ func exported(log string, wrap func(line string) any) string {
 	return text(map[string]any{"events": all, "searchedLogStreams": []any{}})
 }
 
-// TestUnreadableFormsSuggestFix holds what is said of files that have Events in a form that says too little.
+// TestUnreadableFormsSuggestFix checks the errors for files whose form lacks the needed information.
 func TestUnreadableFormsSuggestFix(t *testing.T) {
 	for says, test := range map[string]struct{ content, want string }{
 		"nothing":           {"", "it is empty"},
@@ -221,7 +221,7 @@ func TestUnreadableFormsSuggestFix(t *testing.T) {
 	}
 }
 
-// TestTruncatedRecordingsAreReported cuts recordings, and holds that what is before the cut is read and that the rest is counted.
+// TestTruncatedRecordingsAreReported truncates recordings. The entries before the cut must be read, and the rest counted.
 func TestTruncatedRecordingsAreReported(t *testing.T) {
 	f := newRecordings(t)
 	for says, content := range map[string]string{

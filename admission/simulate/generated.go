@@ -9,21 +9,21 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// GeneratedWrite is a write that was not recorded: a CREATE, or the PATCH by which a recorder counts an Event up.
+// GeneratedWrite is a synthetic write: a CREATE, or the PATCH by which a recorder increases the count of an Event.
 type GeneratedWrite struct {
 	At   time.Time
 	User policy.UserInfo
-	// Event is as its client sends it. Its name is not empty, and its count and times are those so far. It is not kept.
+	// Event is the Event that the client sends, with a name and the count and times so far. Generate does not retain it.
 	Event *corev1.Event
-	// NewAPI says that it is sent through events.k8s.io.
+	// NewAPI reports that the client uses events.k8s.io.
 	NewAPI bool
-	// Patch says that the client has created the Event before. It creates it again where that was refused or has expired.
+	// Patch reports that the client created the Event before. The client creates it again if it was refused or has expired.
 	Patch bool
-	// Line is that of its Decision.
+	// Line is the Line of the resulting Decision.
 	Line int64
 }
 
-// Generate makes a Trace of writes, whose order among those of one moment is kept. Nothing happened before the first.
+// Generate returns a Trace of writes. Writes with equal times stay in order, and no Event exists before the first write.
 func Generate(name string, writes iter.Seq[*GeneratedWrite]) (*Trace, error) {
 	spool, err := newSpool()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// generate is a Trace of writes.
+// generate returns a Trace of writes.
 func generate(t *testing.T, writes ...*GeneratedWrite) *Trace {
 	t.Helper()
 	trace, err := Generate("made", slices.Values(writes))
@@ -22,7 +22,7 @@ func generate(t *testing.T, writes ...*GeneratedWrite) *Trace {
 	return trace
 }
 
-// recorderWrite is the n-th write of a recorder about one Event.
+// recorderWrite returns the n-th write of a recorder for one Event.
 func recorderWrite(n int32, at time.Time) *GeneratedWrite {
 	e := repeatedEvent("a", n, at)
 	return &GeneratedWrite{At: at, Event: e, Patch: n > 1}
@@ -41,8 +41,8 @@ func TestGeneratedWritesAreOrderedByTime(t *testing.T) {
 	}
 }
 
-// TestGeneratedPatchRecreatesExpiredEvent holds that an Event which expires is created again by its next PATCH: with a
-// recording, it may be older than the recording.
+// TestGeneratedPatchRecreatesExpiredEvent checks that the next PATCH creates an expired Event again. In a recording, the Event
+// could be older than the recording.
 func TestGeneratedPatchRecreatesExpiredEvent(t *testing.T) {
 	hours := func(n int) time.Time { return noon().Add(time.Duration(n) * time.Hour) }
 	result, got := runTrace(t, generate(t, recorderWrite(1, hours(0)), recorderWrite(2, hours(2)), recorderWrite(3, hours(4))), defaults(nil))
@@ -51,7 +51,7 @@ func TestGeneratedPatchRecreatesExpiredEvent(t *testing.T) {
 	}
 }
 
-// TestDecisionNamesDecidingRules holds what governs, what refuses, and what would in mode Audit.
+// TestDecisionNamesDecidingRules checks the policy, the refusing rule, and the rule in mode Audit.
 func TestDecisionNamesDecidingRules(t *testing.T) {
 	quota := func(name string, mode policy.Mode) *policy.Quota {
 		return &policy.Quota{

@@ -6,19 +6,19 @@ import (
 )
 
 const (
-	// parts are how many tables a names has: one grows at a time, so little is there twice.
+	// parts is the number of tables. They grow one at a time, so that growing needs little memory.
 	parts = 64
-	// minSlots is how many slots a table has at first.
+	// minSlots is the initial number of slots in a table.
 	minSlots = 64
 )
 
-// removedAt is where a removed Event is.
+// removedAt is the offset in a removed slot.
 const removedAt = math.MinInt64
 
-// hashIndex is a map of hashes, which takes some 30 bytes of each: half of what a map of the language takes.
+// hashIndex maps hashes to locations. It takes about 30 bytes per hash, half as much as a Go map.
 type hashIndex struct{ parts [parts]hashTable }
 
-// hashTable are a hash table. Those of one hash, and of others that are in its way, follow each other. An empty one has no hash.
+// hashTable is a hash table with linear probing. The hash of an empty slot is 0.
 type hashTable struct {
 	slots []slot
 	used  int
@@ -29,10 +29,10 @@ type slot struct {
 	location
 }
 
-// of returns the table of a hash, and the hash as it is there: never 0, and no other's, as all in a table have the same last bit.
+// of returns the table of a hash and its unique, nonzero key there. Setting the last bit is safe: it is the same for a whole table.
 func (n *hashIndex) of(hash uint64) (*hashTable, uint64) { return &n.parts[hash%parts], hash | 1 }
 
-// get returns what is kept of a hash.
+// get returns the location of a hash.
 func (n *hashIndex) get(hash uint64) (k location, known bool) {
 	s, key := n.of(hash)
 	if s.used == 0 {
@@ -42,7 +42,7 @@ func (n *hashIndex) get(hash uint64) (k location, known bool) {
 	return found.location, found.hash != 0 && found.offset != removedAt
 }
 
-// set keeps k of a hash. Where a table is full, it first removes what is expired.
+// set stores the location of a hash. If the table is full, set removes expired locations first.
 func (n *hashIndex) set(hash uint64, k location, expired func(location) bool) {
 	s, key := n.of(hash)
 	if s.used >= len(s.slots)-len(s.slots)/8 {
@@ -55,7 +55,7 @@ func (n *hashIndex) set(hash uint64, k location, expired func(location) bool) {
 	*to = slot{key, k}
 }
 
-// remove forgets a hash.
+// remove removes a hash.
 func (n *hashIndex) remove(hash uint64) {
 	s, key := n.of(hash)
 	if s.used > 0 {
@@ -65,7 +65,7 @@ func (n *hashIndex) remove(hash uint64) {
 	}
 }
 
-// find returns the slot of a hash, or the empty one where it would be.
+// find returns the slot of a hash, or the empty slot for it.
 func (s *hashTable) find(hash uint64) *slot {
 	at, _ := bits.Mul64(hash, uint64(len(s.slots)))
 	for {
@@ -78,7 +78,7 @@ func (s *hashTable) find(hash uint64) *slot {
 	}
 }
 
-// grow makes a table that has half as many slots again as what is left takes.
+// grow removes expired locations and resizes the table to 1.5 slots per remaining location.
 func (s *hashTable) grow(expired func(location) bool) {
 	stays := func(one *slot) bool { return one.hash != 0 && one.offset != removedAt && !expired(one.location) }
 	left := 0

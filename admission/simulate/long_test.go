@@ -12,8 +12,8 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// TestTooLongReviewIsDecidedWithoutContent holds that an Event whose review is longer than what the webhook reads is
-// merged into none, whatever form it was recorded in, and takes a token of each bucket for what cannot be read.
+// TestTooLongReviewIsDecidedWithoutContent checks Events whose review exceeds the length that the webhook reads. In every recorded
+// form, they are not merged, and take a token from each bucket for unreadable Events.
 func TestTooLongReviewIsDecidedWithoutContent(t *testing.T) {
 	const n, burst = 26, 25
 	for says, message := range map[string]string{
@@ -40,7 +40,7 @@ func TestTooLongReviewIsDecidedWithoutContent(t *testing.T) {
 	}
 }
 
-// TestReviewLength holds what makes a review too long: the Event, the one that is stored, and the user.
+// TestReviewLength checks that the length of a review includes the Event, the stored Event and the user.
 func TestReviewLength(t *testing.T) {
 	large := strings.Repeat("x", admission.MaxReviewBytes*5/9) // two of them are too long
 	created := func(change func(*corev1.Event)) map[string]any {

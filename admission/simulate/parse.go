@@ -23,47 +23,47 @@ import (
 
 func decode(text []byte, into any) error { return json.Unmarshal(text, into, recording.Lenient()) }
 
-// skipped is an error that says why an entry is no write to simulate.
+// skipped is an error that says why an entry is not simulated.
 type skipped string
 
 func (s skipped) Error() string { return string(s) }
 
-// unknown is an error that says why the content of a write is not in the recording.
+// unknown is an error that says why a recording lacks the content of a write.
 type unknown string
 
 func (u unknown) Error() string { return string(u) }
 
-// decoded is what an entry is found to be.
+// decoded is a decoded entry.
 type decoded struct {
-	// kind is what it was recognized as; empty for nothing.
+	// kind is the detected kind of the entry, or empty if it is unknown.
 	kind   string
 	number int64
 	write  *write
 	record []byte // write, encoded
-	// err says why it is no write.
+	// err says why the entry is not a write.
 	err error
-	// same is equal for two entries that say the same, and uid for two states of an Event; empty where that is not known.
-	same, uid string
-	shifted   bool // by its creation time
+	// same is equal for duplicate entries, and uid for two states of an Event. Either is empty if unknown.
+	same, uid    string
+	timesShifted bool // to the creation time
 }
 
 // decoder decodes entries. It is safe for concurrent use.
 type decoder struct {
-	file   int // the place of the file in Input.Files
+	file   int // index of the file in Input.Files
 	exempt []string
 }
 
-// scratch is memory for what is decoded at once, which is used again afterwards.
+// scratch is reusable memory for the entries of a batch.
 type scratch struct {
 	line    line
 	writes  slab
-	records []byte // those of all decoded
+	records []byte // encoded writes of the batch
 }
 
-// maxNested is how often an entry may be in another one: a list in a line, and a log entry in that of a collector.
+// maxNested is the maximum nesting of entries, such as a list in a line or a log entry that a collector wrapped.
 const maxNested = 3
 
-// entry decodes an entry, which may have others in it, and appends them. They are in the memory of s.
+// entry decodes an entry and the entries nested in it, and appends them to to. They use the memory of s.
 func (d *decoder) entry(to []decoded, e *recording.Entry, nested int, s *scratch) []decoded {
 	one := decoded{number: e.Number, err: e.Err}
 	if e.Err != nil {
@@ -100,7 +100,7 @@ func (d *decoder) entry(to []decoded, e *recording.Entry, nested int, s *scratch
 	return append(to, one)
 }
 
-// verbOf is what an event of a watch stands for.
+// verbOf returns the verb for the type of a watch event.
 func verbOf(event string) (v verb, known bool) {
 	switch event {
 	case "ADDED":
@@ -113,17 +113,17 @@ func verbOf(event string) (v verb, known bool) {
 	return "", false
 }
 
-// errNoEntry is why an entry is of no use.
+// errNoEntry is the error for an entry of an unknown kind.
 var errNoEntry = errors.New("it is not an audit log entry, a watch event or an Event")
 
-// inner decodes what is in an entry that is none itself: items of a list, or the line that a collector has wrapped.
+// inner decodes the items of a list, or the log line that a collector wrapped in an entry.
 func (d *decoder) inner(to []decoded, e *recording.Entry, nested int, s *scratch) []decoded {
 	if text, ok := recording.Unwrap(e.Text); ok {
 		return d.entry(to, &recording.Entry{Number: e.Number, Text: text}, nested+1, s)
 	}
 	before := len(to)
 	if recording.IsList(e.Text) {
-		_, _ = recording.Read(context.Background(), bytes.NewReader(e.Text), func(item recording.Entry) error { // it has no error of its own
+		_, _ = recording.Read(context.Background(), bytes.NewReader(e.Text), func(item recording.Entry) error { // the reader never fails
 			item.Number = e.Number
 			to = d.entry(to, &item, maxNested, s)
 			return nil
@@ -135,8 +135,8 @@ func (d *decoder) inner(to []decoded, e *recording.Entry, nested int, s *scratch
 	return to
 }
 
-// event decodes an Event that says by itself when and through which API it was written. If it is not stored, that was when it
-// happened last: what a watch has added was created, and what it has modified was updated.
+// event decodes an Event without a request, so the time and the API of the write come from the Event. Unless v is stored, the
+// time is that of its last occurrence. In a watch, ADDED means a create and MODIFIED an update.
 func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string, s *scratch) {
 	m := s.writes.next()
 	e, err := m.event.decode(text, strings.HasPrefix(apiVersion, eventsv1.GroupName+"/"))
@@ -157,10 +157,10 @@ func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string, s 
 	if e.UID != "" && e.ResourceVersion != "" {
 		one.same = string(v) + " " + string(e.UID) + " " + e.ResourceVersion
 		if v != remove {
-			one.same = one.same[len(v):] // it is the same Event, whoever found it
+			one.same = one.same[len(v):] // a list and a watch may have the same Event
 		}
 	}
-	one.shifted = correctTimes(e)
+	one.timesShifted = correctTimes(e)
 	w.At, w.Last = times(e)
 	if v != stored {
 		w.At = w.Last
@@ -169,7 +169,7 @@ func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string, s 
 	d.finish(one, w, e, s)
 }
 
-// finish checks a write of e, unless that is nil, and encodes it.
+// finish checks and encodes a write. e is its Event, or nil if unknown.
 func (d *decoder) finish(one *decoded, w *write, e *corev1.Event, s *scratch) {
 	w.File, w.Line = d.file, one.number
 	if one.write, one.err = w.of(e); one.err == nil && slices.Contains(d.exempt, w.User.Username) {
@@ -182,8 +182,8 @@ func (d *decoder) finish(one *decoded, w *write, e *corev1.Event, s *scratch) {
 	}
 }
 
-// of checks a write, of e unless that is nil, and takes from e what the API server and eventquota have added to what
-// its writer sent.
+// of checks a write. If e is not nil, it is the Event of the write, and of removes the fields that the API server and
+// eventquota added to it.
 func (w *write) of(e *corev1.Event) (*write, error) {
 	if w.At.IsZero() {
 		return nil, errors.New("the Event has no time")
@@ -206,7 +206,7 @@ func (w *write) of(e *corev1.Event) (*write, error) {
 	return w, nil
 }
 
-// quickEvent is a corev1.Event of which decoding takes less time.
+// quickEvent is a corev1.Event that decodes faster.
 type quickEvent struct {
 	corev1.Event
 
@@ -214,13 +214,13 @@ type quickEvent struct {
 	LastTimestamp  happened `json:"lastTimestamp"`
 }
 
-// decodeEvent decodes an Event of either API as core/v1 has it. newAPI stands for an Event that does not say which API
-// it is of.
+// decodeEvent decodes an Event of either API and converts it to core/v1. newAPI says which API applies to an Event
+// without apiVersion: events.k8s.io/v1 if true.
 func decodeEvent(text []byte, newAPI bool) (*corev1.Event, error) {
 	return new(quickEvent).decode(text, newAPI)
 }
 
-// decode is decodeEvent. q is to be empty, and has the Event.
+// decode is like decodeEvent, but decodes into q, which must be empty.
 func (q *quickEvent) decode(text []byte, newAPI bool) (*corev1.Event, error) {
 	if err := decode(text, q); err != nil {
 		return nil, recording.PlainError(err)
@@ -228,7 +228,7 @@ func (q *quickEvent) decode(text []byte, newAPI bool) (*corev1.Event, error) {
 	return q.convert(text, newAPI)
 }
 
-// convert is what decode does with an Event that has been decoded from a text.
+// convert converts the Event that was decoded from text to core/v1.
 func (q *quickEvent) convert(text []byte, newAPI bool) (*corev1.Event, error) {
 	e := &q.Event
 	e.FirstTimestamp.Time, e.LastTimestamp.Time = q.FirstTimestamp.Time, q.LastTimestamp.Time
@@ -245,7 +245,7 @@ func (q *quickEvent) convert(text []byte, newAPI bool) (*corev1.Event, error) {
 	if !newAPI {
 		return e, nil
 	}
-	var later eventsv1.Event // for what it has under other names
+	var later eventsv1.Event // for the fields with other names
 	if err := decode(text, &later); err != nil {
 		return nil, recording.PlainError(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate/recording"
 )
 
-// patched is what a patch makes of an Event.
+// patched returns old with patch applied.
 func patched(old *corev1.Event, patch []byte) (*corev1.Event, error) {
 	if e := countedUp(old, patch); e != nil {
 		return e, nil
@@ -21,8 +21,8 @@ func patched(old *corev1.Event, patch []byte) (*corev1.Event, error) {
 	return merged(old, patch)
 }
 
-// merged is what a patch makes of an Event: a strategic merge patch, which is what recorders send, or a merge patch,
-// which does the same to Events except for lists in their metadata. What may change has the same name in both APIs.
+// merged returns old with a strategic merge patch or a merge patch applied. Recorders send the former. The two differ for
+// Events only in metadata lists. Fields that may change have the same names in both APIs.
 func merged(old *corev1.Event, patch []byte) (*corev1.Event, error) {
 	before, err := json.Marshal(old, recording.Lenient())
 	if err != nil {
@@ -35,13 +35,14 @@ func merged(old *corev1.Event, patch []byte) (*corev1.Event, error) {
 	return decodeEvent(after, false)
 }
 
-// countedUp is what merged is where a patch has only what recorders of core/v1 write when they count an Event up, and nil for any
-// other patch. It takes a tenth of the time. old is from the spool: its times are as precise as JSON has them.
+// countedUp is a fast path of merged, which takes ten times as long. It supports patches with only those fields that core/v1
+// recorders write to increase the count, and returns nil for others. old must come from the spool, so that its times have the
+// precision of JSON.
 func countedUp(old *corev1.Event, patch []byte) *corev1.Event {
 	if old.Related != nil && *old.Related == (corev1.ObjectReference{}) {
 		return nil // JSON leaves it out
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(patch)) // which refuses a name that comes twice
+	d := jsontext.NewDecoder(bytes.NewReader(patch)) // rejects duplicate names
 	if start, err := d.ReadToken(); err != nil || start.Kind() != '{' {
 		return nil
 	}
@@ -63,7 +64,7 @@ func countedUp(old *corev1.Event, patch []byte) *corev1.Event {
 	return e
 }
 
-// set sets a field of an Event, if it is one that recorders count up in, with a value that everyone reads the same.
+// set sets a field of an Event. It reports false if recorders do not write the field or the value is ambiguous.
 func set(e *corev1.Event, field string, value jsontext.Value) bool {
 	switch kind := value.Kind(); {
 	case field == "count" && kind == '0':

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pick is one of several.
+// pick returns a random element.
 func pick[T any](rnd *rand.Rand, all ...T) T { return all[rnd.IntN(len(all))] }
 
-// randomOld is an Event as the spool has it.
+// randomOld returns an Event with the precision of the spool.
 func randomOld(t *testing.T, rnd *rand.Rand) *corev1.Event {
 	t.Helper()
 	at := func() time.Time { return noon().Add(pick(rnd, 0, 0, 0, 0, 0, 0, time.Second/2, time.Nanosecond)) }
@@ -39,7 +39,7 @@ func randomOld(t *testing.T, rnd *rand.Rand) *corev1.Event {
 	return w.event
 }
 
-// randomPatch is mostly what a recorder sends.
+// randomPatch returns a patch that is mostly like that of a recorder.
 func randomPatch(rnd *rand.Rand) string {
 	patch := "{"
 	for i := range rnd.IntN(5) {

@@ -11,14 +11,14 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// prepared is the part of a decision that is made ahead, as it does not depend on other writes.
+// prepared is the part of a decision that does not depend on other writes and is made ahead.
 type prepared struct {
 	request admission.Request
-	// governing has the policy and quotas of the write.
+	// governing has the policy and quotas that apply to the write.
 	governing policy.Resolution
 }
 
-// preparing prepares writes in a goroutine of its own. It shares only the immutable Set with a run.
+// preparing prepares writes in its own goroutine. It shares only the immutable Set with a run.
 type preparing struct {
 	ctx  context.Context //nolint:containedctx // it lives for one run
 	gate admission.Gate
@@ -53,6 +53,6 @@ func (p *preparing) prepare(c *cell) {
 func (p *preparing) Resolve(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Resolution {
 	g := p.set.Resolve(ctx, namespace, e, r)
 	p.found = g
-	p.found.Errors = slices.Clone(g.Errors) // the gate deletes from the slice that it gets
+	p.found.Errors = slices.Clone(g.Errors) // the gate modifies the slice
 	return g
 }

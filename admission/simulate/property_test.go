@@ -14,7 +14,7 @@ import (
 	"github.com/eventquota/eventquota/admission"
 )
 
-// reportNumbers are what reports say of a recording.
+// reportNumbers has the numbers in the report on a recording.
 type reportNumbers struct {
 	Fewest, Most, Unknown int64
 	First, Last           time.Time
@@ -22,7 +22,7 @@ type reportNumbers struct {
 	Writes                []EtcdWrites
 }
 
-// reportNumbersOf reads recordings and runs them. The API server keeps no Event for long.
+// reportNumbersOf reads recordings and runs them with a short EventTTL.
 func reportNumbersOf(t *testing.T, contents ...string) (reportNumbers, *Input) {
 	t.Helper()
 	var sources []Source
@@ -48,7 +48,7 @@ func reportNumbersOf(t *testing.T, contents ...string) (reportNumbers, *Input) {
 	return n, in
 }
 
-// randomLog is an audit log of recorders that write, count and lose Events, a line for each request. No two are of one moment.
+// randomLog returns the lines of an audit log of recorders that create, patch and lose Events. All times differ.
 func randomLog(rnd *rand.Rand) (lines []string) {
 	at := noon()
 	counts := map[string]int{}
@@ -74,7 +74,7 @@ func randomLog(rnd *rand.Rand) (lines []string) {
 	return lines
 }
 
-// randomList is Events as they were found stored. No two have happened at one moment.
+// randomList returns stored Events. All times differ.
 func randomList(rnd *rand.Rand) (items []any) {
 	for i := range 5 + rnd.IntN(20) {
 		e := repeatedEvent(fmt.Sprint("e", i), int32(1+rnd.IntN(5)), sec(0))
@@ -130,7 +130,7 @@ func TestRecordingFormDoesNotChangeResults(t *testing.T) {
 	}
 }
 
-// TestListFormDoesNotChangeResults does so with lists.
+// TestListFormDoesNotChangeResults does the same with lists.
 func TestListFormDoesNotChangeResults(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

@@ -4,12 +4,12 @@ import (
 	"github.com/eventquota/eventquota/admission/busiest"
 )
 
-// rankedWrites is how many writes are counted together, and rankedBatches how many batches there are: two wait, one is filled and one
-// is counted.
+// rankedWrites is the number of writes per batch. Of the rankedBatches batches, two are queued, one is being filled, and one is
+// being counted.
 const rankedWrites, rankedBatches = 128, 4
 
-// ranked counts writes by what made most of them, in their order, in a goroutine of its own, which end ends. It is for one goroutine at
-// a time.
+// ranked ranks the busiest sources and objects. It counts the writes in order, in its own goroutine, which end stops. Only one
+// goroutine at a time may use it.
 type ranked struct {
 	rankings   busiest.RankingCounter
 	next       []busiest.Write
@@ -41,7 +41,7 @@ func (r *ranked) count() {
 	}
 }
 
-// add counts a write soon.
+// add queues a write for counting.
 func (r *ranked) add(w busiest.Write) {
 	if r.next = append(r.next, w); len(r.next) == rankedWrites {
 		r.full <- r.next
@@ -49,7 +49,7 @@ func (r *ranked) add(w busiest.Write) {
 	}
 }
 
-// end returns the rankings once all are counted. It is called once, and add not after it.
+// end waits until all writes are counted and returns the rankings. Do not call end or add afterwards.
 func (r *ranked) end() map[busiest.Dimension]busiest.Ranking {
 	r.full <- r.next
 	close(r.full)

@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/admission/busiest"
 )
 
-// TestARunEndsWhenItsContextDoes holds, with TestMain, that nothing of it goes on.
+// TestARunEndsWhenItsContextDoes cancels runs. TestMain checks that no goroutine is left.
 func TestARunEndsWhenItsContextDoes(t *testing.T) {
 	var log strings.Builder
 	for i := range 3000 {
@@ -32,7 +32,7 @@ func TestARunEndsWhenItsContextDoes(t *testing.T) {
 	}
 }
 
-// TestAllWritesAreRanked holds that rankings have all writes, in batches or not.
+// TestAllWritesAreRanked checks that rankings count all writes, also in a partial batch.
 func TestAllWritesAreRanked(t *testing.T) {
 	for _, n := range []int{1, rankedWrites - 1, rankedWrites, rankedWrites + 1, 10 * rankedWrites} {
 		var log strings.Builder

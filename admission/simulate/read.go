@@ -16,30 +16,30 @@ import (
 const (
 	// maxBrokenLines is how many broken entries are listed.
 	maxBrokenLines = 10
-	// maxErrorBytes bounds what is said of an entry or a condition, which may hold anything.
+	// maxErrorBytes bounds the length of an error, which may quote arbitrary input.
 	maxErrorBytes = 200
-	// batchBytes and batchEntries bound what is decoded at once.
+	// batchBytes and batchEntries bound the size of a batch.
 	batchBytes, batchEntries = 256 << 10, 512
 )
 
-// Source is a recording that is to be read.
+// Source is a recording to read.
 type Source struct {
-	// Name is what reports call it.
+	// Name is its name in reports.
 	Name string
-	// Size is how many bytes it has; -1 where that is not known.
+	// Size is in bytes, or -1 if unknown.
 	Size int64
-	// Open opens it. It is called once.
+	// Open opens the recording. Read calls it once.
 	Open func() (io.ReadCloser, error)
-	// FromDirectory says that it was found in a directory: it is passed over if it has nothing about Events.
+	// FromDirectory reports that it was found in a directory. It is then skipped if it contains nothing about Events.
 	FromDirectory bool
 }
 
-// NewSource is a source that is open already.
+// NewSource returns a Source that reads from in.
 func NewSource(name string, in io.Reader) Source {
 	return Source{Name: name, Size: -1, Open: func() (io.ReadCloser, error) { return io.NopCloser(in), nil }}
 }
 
-// read reads a source: one goroutine splits it into entries, one for each processor decodes them, and one adds them in order.
+// read reads a source. One goroutine splits it into entries, one per CPU decodes them, and one adds them in order.
 func (t *Trace) read(ctx context.Context, s Source) error {
 	in, err := s.Open()
 	if err != nil {
@@ -51,7 +51,7 @@ func (t *Trace) read(ctx context.Context, s Source) error {
 	_, unreadable := errors.AsType[recording.UnreadableError](err)
 	if s.FromDirectory && (err == nil || unreadable) && len(file.Kinds) == 0 {
 		t.Input = before
-		t.Input.PassedOver++
+		t.Input.SkippedFiles++
 		return nil
 	}
 	t.Input.Files = append(t.Input.Files, file)
@@ -89,12 +89,12 @@ func (t *Trace) readFile(ctx context.Context, name string, in io.Reader) (File, 
 	return file, err
 }
 
-// batching puts entries together, and has them decoded.
+// batching collects entries into batches for the decoders.
 type batching struct {
 	ctx     context.Context //nolint:containedctx // it lives for one file
 	decoder decoder
 	queue   chan *batch // in the order of the entries
-	free    chan *batch // those of which the memory is used again
+	free    chan *batch // for reuse
 	next    *batch
 }
 
@@ -114,7 +114,7 @@ func (b *batching) add(e recording.Entry) error {
 	return b.send()
 }
 
-// send has the entries decoded that are put together, as many batches at once as the queue holds.
+// send passes the current batch to a decoder. It blocks while the queue is full.
 func (b *batching) send() error {
 	if b.next == nil {
 		return nil
@@ -129,7 +129,7 @@ func (b *batching) send() error {
 	}
 }
 
-// batch is entries that are decoded at once.
+// batch is a group of entries that one goroutine decodes.
 type batch struct {
 	entries []recording.Entry
 	texts   []byte // of the entries
@@ -138,7 +138,7 @@ type batch struct {
 	scratch scratch
 }
 
-// take takes an entry, with a copy of its text.
+// take adds an entry with a copy of its text.
 func (b *batch) take(e recording.Entry) {
 	from := len(b.texts)
 	b.texts = append(b.texts, e.Text...)
@@ -153,7 +153,7 @@ func (b *batch) decode(d *decoder) {
 	}
 }
 
-// free empties b, of which nothing is used any more, and keeps its memory, unless it has had to grow for long entries.
+// free empties b for reuse. It discards memory that grew beyond the usual size because of long entries.
 func (b *batch) free(to chan<- *batch) {
 	if cap(b.texts) > 2*batchBytes || cap(b.scratch.records) > 2*batchBytes {
 		return
@@ -167,7 +167,7 @@ func (b *batch) free(to chan<- *batch) {
 	}
 }
 
-// add adds a decoded entry to the trace. It fails only when the temporary file does.
+// add adds a decoded entry to the trace. It fails only if the temporary file cannot be written or read.
 func (t *Trace) add(f *File, d *decoded) error {
 	in := &t.Input
 	in.Entries++
@@ -188,8 +188,8 @@ func (t *Trace) add(f *File, d *decoded) error {
 	in.Fewest += Fewest.steps(w)
 	in.Most += Most.steps(w)
 	in.Users = in.Users || w.User.Username != ""
-	if d.shifted {
-		in.Shifted++
+	if d.timesShifted {
+		in.TimesShifted++
 	}
 	if in.First.IsZero() || w.At.Before(in.First) {
 		in.First = w.At.UTC()
@@ -200,7 +200,7 @@ func (t *Trace) add(f *File, d *decoded) error {
 	return nil
 }
 
-// addSkipped counts an entry that is no write, or of which too little is known, or that cannot be read.
+// addSkipped counts an entry that is not a simulated write: skipped, unknown or broken.
 func (in *Input) addSkipped(file string, number int64, err error) {
 	if why, ok := errors.AsType[skipped](err); ok {
 		in.Skipped[string(why)]++

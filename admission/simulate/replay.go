@@ -8,19 +8,19 @@ import (
 	"github.com/eventquota/eventquota/admission"
 )
 
-// Bound is one end of how many writes made a stored Event what it is. Only an audit log or a watch says how
-// many there were: recorders of core/v1 count what their own spam filters keep back.
+// Bound is the upper or lower bound of the number of writes that led to a stored Event. Only audit logs and watches give the
+// exact number, because core/v1 recorders also count occurrences that their spam filters suppress.
 type Bound string
 
 const (
-	// Most is a write for each occurrence. Of events.k8s.io, recorders write the first two, one each half hour,
-	// and the last. It is the default.
+	// Most assumes one write per occurrence. For events.k8s.io, it assumes the first two, one every 30 minutes, and the last.
+	// It is the default.
 	Most Bound = "most"
-	// Fewest is one write, and another where there are more occurrences.
+	// Fewest assumes one write, and a second one if there was more than one occurrence.
 	Fewest Bound = "fewest"
 )
 
-// Bounds are both ends, or just the default where they are the same.
+// Bounds returns both bounds, or only the default if they are equal.
 func (in *Input) Bounds() []Bound {
 	if in.Fewest == in.Most {
 		return []Bound{""}
@@ -28,7 +28,7 @@ func (in *Input) Bounds() []Bound {
 	return []Bound{Most, Fewest}
 }
 
-// Writes are how many writes there are at one end.
+// Writes returns the number of writes for a bound.
 func (in *Input) Writes(b Bound) int64 {
 	if b == Fewest {
 		return in.Fewest
@@ -37,14 +37,14 @@ func (in *Input) Writes(b Bound) int64 {
 }
 
 const (
-	// maxSteps bounds the writes that one stored Event stands for. One with a higher count is written as often,
-	// with higher steps.
+	// maxSteps is the maximum number of writes for one stored Event. If its count is higher, each write adds more than one
+	// occurrence.
 	maxSteps = 100_000
-	// heartbeat is how often recorders of events.k8s.io write a series that goes on.
+	// heartbeat is the interval in which events.k8s.io recorders update an active series.
 	heartbeat = 30 * time.Minute
 )
 
-// steps is how many writes w stands for.
+// steps returns the number of writes that w represents.
 func (b Bound) steps(w *write) int64 {
 	if w.Verb != stored {
 		return 1
@@ -59,22 +59,22 @@ func (b Bound) steps(w *write) int64 {
 	return min(n, maxSteps)
 }
 
-// A batch of writes that are read ahead has at most aheadWrites of them, and not many more than aheadBytes.
+// aheadWrites bounds the number of writes in a batch that is read ahead, and aheadBytes roughly their size.
 const aheadWrites, aheadBytes = 128, 1 << 20
 
-// ahead is writes that were read together, and why the next one could not be.
+// ahead is a batch of writes that were read ahead, and the error of reading the next one.
 type ahead struct {
 	writes []*write
 	err    error
 	memory *slab
 }
 
-// aheads are how many batches there may be at a time: two wait, one is being read, one is being decided, and of the one before the
-// last write may be in use.
+// aheads is the number of batches in memory. Two are queued, one is being read, and one is being decided. The last write of
+// the one before may still be in use.
 const aheads = 5
 
-// readAhead reads the writes of the trace, in order, and prepares them, while those before are decided. next returns nil after the
-// last. A write that it returned is overwritten after the next one. After stop it reads no more. prepare may be nil.
+// readAhead reads and prepares the writes of the trace, in order, while earlier ones are decided. next returns nil after the last
+// write. A returned write stays valid until the second call of next after it. stop ends the reading. prepare may be nil.
 func (t *Trace) readAhead(prepare func(*cell)) (next func() (*write, error), stop func()) {
 	batches, free := make(chan ahead, 2), make(chan *slab, aheads)
 	for range aheads {
@@ -132,8 +132,8 @@ func (t *Trace) readSome(b *ahead, order []spot, through *window, prepare func(*
 	return order, nil
 }
 
-// writes are all, in the order of their times. prepare is called with each before, in another goroutine. Of stored Events that happened more than once, memory holds 24 bytes of
-// each whose time has begun and not ended.
+// writes returns all writes, ordered by time. It calls prepare for each write in another goroutine first. Memory holds 24 bytes
+// for each repeated stored Event between its first and last occurrence.
 func (t *Trace) writes(b Bound, prepare func(*cell)) iter.Seq2[*write, error] {
 	return func(yield func(*write, error) bool) {
 		next, stop := t.readAhead(prepare)
@@ -165,14 +165,14 @@ func (t *Trace) writes(b Bound, prepare func(*cell)) iter.Seq2[*write, error] {
 	}
 }
 
-// step is the i-th of the writes that made a stored Event what it is, from 0, or another write.
+// step is the i-th write, from 0, that led to a stored Event. For other writes, i is 0.
 type step struct {
 	place
 
 	i int64
 }
 
-// take makes of w, a stored Event, one of so many writes that led to it, and keeps where the next one is.
+// take turns the stored Event w into one of the writes that led to it, and adds the next of them to s.
 func (s *steps) take(w *write, now step, of int64) {
 	if i := now.i + 1; i < of {
 		heap.Push(s, step{place{stepAt(w.At, w.Last, i, of).UnixNano(), now.offset}, i})
@@ -180,15 +180,15 @@ func (s *steps) take(w *write, now step, of int64) {
 	w.expand(now, of)
 }
 
-// stepAt is when the i-th of those writes happened: they are spread evenly from the first occurrence to the last.
+// stepAt returns the time of the i-th write. The writes are spread evenly from the first occurrence to the last.
 func stepAt(first, last time.Time, i, of int64) time.Time {
-	// In this order it neither overflows nor loses more than a nanosecond a step.
+	// Dividing first avoids an overflow. The error is at most a nanosecond per step.
 	gap, rest := last.Sub(first)/time.Duration(of-1), last.Sub(first)%time.Duration(of-1)
 	return first.Add(gap*time.Duration(i) + rest*time.Duration(i)/time.Duration(of-1))
 }
 
-// expand makes of w, a stored Event, one of so many writes that led to it. What a recorder writes is absolute: the
-// count so far.
+// expand turns the stored Event w into one of the writes that led to it. As recorders do, each write has the total count so
+// far.
 func (w *write) expand(s step, of int64) {
 	e := w.event
 	w.offset = -1
@@ -204,23 +204,23 @@ func (w *write) expand(s step, of int64) {
 		return
 	}
 	w.Verb, e.Series = create, nil
-	e.Count = min(e.Count, int32(count)) // more than 1 where there are fewer writes than occurrences
+	e.Count = min(e.Count, int32(count)) // more than 1 if there are fewer writes than occurrences
 	if !e.LastTimestamp.IsZero() {
 		e.LastTimestamp.Time = w.At
 	}
 }
 
-// steps is a heap of what comes first.
+// steps is a heap of steps, the earliest first.
 type steps []step
 
 func (s steps) Len() int           { return len(s) }
 func (s steps) Less(i, j int) bool { return s[i].compare(s[j].place) < 0 }
 func (s steps) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
 
-// Push is container/heap's.
+// Push implements heap.Interface.
 func (s *steps) Push(x any) { *s = append(*s, x.(step)) }
 
-// Pop is container/heap's.
+// Pop implements heap.Interface.
 func (s *steps) Pop() any {
 	old := *s
 	last := old[len(old)-1]

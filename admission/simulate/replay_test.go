@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestLastWriteHasFullCount holds it for each API and bound, by what is counted when it is merged.
+// TestLastWriteHasFullCount checks the merged count for each API and bound.
 func TestLastWriteHasFullCount(t *testing.T) {
 	const n = 5
 	later := event("later", "waits", sec(0))

@@ -13,88 +13,88 @@ import (
 	"github.com/eventquota/eventquota/store"
 )
 
-// What may become of a write, beside the outcomes of admission.
+// Outcomes of a simulated write, in addition to those of package admission.
 const (
-	// Failed is a write that admission let pass and the API server did not take: it had no name, or a taken one.
+	// Failed is a write that admission allowed and the API server rejected because its name was empty or taken.
 	Failed admission.Outcome = "failed"
-	// Unknown is a write to an Event of which the input does not say enough. It counts neither before nor after.
+	// Unknown is a write to an Event that the input does not describe completely. EtcdWrites does not count it.
 	Unknown admission.Outcome = "unknown"
 )
 
-// Decision is what became of one write.
+// Decision describes the outcome of one write.
 type Decision struct {
 	Time time.Time `json:"time"`
 	// File is the name of the recording; empty where there is only one.
 	File string `json:"file,omitempty"`
-	// Line is the number of a line, or of another entry, from 1.
+	// Line is the number of the line or other entry, starting at 1.
 	Line int64 `json:"line"`
-	// AuditID is empty except for a line of an audit log.
+	// AuditID is set only for audit log entries.
 	AuditID   string `json:"auditID,omitempty"`
 	Verb      string `json:"verb"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Controller, Host, Type and Reason are of the Event; empty where its content is unknown.
+	// Controller, Host, Type and Reason describe the Event. They are empty if its content is unknown.
 	Controller string            `json:"controller,omitempty"`
 	Host       string            `json:"host,omitempty"`
 	Type       string            `json:"type,omitempty"`
 	Reason     string            `json:"reason,omitempty"`
 	Outcome    admission.Outcome `json:"outcome"`
-	// Message is the answer to a client that was refused.
+	// Message is the error message that the client gets if the write is refused.
 	Message string `json:"message,omitempty"`
-	// Policy governs the write.
+	// Policy is the name of the policy that governs the write.
 	Policy string `json:"policy,omitempty"`
-	// Refused says which rule dropped it, and by which limit.
+	// Refused names the rule and the limit that dropped the write.
 	Refused
-	// Audited is nil where nothing in mode Audit matches.
+	// Audited is nil if no rule in mode Audit matches.
 	Audited *Audited `json:"audited,omitempty"`
 }
 
-// Result is what became of all writes.
+// Result summarizes the outcomes of all writes.
 type Result struct {
-	// Outcomes count writes by what became of them.
+	// Outcomes counts the writes by outcome.
 	Outcomes map[admission.Outcome]int64 `json:"outcomes"`
-	// WarningsDropped are the dropped ones of type Warning.
+	// WarningsDropped is the number of dropped Events of type Warning.
 	WarningsDropped int64 `json:"warningsDropped"`
-	// EtcdWrites are what reaches etcd.
+	// EtcdWrites counts the writes that reach etcd.
 	EtcdWrites EtcdWrites `json:"etcdWrites"`
-	// Stored are the Events that were created, and Notices the notices beside them.
+	// Stored is the number of Events that were created, without notices. Notices is the number of notices.
 	Stored  int64 `json:"stored"`
 	Notices int64 `json:"notices"`
-	// Rules are what each policy and quota decided, most writes first.
+	// Rules counts the decisions of each policy and quota, sorted by the number of writes in descending order.
 	Rules []RuleCounts `json:"rules"`
-	// Unused are rules and limits that applied to no write, and why.
+	// Unused lists the rules and limits that applied to no write, with the reason.
 	Unused []Unused `json:"unused,omitempty"`
-	// UnknownMatches are those of which, for some writes, it is unknown whether they match.
+	// UnknownMatches lists the rules whose match could not be evaluated for some writes.
 	UnknownMatches []UnknownMatch `json:"unknownMatches,omitempty"`
-	// UserDependent are the rules that ask who writes an Event, of a recording that does not have that. To them, all writes are
-	// of one user, who has no name.
+	// UserDependent lists the rules that depend on the user, if the recording does not contain users. These rules treat all
+	// writes as made by one user with an empty name.
 	UserDependent []string `json:"userDependent,omitempty"`
-	// Busiest ranks what had the most writes, whatever rule decided.
+	// Busiest ranks the sources and objects with the most writes, regardless of the rule that decided.
 	Busiest map[busiest.Dimension]busiest.Ranking `json:"busiest"`
-	// Timeline says when all of it was decided.
+	// Timeline counts the decisions over time.
 	Timeline Timeline `json:"timeline"`
 
 	rules map[ruleKey]*RuleCounts
 }
 
-// EtcdWrites count writes to etcd.
+// EtcdWrites counts writes to etcd.
 type EtcdWrites struct {
-	// Before is how many writes the input is without eventquota.
+	// Before is the number of writes without eventquota.
 	Before int64 `json:"before"`
-	// After is how many are left: of clients, of the settler's counts, and of notices.
+	// After is the number of writes with eventquota: by clients, and by the settler for merged counts and notices.
 	After   int64 `json:"after"`
 	Events  int64 `json:"events"`
 	Counts  int64 `json:"counts"`
 	Notices int64 `json:"notices"`
 }
 
-// RuleCounts are what one policy or quota decided or, in mode Audit, would decide if nothing were in that mode. A
-// quota decides what it refuses, and the policy that governs decides the rest.
+// RuleCounts counts the decisions of one policy or quota. In mode Audit, it counts the decisions that the rule would make
+// if all rules were enforced. A refusal counts for the quota that refused, any other decision for the policy.
 type RuleCounts struct {
 	Rule    string `json:"rule"`
 	Audited bool   `json:"audited,omitempty"`
 	busiest.Counts
-	// Buckets count what was dropped by the bucket that had no token.
+	// Buckets counts dropped Events by the bucket that was empty.
 	Buckets map[string]int64 `json:"buckets,omitempty"`
 }
 
@@ -103,7 +103,7 @@ type ruleKey struct {
 	audited bool
 }
 
-// maxTracked is how many of each kind are followed: some 10 MB at the most.
+// maxTracked bounds the tracked keys of each kind. All of them take at most about 10 MB.
 const maxTracked = 8192
 
 func newResult(in *Input) *Result {
@@ -119,7 +119,7 @@ func (*Result) ObserveReview(string, admission.Outcome, time.Duration) {}
 // ObserveDecision implements admission.Observer.
 func (r *Result) ObserveDecision(d admission.DecidedWrite) {
 	if d.Audited && d.Rule.Mode != policy.Audit {
-		return // a rule in force decides what it decides
+		return // counted for the enforced rule
 	}
 	k := ruleKey{d.Rule.Name, d.Audited}
 	p := r.rules[k]
@@ -139,7 +139,7 @@ func (r *Result) ObserveDecision(d admission.DecidedWrite) {
 	}
 }
 
-// Writes are all writes that were decided or tried.
+// Writes returns the number of writes with any outcome.
 func (r *Result) Writes() (n int64) {
 	for _, one := range r.Outcomes {
 		n += one
@@ -158,23 +158,23 @@ func (r *Result) finish() {
 	})
 }
 
-// maxSlots bounds a Timeline.
+// maxSlots is the maximum number of slots in a Timeline.
 const maxSlots = 240
 
-// Timeline says when what was decided, from the first write to the last: the same time in every Result of a Trace.
+// Timeline counts decisions over time, from the first write to the last. All Results of a Trace cover the same time.
 type Timeline struct {
-	// Seconds is how long a slot is: a power of two, at least 1.
+	// Seconds is the length of a slot: a power of two, at least 1.
 	Seconds int64 `json:"seconds"`
-	// Slots are at most 240, without a gap.
+	// Slots has at most 240 slots, without gaps.
 	Slots []Slot `json:"slots"`
 }
 
-// Slot is what was decided in one part of a Timeline.
+// Slot counts the decisions in one interval of a Timeline.
 type Slot struct {
-	// Start is a multiple of the slot's length.
+	// Start is a multiple of the length of the slots.
 	Start time.Time `json:"start"`
 	busiest.Counts
-	// Other are writes that were neither: not decided, or not taken by the API server.
+	// Other counts the remaining writes: the undecided ones, and those that the API server rejected.
 	Other int64 `json:"other,omitempty"`
 }
 
@@ -189,7 +189,7 @@ func newTimeline(first, last time.Time) Timeline {
 	return t
 }
 
-// count counts one write at a time from the first to the last.
+// count adds one write. Calls must be in the order of time.
 func (t *Timeline) count(at time.Time, o admission.Outcome) {
 	s := &t.Slots[(at.Unix()-t.Slots[0].Start.Unix())/t.Seconds]
 	switch o {

@@ -12,7 +12,7 @@ import (
 	"github.com/eventquota/eventquota/admission/busiest"
 )
 
-// timelineOf is the Timeline of writes that were admitted at seconds of Unix time.
+// timelineOf returns the Timeline of writes that were admitted at these Unix times.
 func timelineOf(seconds ...int64) Timeline {
 	t := newTimeline(time.Unix(slices.Min(seconds), 0), time.Unix(slices.Max(seconds), 0))
 	for _, s := range seconds {

@@ -13,13 +13,13 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// noon is when the first Event of each test happens.
+// noon returns the time of the first Event in each test.
 func noon() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC) }
 
-// sec is a number of seconds after noon.
+// sec returns the time n seconds after noon.
 func sec(n int) time.Time { return noon().Add(time.Duration(n) * time.Second) }
 
-// event is a Warning about a pod.
+// event returns a Warning about a pod.
 func event(name, message string, at time.Time) *corev1.Event {
 	return &corev1.Event{
 		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
@@ -31,14 +31,14 @@ func event(name, message string, at time.Time) *corev1.Event {
 	}
 }
 
-// repeatedEvent is an Event that happened n times, from noon to a time.
+// repeatedEvent returns an Event with n occurrences from noon to last.
 func repeatedEvent(name string, n int32, last time.Time) *corev1.Event {
 	e := event(name, "back-off", noon())
 	e.Count, e.LastTimestamp = n, metav1.NewTime(last)
 	return e
 }
 
-// text is v as JSON in one line.
+// text returns v as JSON in one line.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -47,7 +47,7 @@ func text(v any) string {
 	return string(b) + "\n"
 }
 
-// request is a line of an audit log. Of body, a string is taken as it is.
+// request returns a line of an audit log. A string body is used verbatim.
 func request(verb, name string, code int, at time.Time, body any) map[string]any {
 	l := map[string]any{
 		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "stage": "ResponseComplete", "auditID": fmt.Sprint(verb, "-", name, "-", at.Unix()),
@@ -65,17 +65,17 @@ func request(verb, name string, code int, at time.Time, body any) map[string]any
 	return l
 }
 
-// countPatch is a recorder's patch.
+// countPatch returns the patch by which a recorder sets the count to n.
 func countPatch(n int, at time.Time) string {
 	return fmt.Sprintf(`{"count":%d,"lastTimestamp":%q}`, n, at.Format(time.RFC3339))
 }
 
-// watchLine is a line of a watch.
+// watchLine returns a line of a watch.
 func watchLine(kind string, object any) string {
 	return text(map[string]any{"type": kind, "object": object})
 }
 
-// listOf is a list of Events as kubectl prints it.
+// listOf returns a list of Events in the format of kubectl.
 func listOf(t *testing.T, items ...any) string {
 	t.Helper()
 	b, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "items": items, "kind": "List"}, "", "    ")
@@ -96,7 +96,7 @@ func readAll(t *testing.T, content string) *Trace {
 	return trace
 }
 
-// defaults is the built-in policy as one of the cluster, changed by change, and quotas of the cluster.
+// defaults returns the built-in policy as a ClusterEventPolicy, modified by change, with cluster quotas.
 func defaults(change func(*policy.Policy), quotas ...*policy.Quota) Options {
 	p := policy.Default()
 	if change != nil {
@@ -105,8 +105,7 @@ func defaults(change func(*policy.Policy), quotas ...*policy.Quota) Options {
 	return Options{Rules: Rules{Cluster: policy.Rules{Policies: []*policy.Policy{p}, Quotas: quotas}}}
 }
 
-// runTrace runs a trace and returns what became of each write, as "verb name:
-// outcome".
+// runTrace runs a trace and returns each decision as "verb name: outcome".
 func runTrace(t *testing.T, trace *Trace, o Options) (*Result, []string) {
 	t.Helper()
 	var decisions []string

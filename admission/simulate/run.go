@@ -22,36 +22,36 @@ import (
 // EventTTL is how long an API server keeps an Event after its last write by default.
 const EventTTL = time.Hour
 
-// What serve does by default, on a replica without Redis.
+// Defaults of serve on a replica without Redis.
 const (
-	// localRate is how many Events a second are admitted without a decision.
+	// localRate is the number of Events per second that are admitted without a decision.
 	localRate = 100
-	// settleRate is how many writes a second settle.
+	// settleRate is the maximum number of writes per second by the settler.
 	settleRate       = 100
 	maxWriteInterval = time.Minute
 )
 
-// Rules are the policies and quotas that a Trace is run under, beside the built-in default.
+// Rules are the policies and quotas for a run, in addition to the built-in default.
 type Rules struct {
 	Cluster    policy.Rules
 	Namespaces map[string]policy.Namespace
 }
 
-// Options say what a Trace is run under.
+// Options configures a run of a Trace.
 type Options struct {
 	// Rules are in force all the time.
 	Rules Rules
-	// Bound says how many writes a stored Event stands for.
+	// Bound selects how many writes a stored Event represents.
 	Bound Bound
-	// EventTTL is how long the API server keeps an Event after its last write. 0 is EventTTL.
+	// EventTTL is how long the API server keeps an Event after its last write. 0 means the default, EventTTL.
 	EventTTL time.Duration
-	// Progress is called with how many writes have been decided since it was called last. May be nil.
+	// Progress, if not nil, is called with the number of writes decided since the last call.
 	Progress func(writes int64)
-	// Decided is called with every decision, in order. May be nil.
+	// Decided, if not nil, is called with every decision, in order.
 	Decided func(Decision)
 }
 
-// run is a Trace being run.
+// run is the state of one run of a Trace.
 type run struct {
 	opts   Options
 	gate   *admission.Gate
@@ -59,19 +59,19 @@ type run struct {
 	api    *apiServer
 	result *Result
 	files  []File
-	// rules and by are what applies to a write, and what has decided about it.
+	// rules records the rules that apply to a write, and by the one that decided.
 	rules     *ruleUsage
 	decisions *decisionRecorder
-	// request is the one that is decided.
+	// request is the current admission request.
 	request admission.Request
-	// now is the clock, and settled is when the settler looked last.
-	now, settled time.Time
+	// now is the simulated time. The settler last ran at lastSettled.
+	now, lastSettled time.Time
 }
 
-// Run decides all writes. What it returns depends on nothing but the trace and o, except for the names of Events
-// that ask for a generated one. It fails when the temporary file does, or when ctx ends.
+// Run decides all writes of the trace. Its result is deterministic except for generated Event names. Run fails if ctx is
+// cancelled or the temporary file cannot be read or written.
 func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
-	t.spool.truncate(t.end) // what another run stored
+	t.spool.truncate(t.end) // Events stored by an earlier run
 	r := &run{
 		opts: o, result: newResult(&t.Input), files: t.Input.Files, rules: newUsage(&o.Rules),
 		store: memory.New(memory.Options{Bytes: memory.DefaultBytes}), api: newAPIServer(t.spool, cmp.Or(o.EventTTL, EventTTL)),
@@ -99,7 +99,7 @@ func (t *Trace) Run(ctx context.Context, o Options) (*Result, error) {
 	return r.result, nil
 }
 
-// all carries out all writes.
+// all simulates all writes of the trace.
 func (r *run) all(ctx context.Context, t *Trace) error {
 	for w, err := range t.writes(r.opts.Bound, newPreparing(ctx, r.rules.set).prepare) {
 		if err != nil {
@@ -118,7 +118,7 @@ func (r *run) all(ctx context.Context, t *Trace) error {
 	return r.drain(ctx)
 }
 
-// do carries out one write, when its time has come.
+// do advances the clock to the time of a write and simulates it.
 func (r *run) do(ctx context.Context, w *write) error {
 	if err := r.advance(ctx, w.At); err != nil {
 		return err
@@ -152,10 +152,10 @@ func (r *run) do(ctx context.Context, w *write) error {
 	if isStored {
 		return r.update(ctx, w, old, e)
 	}
-	return r.create(ctx, w, e) // as a recorder does whose Event is not found, with the count so far
+	return r.create(ctx, w, e) // a recorder creates an Event that is not found, with the count so far
 }
 
-// decide asks a phase what the API server would ask the webhook.
+// decide runs one admission phase with the request that the API server would send.
 func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, old *corev1.Event) admission.Answer {
 	r.decisions.refused, r.decisions.audited, r.rules.governing = Refused{}, nil, ""
 	if p := w.prepared; p != nil {
@@ -166,7 +166,7 @@ func (r *run) decide(ctx context.Context, phase admission.Phase, w *write, e, ol
 	return r.gate.Decide(ctx, phase, &r.request)
 }
 
-// review makes of a what the API server would ask the webhook.
+// review fills a with the request that the API server would send.
 func (w *write) review(a *admission.Request, e, old *corev1.Event) {
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	resource := metav1.GroupVersionResource{Version: "v1", Resource: "events"}
@@ -190,10 +190,10 @@ func (w *write) review(a *admission.Request, e, old *corev1.Event) {
 	}
 }
 
-// jsonGrowth is how many times as long as its protobuf an Event may be as JSON, or nearly so: a byte may take up to six.
+// jsonGrowth bounds the length of an Event as JSON, relative to protobuf. A byte takes up to six bytes in JSON.
 const jsonGrowth = 8
 
-// tooLong reports whether a review is longer than what replicas read.
+// tooLong reports whether a review exceeds the length that replicas read.
 func tooLong(r *admission.Request) bool {
 	size := r.Object.Size() + len(r.UserInfo.Username)
 	if r.OldObject != nil {
@@ -220,7 +220,7 @@ func (r *run) create(ctx context.Context, w *write, e *corev1.Event) error {
 	if a.Rewritten != nil {
 		e = a.Rewritten
 	}
-	if a.Response.Allowed && e.Name == "" && e.GenerateName != "" { // the webhook could not read it, so the API server makes a name
+	if a.Response.Allowed && e.Name == "" && e.GenerateName != "" { // the webhook could not read it, so the API server generates the name
 		e.Name = storagenames.SimpleNameGenerator.GenerateName(e.GenerateName)
 	}
 	taken, nameless := r.api.has(r.now, e.Namespace, e.Name), e.Name == ""
@@ -253,14 +253,14 @@ func (r *run) update(ctx context.Context, w *write, old, e *corev1.Event) error 
 	return r.write(w, e, a.Outcome)
 }
 
-// write stores what was admitted.
+// write stores an admitted Event.
 func (r *run) write(w *write, e *corev1.Event, o admission.Outcome) error {
 	r.result.EtcdWrites.Events++
 	r.decided(w, e, o, "")
 	return r.api.put(r.now, w, e, false)
 }
 
-// decided counts what became of a write and reports it.
+// decided counts and reports the outcome of a write.
 func (r *run) decided(w *write, e *corev1.Event, o admission.Outcome, message string) {
 	r.result.Outcomes[o]++
 	r.result.Timeline.count(w.At, o)

@@ -188,8 +188,8 @@ func TestWarningsDroppedAreCounted(t *testing.T) {
 	}
 }
 
-// TestTraceRunsAreDeterministic also holds that runs share nothing, and that one takes the place of another in the
-// temporary file.
+// TestTraceRunsAreDeterministic also checks that runs share no state, and that each overwrites the Events of the one before in
+// the temporary file.
 func TestTraceRunsAreDeterministic(t *testing.T) {
 	trace := readAll(t, storm(300))
 	first, firstDecisions := runTrace(t, trace, defaults(nil))
@@ -207,8 +207,7 @@ func TestTraceRunsAreDeterministic(t *testing.T) {
 	}
 }
 
-// storm is an audit log of Events of some pods, each of which comes again under
-// another name.
+// storm returns an audit log of repeated Events about some pods, each with a new name.
 func storm(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -219,7 +218,7 @@ func storm(n int) string {
 	return b.String()
 }
 
-// TestUserHasRecordedGroups has one with more than a decoder takes by default, and one with none.
+// TestUserHasRecordedGroups has a user with more groups than a decoder accepts by default, and one without groups.
 func TestUserHasRecordedGroups(t *testing.T) {
 	compiler, err := policy.NewCompiler()
 	if err != nil {
@@ -253,7 +252,7 @@ func TestLongGapIsSkipped(t *testing.T) {
 	}
 }
 
-// TestLaterEventStateWins reads two lists of one Event, of which one was made later, in either order.
+// TestLaterEventStateWins reads an earlier and a later list with the same Event, in either order.
 func TestLaterEventStateWins(t *testing.T) {
 	t.Parallel()
 	early, late := repeatedEvent("a", 10, sec(60)), repeatedEvent("a", 30, sec(180))
@@ -269,7 +268,7 @@ func TestLaterEventStateWins(t *testing.T) {
 	}
 }
 
-// TestEventTTLOption has an Event that happened again after two hours.
+// TestEventTTLOption has an Event that is repeated after two hours.
 func TestEventTTLOption(t *testing.T) {
 	t.Parallel()
 	trace := readAll(t, listOf(t, repeatedEvent("a", 2, sec(7200))))

@@ -11,33 +11,33 @@ import (
 )
 
 const (
-	// settleEvery is how often the settler looks at what is due.
+	// settleEvery is how often the settler looks for due writes.
 	settleEvery = 250 * time.Millisecond
-	// settledWithin is the time after which nothing is pending, if nothing else is written: more than the longest
-	// write interval and window.
+	// settledWithin is the time after which nothing is pending without further Events. It exceeds the longest write interval
+	// and window.
 	settledWithin = 26 * time.Hour
 )
 
-// advance lets time pass until a moment, and the settler works meanwhile.
+// advance moves the clock to until and runs the settler meanwhile.
 func (r *run) advance(ctx context.Context, until time.Time) error {
 	if r.now.IsZero() {
-		r.now, r.settled = until, until
+		r.now, r.lastSettled = until, until
 	}
-	for until.Sub(r.settled) >= settleEvery {
-		if r.settled.Sub(r.now) > settledWithin {
-			r.settled = until
+	for until.Sub(r.lastSettled) >= settleEvery {
+		if r.lastSettled.Sub(r.now) > settledWithin {
+			r.lastSettled = until
 			break
 		}
-		r.settled = r.settled.Add(settleEvery)
-		if _, err := r.settle(ctx, r.settled, 0, int(settleRate*settleEvery/time.Second)); err != nil {
+		r.lastSettled = r.lastSettled.Add(settleEvery)
+		if _, err := r.settle(ctx, r.lastSettled, 0, int(settleRate*settleEvery/time.Second)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// drain settles all that is pending at the end. What is pending for an Event that is not found goes to a notice
-// in the next round.
+// drain writes all pending counts and notices at the end. If an Event is not found, its count becomes a notice in the next
+// round.
 func (r *run) drain(ctx context.Context) error {
 	for {
 		n, err := r.settle(ctx, r.now, math.MaxInt64, math.MaxInt32)
@@ -47,7 +47,7 @@ func (r *run) drain(ctx context.Context) error {
 	}
 }
 
-// settle makes up to n writes that are due, and returns how many it made.
+// settle makes up to n due writes and returns their number.
 func (r *run) settle(ctx context.Context, now time.Time, ahead time.Duration, n int) (int, error) {
 	none := func(string, store.Key) bool { return false }
 	writes, err := r.store.Claim(ctx, now, ahead, n, none)
@@ -67,7 +67,7 @@ func (r *run) settle(ctx context.Context, now time.Time, ahead time.Duration, n 
 	return len(writes), nil
 }
 
-// settleOne makes one write, as admission/settler does on an API server that always answers.
+// settleOne makes one write, like admission/settler with an API server that is always available.
 func (r *run) settleOne(now time.Time, p store.PendingWrite) (store.Outcome, error) {
 	written := store.Outcome{Result: store.Written, UID: "simulated", ResourceVersion: "1"}
 	if p.Notice != nil {

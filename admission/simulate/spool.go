@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// spool is a temporary file of writes, so that memory need not hold Events. It is for one goroutine at a time.
+// spool stores writes in a temporary file to keep Events out of memory. Only one goroutine at a time may use it.
 type spool struct {
 	file *os.File
-	// written is how much of the file there is, and pending what follows, which is written together.
+	// written is the length of the file in bytes. pending is buffered data that follows.
 	written int64
 	pending []byte
 	window  window
 }
 
-// newSpool makes a spool. Where the system allows it, the file has no name, so a process that is killed leaves nothing.
+// newSpool creates a spool. If the system allows it, the file is unlinked at once, so a killed process leaves no file.
 func newSpool() (*spool, error) {
 	file, err := os.CreateTemp("", "eventquota-simulate-")
 	if err != nil {
@@ -28,17 +28,17 @@ func newSpool() (*spool, error) {
 }
 
 func (s *spool) close() {
-	_ = s.file.Close() // its content is not needed any more
+	_ = s.file.Close() // the data is discarded
 	_ = os.Remove(s.file.Name())
 }
 
-// lengthBytes are before each write: how long what follows is.
+// lengthBytes is the size of the length in front of each write.
 const lengthBytes = 4
 
-// encoded is w as the spool has it: its length, its record, and its Event as protobuf, which keeps all of it.
+// encoded returns w in the format of the spool: its length, its record, and its Event as protobuf, which is lossless.
 func encoded(w *write) ([]byte, error) { return appendEncoded(nil, w) }
 
-// appendEncoded appends what encoded returns.
+// appendEncoded appends the encoded w to b.
 func appendEncoded(b []byte, w *write) ([]byte, error) {
 	size := 0
 	if w.event != nil {
@@ -61,7 +61,7 @@ func appendEncoded(b []byte, w *write) ([]byte, error) {
 	return b, nil
 }
 
-// decodedWrite is a write that was encoded, after its length. It is in an empty cell, and shares no memory with b.
+// decodedWrite decodes a write, without its length, into an empty cell. The result shares no memory with b.
 func decodedWrite(b []byte, to *cell) (*write, error) {
 	w := &to.write
 	w.size, w.offset = len(b), -1
@@ -76,7 +76,7 @@ func decodedWrite(b []byte, to *cell) (*write, error) {
 	return w, nil
 }
 
-// append appends w, and returns its offset.
+// append appends w and returns its offset.
 func (s *spool) append(w *write) (offset int64, err error) {
 	record, err := encoded(w)
 	if err != nil {
@@ -85,23 +85,23 @@ func (s *spool) append(w *write) (offset int64, err error) {
 	return s.write(record)
 }
 
-// pendingBytes is how much is written to the file at once, or a little more.
+// pendingBytes is the approximate amount of data per write to the file.
 const pendingBytes = 1 << 20
 
-// spotAlignment is what offsets are multiples of, so that a spot says where a write is. The file may have maxOffset bytes and one write: 128 GiB.
+// spotAlignment is the alignment of offsets, so that a spot can hold one. maxOffset, 128 GiB, bounds the size of the file.
 const spotAlignment, maxOffset = 32, spotAlignment * math.MaxUint32
 
-// spot is an offset, in units of aligned.
+// spot is an offset divided by spotAlignment.
 type spot uint32
 
 func spotOf(offset int64) spot { return spot(offset / spotAlignment) }
 
 func (s spot) offset() int64 { return int64(s) * spotAlignment }
 
-// end is where the next write goes.
+// end returns the offset of the next write.
 func (s *spool) end() int64 { return s.written + int64(len(s.pending)) }
 
-// write appends an encoded write, and returns its offset.
+// write appends an encoded write and returns its offset.
 func (s *spool) write(record []byte) (offset int64, err error) {
 	offset = s.end()
 	if offset > maxOffset {
@@ -116,7 +116,7 @@ func (s *spool) write(record []byte) (offset int64, err error) {
 	return offset, err
 }
 
-// flush writes what is pending, and returns the end.
+// flush writes the pending data to the file and returns the end.
 func (s *spool) flush() (end int64, err error) {
 	if _, err := s.file.WriteAt(s.pending, s.written); err != nil {
 		return 0, fmt.Errorf("write a temporary file: %w", err)
@@ -125,10 +125,10 @@ func (s *spool) flush() (end int64, err error) {
 	return s.written, nil
 }
 
-// truncate forgets what was appended after an end that flush has returned.
+// truncate removes everything after end, which flush returned.
 func (s *spool) truncate(end int64) { s.written, s.pending, s.window = end, s.pending[:0], window{} }
 
-// read returns the write at an offset.
+// read returns the write at offset.
 func (s *spool) read(offset int64) (*write, error) {
 	if offset < s.written {
 		return s.readBy(&s.window, offset, s.written, &cell{})
@@ -140,11 +140,11 @@ func (s *spool) read(offset int64) (*write, error) {
 	return w, err
 }
 
-// framed is what follows its length.
+// framed returns the data after a length.
 func framed(b []byte) []byte { return b[lengthBytes:][:binary.LittleEndian.Uint32(b)] }
 
-// readBy returns the write at an offset, before an end that flush has returned, through a window, in an empty cell. It is safe for
-// concurrent use, each with a window of its own.
+// readBy reads the write at offset into an empty cell, through a window. end is an end that flush returned. readBy is safe for
+// concurrent use if each goroutine has its own window.
 func (s *spool) readBy(through *window, offset, end int64, to *cell) (*write, error) {
 	length, err := through.at(s.file, offset, lengthBytes, end)
 	if err != nil {
@@ -161,16 +161,16 @@ func (s *spool) readBy(through *window, offset, end int64, to *cell) (*write, er
 	return w, err
 }
 
-// window is a part of a file that does not change.
+// window caches a part of the file that does not change.
 type window struct {
 	bytes  []byte
 	offset int64
 }
 
-// windowBytes is how much is read at once: mostly several writes, which often follow each other.
+// windowBytes is the amount of data per read. It usually contains several writes, which are often read in sequence.
 const windowBytes = 8 << 10
 
-// at returns n bytes at an offset, which are valid until the next call. They are before end.
+// at returns n bytes at offset, which must be before end. They are valid until the next call.
 func (w *window) at(file *os.File, offset int64, n int, end int64) ([]byte, error) {
 	if offset < w.offset || offset+int64(n) > w.offset+int64(len(w.bytes)) {
 		size := int(min(int64(max(n, windowBytes)), end-offset))

@@ -24,7 +24,7 @@ func newTestSpool(t *testing.T) *spool {
 	return s
 }
 
-// randomWrite is any write. A few are longer than what is read at once.
+// randomWrite returns a random write. A few are longer than windowBytes.
 func randomWrite(rnd *rand.Rand) *write {
 	w := &write{record: record{
 		At: noon().Add(time.Duration(rnd.Int64())), Last: sec(rnd.IntN(9)), Clock: pick(rnd, noon(), time.Time{}), File: rnd.IntN(3), Line: rnd.Int64(),
@@ -109,7 +109,7 @@ func TestSpoolTruncate(t *testing.T) {
 	}
 }
 
-// What a run stores is where it was read, unless it is not what was read any more.
+// TestChangedEventIsStoredAnew checks that a run appends an Event to the spool only if it differs from the Event that was read.
 func TestChangedEventIsStoredAnew(t *testing.T) {
 	trace := readAll(t, text(request("create", "a", 201, sec(0), event("a", "one", noon())))+text(request("update", "a", 200, sec(1), event("a", "one", noon()))))
 	api := newAPIServer(trace.spool, EventTTL)

@@ -6,13 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The years of times that can be right. Unix time in nanoseconds and stores distinguish those up to the last.
-const firstYear, lastYear = 2014, 2112 // Kubernetes was not there before
+// firstYear and lastYear bound plausible times. Stores and Unix time in nanoseconds support times up to lastYear.
+const firstYear, lastYear = 2014, 2112 // the year of the first commit to Kubernetes
 
-// clockSkew is how far the clock of a node may be from that of the API server before its times are taken for wrong.
+// clockSkew is the tolerated difference between the clocks of a node and the API server.
 const clockSkew = 2 * time.Minute
 
-// times are when e happened first and last; zero if it does not say.
+// times returns the first and last occurrence of e, or zero if unknown.
 func times(e *corev1.Event) (first, last time.Time) {
 	all := []time.Time{e.FirstTimestamp.Time, e.EventTime.Time, e.LastTimestamp.Time}
 	if e.Series != nil {
@@ -29,8 +29,8 @@ func times(e *corev1.Event) (first, last time.Time) {
 	return first, last
 }
 
-// correctTimes leaves out times of an Event that cannot be right, and moves those of a node whose clock is off by the difference
-// to the time of creation, which is the API server's. It reports whether it has moved them.
+// correctTimes clears implausible times of an Event. If the clock of its node is off, it shifts the times by the difference to
+// the creation time, which comes from the API server. It reports whether it shifted them.
 func correctTimes(e *corev1.Event) (moved bool) {
 	all := []*time.Time{&e.FirstTimestamp.Time, &e.LastTimestamp.Time, &e.EventTime.Time}
 	if e.Series != nil {

@@ -1,8 +1,8 @@
-// Package simulate finds out what the webhook would have done with Event writes that were recorded
-// elsewhere. It asks the Gate that the webhook asks, with a store of its own, a clock that follows the
-// time stamps of the writes, and a simulated API server and settler.
+// Package simulate finds out what the webhook would have done with recorded Event writes. It uses the
+// same admission.Gate as the webhook, with its own store, a clock that follows the timestamps of the
+// writes, and a simulated API server and settler.
 //
-// Read reads recordings once. Trace.Run runs them under a set of policies, as often as wanted.
+// Read reads recordings once. Trace.Run runs them under a set of policies and can be called repeatedly.
 package simulate
 
 import (
@@ -14,36 +14,36 @@ import (
 	"time"
 )
 
-// Input says what was read.
+// Input describes what Read found in the recordings.
 type Input struct {
 	// Files are the recordings, in the order in which they were read.
 	Files []File `json:"files"`
-	// PassedOver are files of directories that have nothing about Events.
-	PassedOver int64 `json:"skippedFiles,omitempty"`
-	// Entries are lines, items of lists and documents.
+	// SkippedFiles is the number of files in directories that contain nothing about Events.
+	SkippedFiles int64 `json:"skippedFiles,omitempty"`
+	// Entries is the number of lines, list items and documents.
 	Entries int64 `json:"entries"`
-	// Broken are those that could not be read, and BrokenLines the first 10 of them.
+	// Broken is the number of entries that could not be read. BrokenLines has the first 10 of them.
 	Broken      int64    `json:"broken"`
 	BrokenLines []Broken `json:"brokenLines,omitempty"`
-	// Skipped are those that are no Event write, by the reason.
+	// Skipped counts the entries that are not Event writes, by reason.
 	Skipped map[string]int64 `json:"skipped,omitempty"`
-	// Unknown are Event writes of which the recording does not have the content, by the reason. What would become of them is
-	// unknown: they are in no other number.
+	// Unknown counts Event writes whose content is not in the recording, by reason. They cannot be simulated, so no other
+	// number includes them.
 	Unknown map[string]int64 `json:"unknown,omitempty"`
-	// Shifted are Events whose times cannot be right, as the clock of their node is off: the time of their creation has been
-	// taken, and the times between their occurrences kept.
-	Shifted int64 `json:"timesShifted,omitempty"`
-	// Users says whether the recording has the users of writes.
+	// TimesShifted is the number of Events whose times are wrong because the clock of their node is off. Their times were
+	// moved to the time of creation; the intervals between occurrences are unchanged.
+	TimesShifted int64 `json:"timesShifted,omitempty"`
+	// Users reports whether the recording says which user made each write.
 	Users bool `json:"users"`
-	// Fewest and Most are the requests that the rest stand for: the same number where the input says
-	// how many there were. First and Last are the times of the first and the last.
+	// Fewest and Most bound the number of requests that the remaining entries represent. They are equal if the input
+	// says how many there were. First and Last are the times of the first and last request.
 	Fewest int64     `json:"fewestWrites"`
 	Most   int64     `json:"mostWrites"`
 	First  time.Time `json:"first,omitzero"`
 	Last   time.Time `json:"last,omitzero"`
 }
 
-// clone is a copy of in that shares nothing that is changed.
+// clone returns a copy of in that shares no mutable data with it.
 func (in *Input) clone() Input {
 	c := *in
 	c.Skipped, c.Unknown = maps.Clone(in.Skipped), maps.Clone(in.Unknown)
@@ -51,15 +51,15 @@ func (in *Input) clone() Input {
 	return c
 }
 
-// File says as what a recording was recognized.
+// File describes the detected format of a recording.
 type File struct {
 	Name string `json:"name"`
-	// Kinds are what it has, by how many entries there are of each: audit logs with their levels, watches and Events.
+	// Kinds counts the entries of each kind: audit log entries by level, entries of watches, and Events.
 	Kinds map[string]int64 `json:"kinds,omitempty"`
-	// Form is how these follow each other, and Encodings what they were unpacked from, the outermost first.
+	// Form is the layout of the entries, such as "JSON lines". Encodings lists the compressions, the outermost first.
 	Form      string   `json:"form,omitempty"`
 	Encodings []string `json:"encodings,omitempty"`
-	// Part says that it has a list that is a part of a larger one, and Remaining how many Events that has more, if it says so.
+	// Part reports that the file has one page of a longer list. Remaining is the number of Events on later pages, if known.
 	Part      bool  `json:"part,omitempty"`
 	Remaining int64 `json:"remaining,omitempty"`
 }
@@ -74,7 +74,7 @@ func (f *File) kind(k string) {
 	f.Kinds[k]++
 }
 
-// Broken is an entry that cannot be read.
+// Broken describes an entry that cannot be read.
 type Broken struct {
 	File string `json:"file"`
 	// Line is the number of a line, or of another entry, from 1.
@@ -82,36 +82,36 @@ type Broken struct {
 	Error string `json:"error"`
 }
 
-// Trace is a recording: Event writes in the order of their times. Its methods are for one goroutine at a
-// time. The writes are in a temporary file; memory holds some 50 bytes of each while they are read, and then 4.
+// Trace holds recorded Event writes, ordered by time. Only one goroutine at a time may use it. The writes are in a
+// temporary file: a Trace takes about 50 bytes of memory per write during Read, and 4 afterwards.
 type Trace struct {
-	// Input says what was read.
+	// Input describes what was read.
 	Input Input
 
 	decoder decoder
-	// spool has the writes, and from end on what one run stores.
+	// spool holds the writes, and from end on the Events that a run stores.
 	spool *spool
 	end   int64
-	// index has all writes while they are read, and order has them in the order of their times afterwards.
+	// index lists all writes during Read. Afterwards order lists them by time.
 	index []place
 	order []spot
 	duplicates
 }
 
-// place is where the spool has a write, and its time.
+// place is the time of a write and its offset in the spool.
 type place struct {
 	at     int64 // in nanoseconds of Unix time
 	offset int64
 }
 
-// compare orders by time. Writes of one moment stay in the order in which they were read.
+// compare orders by time, and writes with equal times by their order in the input.
 func (p place) compare(other place) int {
 	return cmp.Or(cmp.Compare(p.at, other.at), cmp.Compare(p.offset, other.offset))
 }
 
-// Read reads recordings, of which each may be an API server's audit log, a watch, a list of Events or Events, in the forms of package
-// recording. The webhook is not asked about requests of exempt users. What cannot be read is counted; an error means that one of
-// the sources could not be opened, or that nothing in it can be read.
+// Read reads recordings: audit logs of an API server, watches, lists of Events and single Events, in any form that package
+// recording supports. It skips requests of exempt users, about which the API server does not call the webhook. Entries that
+// cannot be read are counted. Read fails if a source cannot be opened or contains nothing readable.
 func Read(ctx context.Context, sources []Source, exempt []string) (*Trace, error) {
 	spool, err := newSpool()
 	if err != nil {
@@ -132,7 +132,7 @@ func Read(ctx context.Context, sources []Source, exempt []string) (*Trace, error
 	return t.finish()
 }
 
-// finish puts the writes in order.
+// finish sorts the writes by time.
 func (t *Trace) finish() (*Trace, error) {
 	slices.SortFunc(t.index, place.compare)
 	t.order = make([]spot, len(t.index))

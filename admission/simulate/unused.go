@@ -17,30 +17,30 @@ import (
 // Unused is a policy that governed no Event, or a quota or one of its limits that applied to none.
 type Unused struct {
 	Rule string `json:"rule"`
-	// Limit is empty where all of Rule is meant.
+	// Limit is empty if the entry is about the whole rule.
 	Limit string `json:"limit,omitempty"`
 	Why   string `json:"why"`
 }
 
-// UnknownMatch is a part of a rule's spec.match of which it is unknown whether it matches. The policy does not match then, and the
-// quota applies.
+// UnknownMatch is a part of a rule's spec.match that could not be evaluated. In that case a policy does not match, and a quota
+// applies.
 type UnknownMatch struct {
 	Rule  string `json:"rule"`
 	Field string `json:"field"`
-	// Count is for how many writes.
+	// Count is the number of affected writes.
 	Count int64 `json:"count"`
 	// Example is the first error.
 	Example string `json:"example"`
 }
 
-// ruleUsage asks a Set, and notes which of its rules and limits apply.
+// ruleUsage resolves rules with a Set and notes which rules and limits apply.
 type ruleUsage struct {
 	set     *policy.Set
 	all     policy.Rules
 	used    map[*policy.Rule]bool
 	limits  map[*policy.QuotaLimit]bool
 	unknown []UnknownMatch
-	// governing is the policy that was found last.
+	// governing is the policy of the last result.
 	governing string
 }
 
@@ -62,7 +62,7 @@ func (u *ruleUsage) Resolve(ctx context.Context, namespace string, e *corev1.Eve
 	return g
 }
 
-// note notes what applies to a write.
+// note notes the rules that apply to a write.
 func (u *ruleUsage) note(namespace string, g *policy.Resolution) {
 	for _, f := range g.Errors {
 		i := slices.IndexFunc(u.unknown, func(is UnknownMatch) bool { return is.Rule == f.Rule.Name && is.Field == f.Field })
@@ -83,7 +83,7 @@ func (u *ruleUsage) note(namespace string, g *policy.Resolution) {
 	}
 }
 
-// example is why it is unknown for an Event of a namespace whether a rule matches.
+// example describes why a rule could not be evaluated for an Event in a namespace.
 func example(namespace string, err error) string {
 	if errors.Is(err, policy.ErrNotSynced) { // to a replica; here it never is
 		return fmt.Sprintf("the input lacks Namespace %q, whose labels and annotations it reads", namespace)
@@ -91,7 +91,7 @@ func example(namespace string, err error) string {
 	return err.Error()
 }
 
-// unused are the rules and limits that applied to nothing.
+// unused returns the rules and limits that applied to no write.
 func (u *ruleUsage) unused() (all []Unused) {
 	for r := range u.all.All() {
 		if !u.used[r] {
@@ -108,7 +108,7 @@ func (u *ruleUsage) unused() (all []Unused) {
 	return all
 }
 
-// userDependent are the rules that were asked and want to know who writes.
+// userDependent returns the evaluated rules that depend on the user.
 func (u *ruleUsage) userDependent() []string {
 	return slices.DeleteFunc(u.all.UserDependent(), func(name string) bool {
 		for r := range u.all.All() {

@@ -1,6 +1,6 @@
 package simulate
 
-// What a trace keeps of a write. msgp makes the methods that encode it.
+// The encoded form of a write in a Trace. msgp generates the methods.
 
 import (
 	"time"
@@ -12,7 +12,7 @@ import (
 //msgp:tuple user record
 //msgp:ignore write slab cell
 
-// verb is what a write does, as requests have it.
+// verb is the verb of a request, or stored.
 type verb string
 
 const (
@@ -20,11 +20,11 @@ const (
 	update verb = "update"
 	patch  verb = "patch"
 	remove verb = "delete"
-	// stored is an Event as it was found: a replay makes of it the writes that led to it.
+	// stored is the final state of an Event. A replay expands it into the writes that led to it.
 	stored verb = "stored"
 )
 
-// user is a policy.UserInfo.
+// user is the encoded form of a policy.UserInfo.
 type user struct {
 	Username string
 	UID      string
@@ -32,32 +32,32 @@ type user struct {
 	Extra    map[string][]string `msg:",allownil"`
 }
 
-// record is what a trace has of a write, beside the Event.
+// record has the fields of a write except for the Event.
 type record struct {
-	// At is its place in the order of all writes: when it was decided, or received where that is not known.
+	// At orders all writes. It is the time of the decision or, if that is unknown, when the API server received the write.
 	At time.Time
-	// Last is when the last of the writes happened that it stands for, if it is stored, and else At.
+	// Last is the time of the last occurrence if the verb is stored. Otherwise it is At.
 	Last time.Time
-	// Clock is the time that the store was given: a write with a later one may have been decided first.
+	// Clock is the time that was passed to the store. A write with a later time may have been decided earlier.
 	Clock time.Time
-	// File is the place of its file in Input.Files, and Line that in the file.
+	// File is the index in Input.Files, and Line the number of the line or entry in that file.
 	File int
 	Line int64
 	Verb verb
 	User user
-	// NewAPI says that it came through events.k8s.io.
+	// NewAPI reports whether the client used events.k8s.io.
 	NewAPI bool
-	// Free says that without eventquota it was no write to etcd either.
+	// Free reports that the write does not reach etcd even without eventquota.
 	Free bool
-	// HistoryKnown says that all writes before it are in the trace, so an Event that is not found is not stored.
+	// HistoryKnown reports that the trace has all earlier writes, so an unknown Event is not stored.
 	HistoryKnown bool
-	// Managed says that its client gave a field manager, as no recorder does.
+	// Managed reports that the client set a field manager. Recorders never do.
 	Managed   bool
 	Namespace string
 	Name      string
-	// ID is its auditID, if it has one.
+	// ID is the audit ID, if known.
 	ID string
-	// Patch is the body of a patch; empty for that of a recorder which a replay made, whose count and time event has.
+	// Patch is the body of a patch. It is empty for a patch that a replay made: the count and time are then in event.
 	Patch []byte `msg:",allownil"`
 }
 
@@ -65,31 +65,31 @@ type record struct {
 type write struct {
 	record
 
-	// event is what a create or update wrote. For a patch it is what the patch made of the Event, or nil
-	// where this was not recorded.
+	// event is the Event in a create or update. For a patch it is the Event after the patch, or nil if that was not
+	// recorded.
 	event *corev1.Event
-	// size is about how much memory it takes, and offset where the spool has event as it is, or -1 for nowhere: of what was
-	// read from there.
+	// size is the approximate memory in bytes. offset is the offset of the unchanged event in the spool, or -1 if it is
+	// not there. Both are set when a write is read from the spool.
 	size   int
 	offset int64
-	// prepared is what was found out about it ahead; nil for nothing.
+	// prepared is the part of the decision that was made ahead, or nil.
 	prepared *prepared
 }
 
-// slab is memory for writes, which is used again once used is less.
+// slab is reusable memory for writes. Reducing used frees cells.
 type slab struct {
 	all  []*cell
 	used int
 }
 
-// cell is memory for a write, for its Event, and for what is found out about it ahead, if anything is.
+// cell is memory for a write, its Event and its prepared decision.
 type cell struct {
 	write    write
 	event    quickEvent
 	prepared *prepared
 }
 
-// next is memory for one more write.
+// next returns an empty cell.
 func (s *slab) next() *cell {
 	if s.used == len(s.all) {
 		s.all = append(s.all, &cell{})
@@ -100,7 +100,7 @@ func (s *slab) next() *cell {
 	return next
 }
 
-// recount makes e say that it happened n times, and last at a time.
+// recount sets the count of e to n and its last occurrence to at.
 func recount(e *corev1.Event, n int64, at time.Time) {
 	if e.Series != nil {
 		e.Series = &corev1.EventSeries{Count: int32(n), LastObservedTime: metav1.NewMicroTime(at)}

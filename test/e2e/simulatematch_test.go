@@ -65,7 +65,7 @@ func (e *env) compareWithSimulate(r *recording, rules []string) {
 	trace, err := simulate.Read(e.Context(), r.sources(), []string{replica.User})
 	e.must(err)
 	defer trace.Close()
-	if in := &trace.Input; in.Broken > 0 || len(in.Unknown) > 0 || in.Shifted > 0 {
+	if in := &trace.Input; in.Broken > 0 || len(in.Unknown) > 0 || in.TimesShifted > 0 {
 		e.Errorf("the recording was read as %+v, want nothing broken, unknown or shifted", in)
 	}
 	for _, bound := range trace.Input.Bounds() {

@@ -76,12 +76,12 @@ func podsOf(storm, namespace string, pods int, from, within time.Duration, nodes
 	}
 }
 
-// A rollout replaces a Deployment at once.
+// rollout yields the Events of a Deployment whose pods are replaced at once.
 func rollout(pods int) iter.Seq[generatedWrite] {
 	return podsOf("rollout", "shop", pods, 3*time.Minute, time.Minute, 100, "Scheduled", "Pulling", "Pulled", "Created", "Started", "Killing")
 }
 
-// A churn replaces pods in so many namespaces for five minutes.
+// churned yields the Events of pods that are replaced for five minutes, in that many namespaces.
 func churned(namespaces, pods int) iter.Seq[generatedWrite] {
 	return func(yield func(generatedWrite) bool) {
 		for i := range namespaces {
@@ -95,7 +95,7 @@ func churned(namespaces, pods int) iter.Seq[generatedWrite] {
 	}
 }
 
-// The probes of pods fail when their database is away, and so do they.
+// failingProbes yields the Events of pods whose probes, and then containers, fail because their database is unavailable.
 func failingProbes(pods int) iter.Seq[generatedWrite] {
 	return func(yield func(generatedWrite) bool) {
 		for round := range 10 {
@@ -110,7 +110,7 @@ func failingProbes(pods int) iter.Seq[generatedWrite] {
 	}
 }
 
-// A noisy controller writes about each of very many objects, in so many namespaces.
+// noisy yields the Events of a controller that writes one Event per object, in that many namespaces.
 func noisy(events, namespaces int) iter.Seq[generatedWrite] {
 	return func(yield func(generatedWrite) bool) {
 		for i := range events {
@@ -125,7 +125,7 @@ func noisy(events, namespaces int) iter.Seq[generatedWrite] {
 	}
 }
 
-// readTrace is a trace of all sources.
+// readTrace reads all sources into a trace.
 func readTrace(t *testing.T, sources ...simulate.Source) *simulate.Trace {
 	t.Helper()
 	trace, err := simulate.Read(t.Context(), sources, nil)

@@ -1,5 +1,5 @@
-// Package recommend sizes quotas by recorded Events: large enough for all that is usual in the recording, and small enough to
-// bound what is not. Observe collects the Events that quotas would count, and Observation.Propose sizes the quotas.
+// Package recommend proposes quotas based on recorded Events. The quotas admit the usual Events of the recording and limit
+// storms. Observe collects the Events that quotas would count, and Observation.Propose sizes the quotas.
 package recommend
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
-// Origin is where Events come from: one controller in one namespace.
+// Origin is a controller that writes Events in a namespace.
 type Origin struct {
 	Namespace  string `json:"namespace"`
 	Controller string `json:"controller"`
@@ -26,7 +26,7 @@ func (o Origin) compare(other Origin) int {
 	return cmp.Or(cmp.Compare(o.Namespace, other.Namespace), cmp.Compare(o.Controller, other.Controller))
 }
 
-// eventKind is what the Events of an origin have in common, as far as limits distinguish them.
+// eventKind identifies Events that all limits treat alike.
 type eventKind struct {
 	Origin
 
@@ -34,26 +34,26 @@ type eventKind struct {
 	reason  string
 }
 
-// event is a write that takes tokens: an Event that is stored, or an update of one that is not merged.
+// event is a write that takes tokens: a stored Event, or an update that is not merged.
 type event struct {
 	at   int64 // in nanoseconds of Unix time
-	kind int32 // its place in Observation.kinds
+	kind int32 // index in Observation.kinds
 }
 
-// Observation is what quotas would count of a recording, in the order of time. Memory holds some 40 bytes of each Event, and some
-// 100 of each kind: namespace, controller, type and reason.
+// Observation has the Events of a recording that quotas would count, ordered by time. It takes about 40 bytes of memory per
+// Event, and 100 per kind (namespace, controller, type and reason).
 type Observation struct {
 	first, last int64 // in nanoseconds of Unix time
 	events      []event
 	kinds       []eventKind
-	nodes       int // that report Events as kubelets
+	nodes       int // hosts of kubelets that reported Events
 }
 
-// kubelet is the controller that runs on each node.
+// kubelet is the controller name of kubelets.
 const kubelet = "kubelet"
 
-// Observe runs a trace under the policies of o, without its quotas, and collects what quotas would count. It fails as
-// Trace.Run does.
+// Observe runs a trace under the policies of o, without quotas, and collects the Events that quotas would count. It returns
+// the errors of Trace.Run.
 func Observe(ctx context.Context, t *simulate.Trace, o simulate.Options) (*Observation, error) {
 	seen := &Observation{first: t.Input.First.UnixNano(), last: t.Input.Last.UnixNano()}
 	places, nodes, exempts := map[eventKind]int32{}, map[string]bool{}, exempting(o.Rules.Cluster)
@@ -85,7 +85,7 @@ func kindOf(d *simulate.Decision) eventKind {
 	return eventKind{Origin{d.Namespace, d.Controller}, d.Type == corev1.EventTypeWarning, d.Reason}
 }
 
-// withoutQuotas are the same rules without those that take tokens.
+// withoutQuotas returns the rules without those that take tokens.
 func withoutQuotas(r simulate.Rules) simulate.Rules {
 	r.Cluster.Quotas, r.Namespaces = nil, maps.Clone(r.Namespaces)
 	for name, n := range r.Namespaces {
@@ -95,7 +95,7 @@ func withoutQuotas(r simulate.Rules) simulate.Rules {
 	return r
 }
 
-// exempting are the policies whose Events no quota counts.
+// exempting returns the policies that exempt their Events from quotas.
 func exempting(r policy.Rules) map[string]bool {
 	all := map[string]bool{}
 	for _, p := range r.Policies {
@@ -104,26 +104,26 @@ func exempting(r policy.Rules) map[string]bool {
 	return all
 }
 
-// HasOrigin reports whether there are Events of an origin that is one.
+// HasOrigin reports whether there are Events of an origin for which is returns true.
 func (o *Observation) HasOrigin(is func(Origin) bool) bool {
 	return slices.ContainsFunc(o.kinds, func(k eventKind) bool { return is(k.Origin) })
 }
 
-// minute is how many minutes after the first Event something is.
+// minute returns the minutes between the first Event and a time.
 func (o *Observation) minute(at int64) int32 { return int32((at - o.first) / int64(time.Minute)) }
 
-// minutes is how many there are, at least 1.
+// minutes returns the length of the recording in minutes, at least 1.
 func (o *Observation) minutes() int32 { return o.minute(o.last) + 1 }
 
-// minutesPerHour is how many minutes what is usual is measured in.
+// minutesPerHour is the length, in minutes, of the hours for which usual rates are measured.
 const minutesPerHour = 60
 
-// hour is the hour of a minute. What is left at the end belongs to the last.
+// hour returns the hour of a minute. A partial hour at the end belongs to the last full hour.
 func (o *Observation) hour(minute int32) int32 {
 	return min(minute/minutesPerHour, max(o.minutes()/minutesPerHour-1, 0))
 }
 
-// minutesOf is how many minutes an hour has: those of all where there is only one.
+// minutesOf returns the length of an hour in minutes. A single hour has all minutes of the recording.
 func (o *Observation) minutesOf(hour int32) int32 {
 	if last := o.hour(o.minutes() - 1); hour == last {
 		return o.minutes() - last*minutesPerHour

@@ -13,7 +13,7 @@ import (
 	"github.com/eventquota/eventquota/admission"
 )
 
-// randomWrites has bursts of some controllers in some namespaces, of very different sizes.
+// randomWrites yields bursts of some controllers in some namespaces. Their sizes differ by orders of magnitude.
 func randomWrites(random *rand.Rand) iter.Seq[generatedWrite] {
 	namespaces, controllers := 1+random.IntN(20), 1+random.IntN(12)
 	return func(yield func(generatedWrite) bool) {
@@ -36,7 +36,7 @@ func randomWrites(random *rand.Rand) iter.Seq[generatedWrite] {
 	}
 }
 
-// TestUsualEventsAreNeverRefused has no room at all: each limit is what was seen, but for its last digits.
+// TestUsualEventsAreNeverRefused proposes limits without headroom, equal to the observed Events except for rounding.
 func TestUsualEventsAreNeverRefused(t *testing.T) {
 	t.Parallel()
 	own, compiler := 0, newCompiler(t)
@@ -133,7 +133,7 @@ func TestStormsIncludeEdges(t *testing.T) {
 	}
 }
 
-// TestClusterWideStormIsFound has one in very many namespaces, of which none writes much.
+// TestClusterWideStormIsFound has a storm in many namespaces, each with few Events.
 func TestClusterWideStormIsFound(t *testing.T) {
 	t.Parallel()
 	p := proposalFor(t, readTrace(t, quiet(100), auditLogOf("noisy", noisy(60_000, 300))), Options{Headroom: 1})

@@ -9,66 +9,66 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Options say how much room to leave.
+// Options configures a proposal.
 type Options struct {
-	// Headroom is how many times as much as what is usual the quotas admit, at least 1.
+	// Headroom is the ratio of the rate that the quotas admit to the usual rate, at least 1.
 	Headroom float64
-	// Expected reports whether what an origin writes is usual however much it is. Nil is none.
+	// Expected, if not nil, reports whether all Events of an origin are usual, whatever their rate.
 	Expected func(Origin) bool
 }
 
-// Proposal is the quotas that are proposed, and why.
+// Proposal contains the proposed quotas and the data that they are based on.
 type Proposal struct {
-	// Headroom is how many times as much as what is usual they admit.
+	// Headroom is that of the Options.
 	Headroom float64 `json:"headroom"`
-	// Usual is how many Events are usual, of Events that would have taken tokens, and Minutes how long the recording lasts.
+	// Usual is the number of usual Events, out of Events that take tokens. Minutes is the length of the recording.
 	Usual   int64 `json:"usualEvents"`
 	Events  int64 `json:"events"`
 	Minutes int64 `json:"minutes"`
-	// Nodes is how many kubelets reported Events.
+	// Nodes is the number of kubelets that reported Events.
 	Nodes int `json:"nodes"`
-	// Storms are what is not usual, the largest first.
+	// Storms lists the storms, the largest first.
 	Storms []Storm `json:"storms,omitempty"`
-	// Quotas are those for Normal Events and for Warnings, each followed by its exceptions.
+	// Quotas has the quotas for Normal Events and for Warnings, each followed by its exceptions.
 	Quotas []Quota `json:"quotas"`
-	// Seen ranks what wrote the most usual Events.
-	Seen []Ranking `json:"seen"`
+	// Observed ranks the namespaces, controllers and reasons with the most usual Events.
+	Observed []Ranking `json:"observed"`
 
 	usual *usualEvents
 }
 
-// Quota is one to apply.
+// Quota is a proposed quota.
 type Quota struct {
 	Name       string `json:"name"`
 	Precedence int32  `json:"precedence"`
 	Type       string `json:"type"`
-	// Namespace or Controller is the only one that it is for; it is for all others if both are empty.
+	// Namespace or Controller is set for an exception. If both are empty, the quota is for all others.
 	Namespace  string  `json:"namespace,omitempty"`
 	Controller string  `json:"controller,omitempty"`
 	Limits     []Limit `json:"limits"`
 }
 
-// Limit is a limit of a Quota, with what was seen of its buckets.
+// Limit is a limit of a Quota, with the Events that were observed in its buckets.
 type Limit struct {
 	Name     string        `json:"name"`
 	Per      []string      `json:"per"`
 	Burst    int32         `json:"burst"`
 	Tokens   int32         `json:"tokens"`
 	Interval time.Duration `json:"-"`
-	Every    string        `json:"interval"` // Interval, as YAML has it
-	Seen     Seen          `json:"seen"`
+	Every    string        `json:"interval"` // Interval in the YAML format
+	Observed Observed      `json:"observed"`
 }
 
-// Seen is what buckets of a limit had of usual Events.
-type Seen struct {
-	// Buckets is how many had any.
+// Observed summarizes the usual Events in the buckets of a limit.
+type Observed struct {
+	// Buckets is the number of buckets with Events.
 	Buckets int `json:"buckets"`
-	// Median, P99 and Peak are Events in the busiest minute of a bucket. Busiest names the bucket that had the most.
+	// Median, P99 and Peak are over the buckets, of the Events in the busiest minute of each. Busiest is the bucket with the peak.
 	Median  int64  `json:"medianPerMinute"`
 	P99     int64  `json:"p99PerMinute"`
 	Peak    int64  `json:"peakPerMinute"`
 	Busiest string `json:"busiest,omitempty"`
-	// Needed is the burst that would have refused none of them, with the tokens that come back.
+	// Needed is the smallest burst that refuses none of these Events at the proposed refill.
 	Needed int64 `json:"neededBurst"`
 }
 
@@ -81,7 +81,7 @@ func typeOf(warning bool) string {
 	return corev1.EventTypeNormal
 }
 
-// The precedences: before the quotas that are shipped (9000 and 10000), and after those of users (1000 unless they say otherwise).
+// The precedences are before those of the shipped quotas (9000 and 10000) and after the default (1000).
 const precedence, ownPrecedence = 8000, 7000
 
 // Propose sizes quotas.
@@ -100,7 +100,7 @@ func (o *Observation) Propose(opts Options) *Proposal {
 	return p
 }
 
-// IsUsual reports whether an Event of an origin and type at a time is taken for usual.
+// IsUsual reports whether an Event of an origin and type at a time counts as usual.
 func (p *Proposal) IsUsual(from Origin, typed string, at time.Time) bool {
 	return p.usual.has(sourceMinute{source{from, typed == warningType}, p.usual.o.minute(at.UnixNano())})
 }
@@ -115,8 +115,8 @@ func (p *Proposal) addQuotas(warning bool) {
 	namespaces, controllers := ownSizes(sizes[byNamespace], byNamespace.minSize()), ownSizes(sizes[byController], byController.minSize())
 	ofOwn := func(b bucket) bool { return slices.Contains(namespaces, bucket{namespace: b.namespace}) }
 	ofOwnController := func(b bucket) bool { return slices.Contains(controllers, b) }
-	// No namespace, and no controller, may leave the others without tokens: what all share has, beside what is usual, what the
-	// largest of those without a size of their own is given.
+	// No single namespace or controller may use up the shared tokens. The shared limit is therefore the usual rate plus the
+	// largest limit of a namespace or controller without an exception.
 	one := largest(filterBuckets(sizes[byNamespace], ofOwn), byNamespace.minSize()).asLimit()
 	room := map[scope]size{byController: one}
 	room[clusterWide] = largest(filterBuckets(sizes[byController], ofOwnController), byController.minSize()).plus(one).asLimit()
@@ -155,7 +155,7 @@ func filterBuckets(all map[bucket]size, is func(bucket) bool) map[bucket]size {
 	return left
 }
 
-// add adds a limit of a size, with what its buckets had.
+// add adds a limit of a size, with the usual Events of its buckets.
 func (q *Quota) add(u *usualEvents, warning bool, s scope, sized size, of func(bucket) bool) {
 	l := Limit{Name: s.name(), Per: s.per()}
 	l.Burst, l.Tokens, l.Interval = sized.rounded()
@@ -166,22 +166,22 @@ func (q *Quota) add(u *usualEvents, warning bool, s scope, sized size, of func(b
 			continue
 		}
 		minutes = append(minutes, m.busiest)
-		if name := b.String(); m.busiest > l.Seen.Peak || m.busiest == l.Seen.Peak && name < l.Seen.Busiest {
-			l.Seen.Peak, l.Seen.Busiest = m.busiest, name
+		if name := b.String(); m.busiest > l.Observed.Peak || m.busiest == l.Observed.Peak && name < l.Observed.Busiest {
+			l.Observed.Peak, l.Observed.Busiest = m.busiest, name
 		}
-		l.Seen.Needed = max(l.Seen.Needed, int64(m.needed+0.999))
+		l.Observed.Needed = max(l.Observed.Needed, int64(m.needed+0.999))
 	}
-	l.Seen.Buckets, l.Seen.Median, l.Seen.P99 = len(minutes), quantile(minutes, 0, 0.5), quantile(minutes, 0, 0.99)
+	l.Observed.Buckets, l.Observed.Median, l.Observed.P99 = len(minutes), quantile(minutes, 0, 0.5), quantile(minutes, 0, 0.99)
 	q.Limits = append(q.Limits, l)
 }
 
-// Ranking is what wrote the most usual Events.
+// Ranking ranks namespaces, controllers or reasons by their usual Events.
 type Ranking struct {
 	By   string `json:"by"` // namespace, controller or reason
 	Rows []Row  `json:"rows"`
 }
 
-// Row is one of a Ranking, in Events a minute of the recording, of both types.
+// Row is a row of a Ranking, in Events per minute of both types.
 type Row struct {
 	Name   string `json:"name"`
 	Events int64  `json:"events"`
@@ -190,10 +190,10 @@ type Row struct {
 	Peak   int64  `json:"peakPerMinute"`
 }
 
-// maxRows is how many rows a Ranking has.
+// maxRows is the maximum number of rows in a Ranking.
 const maxRows = 10
 
-// rank ranks what wrote the most.
+// rank fills p.Observed.
 func (p *Proposal) rank() {
 	for _, by := range []struct {
 		name string
@@ -203,7 +203,7 @@ func (p *Proposal) rank() {
 		{"controller", func(k *eventKind) string { return k.Controller }},
 		{"reason", func(k *eventKind) string { return k.reason }},
 	} {
-		p.Seen = append(p.Seen, Ranking{by.name, p.usual.rows(by.of)})
+		p.Observed = append(p.Observed, Ranking{by.name, p.usual.rows(by.of)})
 	}
 }
 
@@ -228,7 +228,7 @@ func (u *usualEvents) rows(of func(*eventKind) string) (rows []Row) {
 	return rows
 }
 
-// measure counts the Events of a row by minutes.
+// measure counts the Events of a row per minute.
 func (r *Row) measure(u *usualEvents, of func(*eventKind) string) {
 	var minutes []int64
 	last := int32(-1)

@@ -51,7 +51,7 @@ func rulesWith(t *testing.T, compiler *policy.Compiler, p *Proposal) simulate.Ru
 	return rules
 }
 
-// newCompiler makes what takes most of the time of a small test.
+// newCompiler returns a compiler, whose creation takes most of the time of a small test.
 func newCompiler(t *testing.T) *policy.Compiler {
 	t.Helper()
 	compiler, err := policy.NewCompiler()
@@ -61,7 +61,7 @@ func newCompiler(t *testing.T) *policy.Compiler {
 	return compiler
 }
 
-// outcome is what became of a trace under quotas.
+// outcome summarizes a run of a trace under quotas.
 type outcome struct {
 	*simulate.Result
 
@@ -83,7 +83,7 @@ func run(t *testing.T, trace *simulate.Trace, rules simulate.Rules) outcome {
 	return out
 }
 
-// storm is what is recorded beside a quiet cluster.
+// storm is a storm that is recorded together with a quiet cluster.
 type storm struct {
 	source func() simulate.Source
 	writes int64
@@ -95,7 +95,7 @@ func newStorm(name string, all iter.Seq[generatedWrite], writes int64) storm {
 	return storm{source: func() simulate.Source { return auditLogOf(name, all) }, writes: writes}
 }
 
-// storms are those of a cluster with so many nodes: what is a storm in a small one is a busy minute in a large one.
+// storms returns storms whose size fits a cluster with that many nodes. Larger clusters have larger usual peaks.
 func storms(nodes int) map[string]storm {
 	all := map[string]storm{
 		"churn":                   {func() simulate.Source { return simulate.NewSource("churn", sample.Churn()) }, 145_259, true},

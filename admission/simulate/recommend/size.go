@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// scope is what has a bucket of its own.
+// scope selects the fields that share a bucket.
 type scope int
 
-// The scopes, the narrowest first.
+// Scopes, the narrowest first.
 const (
 	byReason scope = iota // namespace, controller and reason
 	byNamespace
@@ -23,7 +23,7 @@ const (
 	clusterWide
 )
 
-// per is the scope as limits have it.
+// per returns the value of the field per in limits.
 func (s scope) per() []string {
 	switch s {
 	case byReason:
@@ -37,7 +37,7 @@ func (s scope) per() []string {
 	return nil
 }
 
-// name is that of the limits of a scope. The last two are those of the quota ceiling, whose limits they replace.
+// name returns the name of the limits of a scope. The last two replace limits of the quota ceiling with the same names.
 func (s scope) name() string {
 	switch s {
 	case byReason:
@@ -51,8 +51,8 @@ func (s scope) name() string {
 	return "cluster"
 }
 
-// minSize is what a limit of a scope has at least: a recording need not have a Deployment that starts, whose 50 pods write 50
-// Events of each reason, and six of each pod.
+// minSize returns the minimum limit of a scope. It admits the start of a Deployment with 50 pods, which may be missing in the
+// recording: 50 Events of each reason, and six for each pod.
 func (s scope) minSize() size {
 	if s == byReason {
 		return size{50, 0.1}
@@ -60,7 +60,7 @@ func (s scope) minSize() size {
 	return size{300, 1}
 }
 
-// of is the bucket of a kind.
+// of returns the bucket of a kind.
 func (s scope) of(k *eventKind) bucket {
 	switch s {
 	case byReason:
@@ -74,19 +74,19 @@ func (s scope) of(k *eventKind) bucket {
 	return bucket{}
 }
 
-// bucket is what has tokens of its own: the parts of a kind that its scope has.
+// bucket identifies a token bucket. Fields that its scope does not use are empty.
 type bucket struct{ namespace, controller, reason string }
 
-// String names it.
+// String returns the name of the bucket for people.
 func (b bucket) String() string {
 	parts := []string{b.namespace, b.controller, b.reason}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }
 
-// size is the size of a bucket: what it has when it is full, and what comes back in a second.
+// size is the size of a bucket: its burst in tokens, and its refill in tokens per second.
 type size struct{ burst, rate float64 }
 
-// minute is how many Events a bucket of this size admits in a minute.
+// minute returns the maximum number of Events that a bucket admits in a minute.
 func (s size) minute() float64 { return s.burst + s.rate*60 }
 
 func (s size) plus(other size) size { return size{s.burst + other.burst, s.rate + other.rate} }
@@ -94,7 +94,7 @@ func (s size) atLeast(other size) size {
 	return size{max(s.burst, other.burst), max(s.rate, other.rate)}
 }
 
-// asLimit is the size that a limit of s has.
+// asLimit returns s rounded to the numbers that a limit can have.
 func (s size) asLimit() size {
 	burst, tokens, interval := s.rounded()
 	return size{float64(burst), float64(tokens) / interval.Seconds()}
@@ -103,21 +103,21 @@ func (s size) asLimit() size {
 func compareMinutes(a, b size) int           { return cmp.Compare(a.minute(), b.minute()) }
 func since(from, to int64) (seconds float64) { return time.Duration(to - from).Seconds() }
 
-// usage is what the usual Events of one bucket are.
+// usage measures the usual Events of one bucket.
 type usage struct {
 	events  int64
 	busiest int64   // Events in one minute
 	rate    float64 // Events a second in the busiest hour
-	refill  float64 // tokens a second that come back
-	needed  float64 // the burst that refuses none of them, with this refill
+	refill  float64 // tokens per second
+	needed  float64 // smallest burst that refuses none of the Events at this refill
 
 	minute, hour     int32
 	inMinute, inHour int64
-	missing          float64 // tokens that are missing
+	missing          float64 // tokens missing from a full bucket
 	last             int64
 }
 
-// measure finds what the usual Events of one type need, if so many tokens a second come back to a bucket.
+// measure measures the usual Events of one type, given the refill of each bucket in tokens per second.
 func (u *usualEvents) measure(warning bool, s scope, refill func(bucket) float64) map[bucket]*usage {
 	all, ofKind := map[bucket]*usage{}, make([]*usage, len(u.o.kinds))
 	for i := range u.o.kinds {
@@ -142,7 +142,7 @@ func (u *usualEvents) measure(warning bool, s scope, refill func(bucket) float64
 	return all
 }
 
-// add counts an Event, in the order of time.
+// add counts an Event. Calls must be in the order of time.
 func (m *usage) add(at int64, minute, hour int32, seconds func(hour int32) float64) {
 	if minute != m.minute {
 		m.minute, m.inMinute = minute, 0
@@ -158,7 +158,7 @@ func (m *usage) add(at int64, minute, hour int32, seconds func(hour int32) float
 	m.last, m.needed = at, max(m.needed, m.missing)
 }
 
-// secondsOfHours is how long each hour is without the minutes in which the whole cluster had a storm, at least a minute.
+// secondsOfHours returns the length of each hour, without the minutes of cluster-wide storms, but at least one minute.
 func (u *usualEvents) secondsOfHours() func(hour int32) float64 {
 	stormy := map[int32]float64{}
 	for minute := range u.minutes {
@@ -173,7 +173,7 @@ func (u *usualEvents) secondsOfHours() func(hour int32) float64 {
 	}
 }
 
-// sizes are the sizes that buckets of a scope need for what is usual, each by itself.
+// sizes returns the size that each bucket of a scope needs for its usual Events.
 func (u *usualEvents) sizes(warning bool, s scope, headroom float64) map[bucket]size {
 	rates := map[bucket]float64{}
 	for b, m := range u.measure(warning, s, func(bucket) float64 { return 0 }) {
@@ -186,7 +186,7 @@ func (u *usualEvents) sizes(warning bool, s scope, headroom float64) map[bucket]
 	return all
 }
 
-// largest is a size that is enough for each.
+// largest returns a size that is sufficient for all buckets, and at least least.
 func largest(of map[bucket]size, least size) size {
 	for _, s := range of {
 		least = least.atLeast(s)
@@ -195,13 +195,13 @@ func largest(of map[bucket]size, least size) size {
 }
 
 const (
-	// maxOwnSizes is how many buckets of a scope have a size of their own at the most, and ownFactor how many times as much as others
-	// they need at least.
+	// maxOwnSizes is the maximum number of buckets per scope with their own size. Such a bucket needs at least ownFactor times as
+	// much as the others.
 	maxOwnSizes, ownFactor = 8, 2
 )
 
-// ownSizes are the buckets that have a size of their own, so that what they need is not given to all: those that need twice the
-// least. Where these are too many, they are the first that need twice as much as the next.
+// ownSizes returns the buckets that get their own size, so that the general limit stays small. These are the buckets that need
+// twice the minimum. If there are too many, only the largest count, down to the last that needs twice as much as the next.
 func ownSizes(of map[bucket]size, least size) []bucket {
 	order := slices.SortedFunc(maps.Keys(of), func(a, b bucket) int {
 		return cmp.Or(compareMinutes(of[b], of[a]), strings.Compare(a.String(), b.String()))
@@ -215,7 +215,7 @@ func ownSizes(of map[bucket]size, least size) []bucket {
 	return order
 }
 
-// lastDrop is how many of the first maxOwnSizes buckets, the largest first, come before the last that needs twice as much as the next.
+// lastDrop returns the number of buckets down to the last one, among the first maxOwnSizes, that needs twice as much as the next.
 func lastDrop(order []bucket, of map[bucket]size) int {
 	for i := maxOwnSizes; i > 0; i-- {
 		if of[order[i-1]].minute() >= ownFactor*of[order[i]].minute() {
@@ -225,7 +225,7 @@ func lastDrop(order []bucket, of map[bucket]size) int {
 	return 0
 }
 
-// nameable reports whether a quota can match it by its name: controllers call themselves whatever they like.
+// nameable reports whether a quota can match the bucket by name. Controllers may have any name, also an invalid one.
 func (b bucket) nameable() bool {
 	if b.controller == "" {
 		return len(validation.IsDNS1123Label(b.namespace)) == 0
@@ -233,17 +233,17 @@ func (b bucket) nameable() bool {
 	return len(b.controller) <= maxController && utf8.ValidString(b.controller)
 }
 
-// maxController is how long the controller in a match may be, in characters.
+// maxController is the maximum length of a controller in a match, in characters.
 const maxController = 253
 
 const (
-	// maxTokens is the most that a limit has, as a burst and in an interval.
+	// maxTokens is the maximum burst, and the maximum number of tokens per interval.
 	maxTokens = 1_000_000
-	// fullWithin is the longest time in which an empty bucket may be full again.
+	// fullWithin is the maximum time until an empty bucket is full.
 	fullWithin = 720 * time.Hour
 )
 
-// rounded is a size as a limit has it: with two digits, and no smaller unless it is more than a limit may have.
+// rounded returns a size as the fields of a limit. It rounds up to two digits, but not above the maximum of a limit.
 func (s size) rounded() (burst, tokens int32, interval time.Duration) {
 	burst = twoDigits(s.burst)
 	rate := max(s.rate, float64(burst)/fullWithin.Seconds())

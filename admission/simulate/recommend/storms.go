@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// What no cluster needs to call a storm, in Events a minute: of one origin and type, and in all.
+// Rates below which nothing is a storm, in Events per minute: for one origin and type, and for the cluster.
 const (
 	minStormOfOrigin, minStormInAll = 600, 1000
-	// stormFactor is how many times as much as usual a storm is.
+	// stormFactor is the minimum ratio of the rate of a storm to the usual rate.
 	stormFactor = 5
-	// maxPerNode is how many Events a minute a node has whose pods start and stop all the time: more is not usual, however
-	// long it lasts.
+	// maxPerNode is the rate, in Events per minute, of a node whose pods start and stop all the time. A higher rate is never
+	// usual, however long it lasts.
 	maxPerNode = 3
 )
 
-// Storm is what one origin wrote in minutes that are not usual. No limit is sized for it.
+// Storm describes the Events of one origin in unusually busy minutes. No limit is sized for them.
 type Storm struct {
 	Origin
-	// Type is that of its Events; empty for both.
+	// Type is the type of the Events, or empty for both types.
 	Type string `json:"type,omitempty"`
-	// Everything says that the whole cluster had too many Events in these minutes. Controller is then the one that wrote the most.
+	// Everything reports a storm of the whole cluster. Controller is then the one that wrote the most.
 	Everything bool `json:"everything,omitempty"`
-	// Events is how many took tokens, and Peak how many of them in the busiest minute.
+	// Events is the number of Events that took tokens, and Peak the number in the busiest minute.
 	Events int64 `json:"events"`
 	Peak   int64 `json:"peakPerMinute"`
-	// Above is how many a minute are still taken for usual.
+	// Above is the highest usual rate, in Events per minute.
 	Above int64     `json:"abovePerMinute"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 }
 
-// source is what can have a storm: the Events of one type of an origin.
+// source identifies the Events of one type and origin, the unit in which storms are found.
 type source struct {
 	Origin
 
@@ -48,7 +48,7 @@ type sourceMinute struct {
 	minute int32
 }
 
-// usualEvents is what is usual: all Events but those of storms.
+// usualEvents has all Events except those of storms.
 type usualEvents struct {
 	o        *Observation
 	expected func(Origin) bool
@@ -57,18 +57,18 @@ type usualEvents struct {
 	events   []event
 }
 
-// has reports whether what a source writes in a minute is usual.
+// has reports whether the Events of a source in a minute are usual.
 func (u *usualEvents) has(c sourceMinute) bool {
 	return u.expected(c.Origin) || !u.minutes[c.minute] && !u.storms[c]
 }
 
-// cell is the minute and source of an Event.
+// cell returns the minute and source of an Event.
 func (o *Observation) cell(e event) sourceMinute {
 	k := &o.kinds[e.kind]
 	return sourceMinute{source{k.Origin, k.warning}, o.minute(e.at)}
 }
 
-// cells are the minutes that have Events, in the order of time, each with how many Events each source has. Memory holds one
+// cells yields the minutes with Events in the order of time, each with the number of Events per source. Memory holds only one
 // minute.
 func (o *Observation) cells() iter.Seq2[int32, map[source]int64] {
 	return func(yield func(int32, map[source]int64) bool) {
@@ -86,8 +86,9 @@ func (o *Observation) cells() iter.Seq2[int32, map[source]int64] {
 	}
 }
 
-// findUsual finds the storms: sources that write far more in a minute than most do, and minutes in which the cluster has far more
-// Events than in most of the same hour. The minutes before and after belong to the storm. What is expected is never a storm.
+// findUsual separates usual Events from storms. A source has a storm in minutes in which it writes far more than most sources.
+// The cluster has one in minutes with far more Events than most minutes of the same hour. The minute before and the minute after
+// belong to the storm. Events of expected origins are never a storm.
 func (o *Observation) findUsual(expected func(Origin) bool) (*usualEvents, []Storm) {
 	u := &usualEvents{o: o, expected: expected, storms: map[sourceMinute]bool{}, minutes: map[int32]bool{}}
 	var each []int64
@@ -109,7 +110,7 @@ func (o *Observation) findUsual(expected func(Origin) bool) (*usualEvents, []Sto
 	return u, u.divide(mostOfOne, mostInAll)
 }
 
-// markSources marks the minutes in which a source has more Events, and those beside.
+// markSources marks the minutes in which a source has more Events than most, and the adjacent minutes.
 func (u *usualEvents) markSources(most int64) {
 	for minute, counts := range u.o.cells() {
 		for from, n := range counts {
@@ -120,7 +121,7 @@ func (u *usualEvents) markSources(most int64) {
 	}
 }
 
-// markMinutes marks the minutes in which all others have more Events, and those beside.
+// markMinutes marks the minutes in which the other sources together have more Events than most, and the adjacent minutes.
 func (u *usualEvents) markMinutes(most int64) {
 	for minute, counts := range u.o.cells() {
 		var rest int64
@@ -135,7 +136,7 @@ func (u *usualEvents) markMinutes(most int64) {
 	}
 }
 
-// usualClusterMax is how many Events of the cluster are usual in a minute at the most, where so many are in its quieter minutes.
+// usualClusterMax returns the highest usual number of Events per minute of the cluster, given the number in quieter minutes.
 func (o *Observation) usualClusterMax(quieter int64) int64 {
 	if o.nodes > 0 {
 		quieter = min(quieter, int64(maxPerNode*o.nodes))
@@ -143,11 +144,11 @@ func (o *Observation) usualClusterMax(quieter int64) int64 {
 	return max(minStormInAll, stormFactor*quieter)
 }
 
-// hours finds the quieter minutes of each hour, as a cluster may be busy all day and quiet all night.
+// hours finds the quieter minutes of each hour, because a cluster may be busy by day and quiet at night.
 type hours struct {
 	o       *Observation
 	hour    int32
-	totals  []int64 // of the minutes of one hour that have Events
+	totals  []int64 // Events of each minute with Events, in one hour
 	largest int64
 }
 
@@ -167,13 +168,13 @@ func (h *hours) end() {
 	h.totals = h.totals[:0]
 }
 
-// quarter is how many Events the quieter minutes of the busiest hour have at most.
+// quarter returns the maximum number of Events in a quieter minute of the busiest hour.
 func (h *hours) quarter() int64 {
 	h.end()
 	return h.largest
 }
 
-// divide keeps what is usual, and returns the storms, the largest first.
+// divide keeps the usual Events and returns the storms, the largest first.
 func (u *usualEvents) divide(mostOfOne, mostInAll int64) (all []Storm) {
 	found, peaks, origins := map[source]*Storm{}, map[sourceMinute]int64{}, map[Origin]int64{}
 	everything := source{}
@@ -212,7 +213,7 @@ func (u *usualEvents) divide(mostOfOne, mostInAll int64) (all []Storm) {
 	return all
 }
 
-// quantile is the smallest value of all, and of so many zeros, that is not below that part of them, or 0 of none. It sorts all.
+// quantile returns a quantile of all and that many zeros, or 0 if there are none. It sorts all.
 func quantile(all []int64, zeros int64, part float64) int64 {
 	zeros = max(zeros, 0)
 	at := int64(math.Ceil(part*float64(int64(len(all))+zeros))) - 1 - zeros

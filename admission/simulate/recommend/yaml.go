@@ -16,7 +16,7 @@ import (
 //go:embed quotas.yaml.tmpl
 var quotasYAML string
 
-// WriteYAML writes the quotas as YAML that can be applied. Comments say what each number is based on.
+// WriteYAML writes the quotas as YAML for kubectl apply. Comments explain each number.
 func (p *Proposal) WriteYAML(w io.Writer) error {
 	t, err := template.New("").Funcs(template.FuncMap{"quoted": quoteYAML, "join": func(s []string) string { return strings.Join(s, ", ") }}).Parse(quotasYAML)
 	if err != nil {
@@ -28,7 +28,7 @@ func (p *Proposal) WriteYAML(w io.Writer) error {
 	return nil
 }
 
-// quoteYAML is a text in quotes. What a terminal would not show is escaped.
+// quoteYAML returns s in quotes, with unprintable characters escaped.
 func quoteYAML(s string) (string, error) {
 	var out strings.Builder
 	e := json.NewEncoder(text.JSON(&out))
@@ -40,13 +40,13 @@ func quoteYAML(s string) (string, error) {
 // IsFor reports whether a quota is an exception.
 func (q *Quota) IsFor() bool { return q.Namespace != "" || q.Controller != "" }
 
-// General is the name of the quota that a quota makes an exception of.
+// General returns the name of the general quota that q is an exception to.
 func (q *Quota) General() string { return generalName(q.Type) }
 
-// generalName is the name of the quota of a type.
+// generalName returns the name of the general quota for a type.
 func generalName(typed string) string { return "recommended-" + strings.ToLower(typed) }
 
-// For says which Events a quota is for, in words.
+// For describes in words which Events a quota is for.
 func (q *Quota) For() string {
 	events := q.Type + " Events"
 	if q.Type == warningType {
@@ -61,7 +61,7 @@ func (q *Quota) For() string {
 	return events
 }
 
-// intervalText is an interval as YAML has it.
+// intervalText returns an interval in the YAML format.
 func intervalText(interval time.Duration) string {
 	if interval == time.Minute {
 		return "1m"
@@ -69,7 +69,7 @@ func intervalText(interval time.Duration) string {
 	return interval.String()
 }
 
-// Refill says how many tokens come back in which time, as in 17/min.
+// Refill returns the refill rate as text, such as 17/min.
 func (l *Limit) Refill() string {
 	if l.Interval == time.Minute {
 		return fmt.Sprintf("%d/min", l.Tokens)
@@ -77,9 +77,9 @@ func (l *Limit) Refill() string {
 	return fmt.Sprintf("%d/s", l.Tokens)
 }
 
-// Why says in sentences what a limit is based on.
+// Why explains in sentences what a limit is based on.
 func (l *Limit) Why() []string {
-	s := &l.Seen
+	s := &l.Observed
 	buckets := "One bucket for the cluster."
 	if len(l.Per) > 0 {
 		buckets = "A bucket for each " + strings.ToLower(strings.Join(l.Per, " + ")) + "."
@@ -97,9 +97,9 @@ func (l *Limit) Why() []string {
 	}
 }
 
-// maxNamed is how many bytes of a name from outside a comment has.
+// maxNamed is the maximum length in bytes of a recorded name in a comment.
 const maxNamed = 200
 
 func (l *Limit) whyBurst() string {
-	return fmt.Sprintf("With a refill of %s, a burst of %d was enough for all usual Events.", l.Refill(), l.Seen.Needed)
+	return fmt.Sprintf("With a refill of %s, a burst of %d was enough for all usual Events.", l.Refill(), l.Observed.Needed)
 }

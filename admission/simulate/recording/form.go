@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The forms.
+// Names of the forms.
 const (
 	lines         = "JSON lines"
 	prefixed      = "JSON lines with a prefix"
@@ -19,20 +19,20 @@ const (
 	yamlDocuments = "YAML"
 )
 
-// UnreadableError says why nothing of an input can be read.
+// UnreadableError says why an input contains nothing readable.
 type UnreadableError string
 
 // Error implements error.
 func (e UnreadableError) Error() string { return string(e) }
 
-// readableForms is what can be read.
+// readableForms describes the supported inputs in error messages.
 const readableForms = "an audit log of the API server, a watch or Events, in JSON or YAML"
 
-// maxFormLines is how many lines are looked at for the form.
+// maxFormLines is the number of lines that are checked to detect the form.
 const maxFormLines = 32
 
-// recognize says in which form an input is that begins so, or why it cannot be read. Lines that cannot be read may be before those
-// that can.
+// recognize detects the form of an input from its beginning, or returns why it cannot be read. Unreadable lines may precede
+// readable ones.
 func recognize(head []byte) (form string, why error) {
 	text := bytes.TrimSpace(head)
 	if len(text) == 0 {
@@ -46,7 +46,7 @@ func recognize(head []byte) (form string, why error) {
 	case first[0] == '{':
 		return jsonForm(text, first), nil
 	case len(first) == len(text) && len(head) == peekBytes:
-		return lines, nil // a line that is longer says nothing
+		return lines, nil // the first line is longer than head
 	case hasLine(text, complete):
 		return lines, nil
 	case hasLine(text, func(line []byte) bool { return complete(afterPrefix(line)) }):
@@ -57,7 +57,7 @@ func recognize(head []byte) (form string, why error) {
 	return "", unreadableError(first)
 }
 
-// hasLine reports whether one of the first lines of a text is as it should be.
+// hasLine reports whether is returns true for one of the first lines of a text.
 func hasLine(text []byte, is func(line []byte) bool) bool {
 	looked := 0
 	for line := range bytes.Lines(text) {
@@ -71,7 +71,7 @@ func hasLine(text []byte, is func(line []byte) bool) bool {
 	return false
 }
 
-// afterPrefix is a line from its first brace on.
+// afterPrefix returns the part of a line from its first brace on.
 func afterPrefix(line []byte) []byte {
 	if at := bytes.IndexByte(line, '{'); at > 0 {
 		return line[at:]
@@ -79,7 +79,7 @@ func afterPrefix(line []byte) []byte {
 	return line
 }
 
-// IsList reports whether text begins a JSON object that is a list of entries.
+// IsList reports whether text is the beginning of a JSON list of entries.
 func IsList(text []byte) bool {
 	d := jsontext.NewDecoder(bytes.NewReader(text), Lenient())
 	if _, err := d.ReadToken(); err != nil {
@@ -100,8 +100,8 @@ func IsList(text []byte) bool {
 	return false
 }
 
-// jsonForm says how the values of JSON follow each other that begins so. A line that is a value has others after it that are, unless it is
-// a list, after which anything may follow.
+// jsonForm returns the form of JSON input from its beginning. If the first line is a complete value, the following lines are too,
+// except that anything may follow a list.
 func jsonForm(text, line []byte) string {
 	if IsList(text) {
 		return documents
@@ -125,7 +125,7 @@ func complete(line []byte) bool {
 	return n == 1 && whole
 }
 
-// objects is how many JSON objects a line begins with, and whether it has nothing else.
+// objects returns the number of JSON objects at the start of a line, and whether there is nothing else.
 func objects(line []byte) (n int, whole bool) {
 	d := jsontext.NewDecoder(bytes.NewReader(line), Lenient())
 	for {
@@ -137,7 +137,7 @@ func objects(line []byte) (n int, whole bool) {
 	}
 }
 
-// isYAML reports whether a line begins a document of YAML that is an object or a list of objects.
+// isYAML reports whether a line begins a YAML document that is an object or a list of objects.
 func isYAML(line []byte) bool {
 	text := strings.TrimSpace(string(line))
 	if text == "---" || strings.HasPrefix(text, "%YAML") || strings.HasPrefix(text, "#") {
@@ -147,7 +147,7 @@ func isYAML(line []byte) bool {
 	return found && name != "" && !strings.ContainsAny(name, " \t\"'{[")
 }
 
-// unreadableError says what an input is that begins with a line and cannot be read, and how to record it so that it can.
+// unreadableError describes an unreadable input by its first line, and how to record it in a readable form.
 func unreadableError(line []byte) error {
 	text := string(line)
 	for _, table := range []string{"LAST SEEN", "NAMESPACE ", "LASTSEEN", "FIRSTSEEN"} {
@@ -161,7 +161,7 @@ func unreadableError(line []byte) error {
 	return UnreadableError("it is not " + readableForms)
 }
 
-// PlainError is why something cannot be decoded, without the parser's words.
+// PlainError returns a decoding error without the details of the parser.
 func PlainError(err error) error {
 	syntax, isSyntax := errors.AsType[*jsontext.SyntacticError](err)
 	semantic, isSemantic := errors.AsType[*json.SemanticError](err)

@@ -1,5 +1,5 @@
-// Package recording reads recorded Events in the forms that tools write: JSON, concatenated or in lines, arrays, lists and
-// YAML; compressed or not; in UTF-8 or UTF-16; with a prefix before each line. What an entry is, a caller finds out.
+// Package recording reads recorded Events in the forms that tools write: JSON lines, concatenated JSON, arrays, lists and YAML.
+// The input may be compressed, in UTF-8 or UTF-16, and have a prefix on each line. The package does not interpret the entries.
 package recording
 
 import (
@@ -15,33 +15,32 @@ import (
 )
 
 const (
-	// MaxLine is the longest line that is read, in bytes. A request and its response fit in, each as large as the API
-	// server takes.
+	// MaxLine is the maximum length of a line in bytes. It has space for a request and its response, each of the maximum size
+	// that the API server accepts.
 	MaxLine = 8 << 20
-	// peekBytes is how much of the beginning of an input decides about its form.
+	// peekBytes is the length of the beginning of an input that is used to detect its form.
 	peekBytes = 64 << 10
 )
 
 // Entry is an entry of a recording: a line, an item of a list or array, or a document.
 type Entry struct {
-	// Number is that of the line, or of the entry, from 1.
+	// Number is the number of the line or entry, starting at 1.
 	Number int64
-	// Text is its JSON, unless Err says why it has none. It is overwritten once the entry is taken.
+	// Text is the JSON of the entry, unless Err is set. It is valid only during the call that receives the entry.
 	Text []byte
 	Err  error
-	// APIVersion is that of the list that it is in, and so its own if it has none; empty where there is no list, or where the list
-	// does not say it before its items.
+	// APIVersion is the apiVersion of the surrounding list, which applies to items without one. It is empty if there is no list
+	// or the list has the field after its items.
 	APIVersion string
 }
 
-// Form says in which form an input is, and what of it is known to be missing.
+// Form describes the form of an input and any part of it that is known to be missing.
 type Form struct {
-	// Name is how the entries follow each other, such as "JSON lines".
+	// Name is the layout of the entries, such as "JSON lines".
 	Name string
-	// Encodings are what it was unpacked from, the outermost first, such as "gzip".
+	// Encodings lists the encodings that were unpacked, such as "gzip", the outermost first.
 	Encodings []string
-	// Part says that the input has a list which is a part of a larger one, and Remaining how many items that has more, if it says
-	// so.
+	// Part reports that the input has one page of a longer list. Remaining is the number of items on later pages, if known.
 	Part      bool
 	Remaining int64
 }
@@ -56,7 +55,7 @@ type reader struct {
 	count    int64 // entries so far
 }
 
-// source keeps the error of a reader, which is no fault of what was read.
+// source stores the error of a reader, which is distinct from errors in the data.
 type source struct {
 	in  io.Reader
 	err error
@@ -71,8 +70,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Read reads an input to its end, and gives each entry to take, in order. It returns the first error of take, or of in, or that
-// nothing in the input can be read, and why. What breaks off is an entry with an error.
+// Read reads an input to its end and calls take with each entry, in order. It returns the first error of take or in, or an
+// UnreadableError if the input contains nothing readable. A truncated end is reported as an entry with an error.
 func Read(ctx context.Context, in io.Reader, take func(Entry) error) (Form, error) {
 	r := &reader{ctx: ctx, source: &source{in: in}, take: take}
 	err := r.unpack()
@@ -136,7 +135,7 @@ func (r *reader) lines() error {
 	return r.ctx.Err()
 }
 
-// nextLine reads a line into b. Of one that is too long it keeps a part that is too long as well.
+// nextLine reads a line into b. It truncates a line that is too long, but to more than MaxLine.
 func nextLine(in *bufio.Reader, b []byte) ([]byte, error) {
 	b = b[:0]
 	for {
@@ -150,8 +149,8 @@ func nextLine(in *bufio.Reader, b []byte) ([]byte, error) {
 	}
 }
 
-// documents reads JSON values that follow each other, with or without white space between them. Where it is no JSON any more,
-// nothing says where the next value begins: the rest counts as one entry that cannot be read.
+// documents reads consecutive JSON values, with or without white space between them. After invalid JSON, the start of the next
+// value is unknown, so the rest counts as one broken entry.
 func (r *reader) documents(in io.Reader) error {
 	d := jsontext.NewDecoder(in, Lenient())
 	for r.ctx.Err() == nil {
@@ -169,12 +168,12 @@ func (r *reader) documents(in io.Reader) error {
 	return r.ctx.Err()
 }
 
-// takeError is one of take.
+// takeError is an error that take returned.
 type takeError struct{ error }
 
 // value reads the next value: the elements of an array, the items of a list, or one entry.
 func (r *reader) value(d *jsontext.Decoder) error {
-	switch d.PeekKind() { //nolint:exhaustive // the others are entries, which nobody can use
+	switch d.PeekKind() { //nolint:exhaustive // other kinds are entries, which the caller rejects
 	case '[':
 		return r.elements(d, func() error { return r.value(d) })
 	case '{':
@@ -219,11 +218,11 @@ func (r *reader) elements(d *jsontext.Decoder, element func() error) error {
 	return err
 }
 
-// isListField reports whether a field has the entries of a list: of Kubernetes, of what CloudWatch has found, or of what Azure
-// has exported.
+// isListField reports whether a field has the entries of a list. The field is "items" in Kubernetes, "events" in
+// CloudWatch, and "records" in Azure.
 func isListField(name string) bool { return name == "items" || name == "events" || name == "records" }
 
-// object reads an object: a list if it has an array of entries, and else an entry.
+// object reads an object: a list if it has an array of entries, otherwise an entry.
 func (r *reader) object(d *jsontext.Decoder) error {
 	if _, err := d.ReadToken(); err != nil {
 		return err
@@ -245,7 +244,7 @@ func (r *reader) object(d *jsontext.Decoder) error {
 		if len(text) > 1 {
 			text = append(text, ',')
 		}
-		text = append(append(text, name...), ':') // reading on takes name away
+		text = append(append(text, name...), ':') // the next read invalidates name
 		value, err := d.ReadValue()
 		if err != nil {
 			return err
@@ -266,7 +265,7 @@ func (r *reader) object(d *jsontext.Decoder) error {
 	return r.add(Entry{Text: text})
 }
 
-// notePart notes that a list, of which the items are left out, has more of them elsewhere.
+// notePart notes whether a list, given without its items, is one page of a longer list.
 func (r *reader) notePart(list []byte) {
 	var l struct {
 		Metadata struct {
@@ -290,5 +289,5 @@ func unquoted(text []byte) string {
 //nolint:gochecknoglobals // joined once, as that takes as long as decoding some fields
 var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 
-// Lenient are the options for what the API server would take.
+// Lenient returns options that accept all JSON that the API server accepts.
 func Lenient() json.Options { return lenient }

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// maxEncodings is how many encodings one may be in another.
+// maxEncodings is the maximum number of nested encodings.
 const maxEncodings = 3
 
-// compression is a format of compressed files, known by how they begin.
+// compression is a compression format, detected by the first bytes of a file.
 type compression struct {
 	name, magic string
-	// open reads it; nil where another program has to, which is named.
+	// open decompresses the input. If it is nil, the user needs the named program.
 	open    func(io.Reader) (io.Reader, error)
 	program string
 }
@@ -37,17 +37,17 @@ func compressions() []compression {
 	}
 }
 
-// maxWindow bounds what zstd keeps of what it has read.
+// maxWindow bounds the memory of the zstd decoder for its window.
 const maxWindow = 128 << 20
 
-// tarMagic is at an offset in the first header of a tar archive.
+// tarMagic is at tarOffset in the first header of a tar archive.
 const tarMagic, tarOffset = "ustar", 257
 
-// unpack takes the input to be compressed, or in UTF-16, if it begins so.
+// unpack decompresses the input and decodes UTF-16, as detected by the first bytes.
 func (r *reader) unpack() error {
 	r.unpacked = bufio.NewReaderSize(r.source, peekBytes)
 	for range maxEncodings {
-		head, _ := r.unpacked.Peek(tarOffset + len(tarMagic)) // reading on tells the error
+		head, _ := r.unpacked.Peek(tarOffset + len(tarMagic)) // a later read returns the error
 		p := detectCompression(head)
 		if p == nil {
 			break
@@ -76,7 +76,7 @@ func detectCompression(head []byte) *compression {
 	return nil
 }
 
-// toUTF8 decodes UTF-16, with a byte order mark or without, and leaves out that of UTF-8.
+// toUTF8 decodes UTF-16, with or without a byte order mark, and removes the byte order mark of UTF-8.
 func (r *reader) toUTF8() error {
 	head, _ := r.unpacked.Peek(4)
 	endian := unicode.LittleEndian

@@ -7,13 +7,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxWrapped is how many log entries one may be in another.
+// maxWrapped is the maximum number of nested log entries.
 const maxWrapped = 3
 
-// Unwrap gives what a log entry of a collector or a cloud has: the line that it is about, or the object. Each of them is said
-// to be in a field that is known: "log" of Docker, Fluentd and Fluent Bit, "message" of CloudWatch and Vector, "line" of Loki,
-// "jsonPayload" and "textPayload" of Cloud Logging, "properties.log" of Azure, and "_source" of Elasticsearch. It reports whether
-// there is one.
+// Unwrap returns the log line or object in a log entry of a collector or cloud, and whether there is one. It supports these
+// fields:
+//
+//   - "log" of Docker, Fluentd and Fluent Bit
+//   - "message" of CloudWatch and Vector
+//   - "line" of Loki
+//   - "jsonPayload" and "textPayload" of Cloud Logging
+//   - "properties.log" of Azure
+//   - "_source" of Elasticsearch
 func Unwrap(text []byte) (inner []byte, ok bool) {
 	for range maxWrapped {
 		next := unwrapField(text)

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxDocument is the longest document of YAML that is read, in bytes: it takes some twenty times as much memory.
+// maxDocument is the maximum length of a YAML document in bytes. Decoding takes about twenty times as much memory.
 const maxDocument = 64 << 20
 
-// yaml reads documents of YAML as if they were JSON.
+// yaml reads YAML documents and converts them to JSON.
 func (r *reader) yaml() error {
 	all := utilyaml.NewYAMLReader(r.unpacked)
 	for r.ctx.Err() == nil {

@@ -11,11 +11,11 @@ import (
 
 const (
 	narrowObjects  = 5
-	narrowEvents   = 12_000 // about each
+	narrowEvents   = 12_000 // per object
 	narrowDuration = 5 * time.Minute
 )
 
-// narrow has few objects with many Events each, of an operator whose client merges nothing. Each message is another.
+// narrow yields many Events about few objects, by an operator whose client does not merge Events. All messages differ.
 func narrow(random *rand.Rand) iter.Seq[write] {
 	return func(yield func(write) bool) {
 		for n := range narrowEvents {

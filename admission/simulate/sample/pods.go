@@ -12,24 +12,24 @@ import (
 // pod is a pod on a node.
 type pod struct{ namespace, name, node string }
 
-// newPod is the i-th.
+// newPod returns the i-th pod of a namespace.
 func newPod(namespace string, i, nodes int) pod {
 	return pod{namespace, fmt.Sprint("pod-", i), fmt.Sprint("node-", i%nodes)}
 }
 
 func (p pod) object() object { return object{"v1", "Pod", p.namespace, p.name} }
 
-// kubelet is that of its node.
+// kubelet returns the kubelet of the node as a writer.
 func (p pod) kubelet() writer { return writer{"system:node:" + p.node, "kubelet", p.node} }
 
-// step is what happens to each pod, except that few are unhealthy.
+// step is a step in the life of a pod. All pods pass through all steps, except that only a few are unhealthy.
 type step struct {
 	reason, message string
-	after           time.Duration // the beginning
-	churned         int           // how many the churn has
+	after           time.Duration // since the start of the pod
+	churned         int           // number in churn
 }
 
-// The reasons that are special.
+// Reasons that the code handles specially.
 const (
 	created, scheduled = "SuccessfulCreate", "Scheduled"
 	unhealthy, killing = "Unhealthy", "Killing"
@@ -47,7 +47,7 @@ func steps() []step {
 	}
 }
 
-// write is what the component writes that reports a step of the pod.
+// write returns the Event write that reports a step of the pod.
 func (p pod) write(s step, at time.Duration) write {
 	w := write{at: at, by: p.kubelet(), object: p.object(), severity: corev1.EventTypeNormal, reason: s.reason, message: s.message}
 	switch s.reason {
@@ -67,12 +67,12 @@ const (
 	churnPods     = 50_000
 	churnNodes    = 1000
 	churnDuration = 5 * time.Minute
-	// podsPerNamespace is what clusterloader2 makes by default.
+	// podsPerNamespace is the default of clusterloader2.
 	podsPerNamespace = 3000
 )
 
-// churn has pods that are killed while others take their places, each Event about another object or reason: those
-// that are started last.
+// churn yields the Events of pods that are killed and replaced. No two have the same object and reason. Reasons with
+// fewer Events are about the last pods.
 func churn(random *rand.Rand) iter.Seq[write] {
 	return func(yield func(write) bool) {
 		for _, s := range steps() {
@@ -90,8 +90,8 @@ func churn(random *rand.Rand) iter.Seq[write] {
 	}
 }
 
-// In a quiet cluster each node starts and stops a pod, and each 1,000 nodes, or part of them, roll out a Deployment now
-// and then, in one of the namespaces that so many nodes share.
+// In a quiet cluster, each node starts and stops a pod. Every 1,000 nodes, or fewer at the end, share some
+// namespaces, and a Deployment in one of them is rolled out from time to time.
 const (
 	quietDuration = 10 * time.Minute
 	quietShare    = 10
@@ -100,7 +100,7 @@ const (
 	rolloutWithin = 30 * time.Second
 )
 
-// quiet has pods that come and go, and one in twenty whose probe fails once.
+// quiet yields the Events of pods that start and stop. The probe of one pod in twenty fails once.
 func quiet(random *rand.Rand, nodes int) iter.Seq[write] {
 	return func(yield func(write) bool) {
 		for _, p := range podStarts(random, nodes) {
@@ -118,14 +118,14 @@ func quiet(random *rand.Rand, nodes int) iter.Seq[write] {
 	}
 }
 
-// startedPod is a pod that begins at a time.
+// startedPod is a pod with its start time.
 type startedPod struct {
 	pod
 
 	at time.Duration
 }
 
-// podStarts are when pods of a quiet cluster begin, by themselves and in rollouts.
+// podStarts returns the starts of pods in a quiet cluster, both single pods and rollouts.
 func podStarts(random *rand.Rand, nodes int) (all []startedPod) {
 	add := func(namespace string, at time.Duration) {
 		all = append(all, startedPod{newPod(namespace, len(all), nodes), at})

@@ -9,28 +9,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A Deployment is rolled out whose containers never become healthy.
+// The rollout of a Deployment whose containers never become healthy.
 const (
 	probesPods     = 200
 	probesNodes    = 20
-	probesWithin   = time.Minute // the pods begin
+	probesWithin   = time.Minute // all pods start within this time
 	probesDuration = 10 * time.Minute
-	// probePeriod is how often kubelets probe, and probeFailures is after how many of them they kill a container, which are
-	// both the API's defaults.
+	// probePeriod is the interval of probes, and probeFailures the number of failures until kubelets kill a container. Both are
+	// the defaults of the API.
 	probePeriod   = 10 * time.Second
 	probeFailures = 3
-	// A container is started again after backOff, and then after twice as long as before, but for the first time.
+	// The first restart is immediate. The second waits for backOff, and each later one twice as long as the one before.
 	backOff    = 10 * time.Second
 	maxBackOff = 5 * time.Minute
 )
 
-// The spam filter of client-go's recorders, for each source and object.
+// The spam filter of client-go's recorders, per source and object.
 const (
 	recorderBurst  = 25
 	recorderRefill = 5 * time.Minute
 )
 
-// probes has pods whose readiness and liveness probes fail until their containers are killed and started again.
+// probes yields the Events of pods whose readiness and liveness probes fail until their containers are restarted.
 func probes(random *rand.Rand) iter.Seq[write] {
 	return func(yield func(write) bool) {
 		for i := range probesPods {
@@ -44,25 +44,25 @@ func probes(random *rand.Rand) iter.Seq[write] {
 	}
 }
 
-// recorder is that of a kubelet, for the Events about one pod: it creates an Event, and patches it when the same happens
-// again, unless its spam filter has no token.
+// recorder simulates the recorder of a kubelet for one pod. It creates an Event and patches it on each repeat, unless its spam
+// filter has no token.
 type recorder struct {
 	pod
 
 	tokens float64
-	last   time.Duration // when tokens was right
+	last   time.Duration // time of the last update of tokens
 	yield  func(write) bool
 	events map[string]*recordedEvent
 }
 
-// recordedEvent is an Event that a recorder knows.
+// recordedEvent is an Event in the cache of a recorder.
 type recordedEvent struct {
 	first  time.Duration
 	count  int
 	stored bool
 }
 
-// record records what happened. It reports whether more is wanted.
+// record records an occurrence. It returns false if the consumer wants no more writes.
 func (r *recorder) record(at time.Duration, severity, reason, message string) bool {
 	key := reason + " " + message
 	e := r.events[key]
@@ -85,7 +85,7 @@ func (r *recorder) record(at time.Duration, severity, reason, message string) bo
 	return r.yield(w)
 }
 
-// run is the life of the pod's container from a time on.
+// run simulates the pod's container from a time on.
 func (r *recorder) run(at time.Duration) bool {
 	const image = "Container image \"example.com/shop:2\" already present on machine"
 	more := true
@@ -103,7 +103,7 @@ func (r *recorder) run(at time.Duration) bool {
 		}
 		at += time.Millisecond
 		happens(corev1.EventTypeNormal, killing, "Container shop failed liveness probe, will be restarted")
-		at += time.Second // until it has ended
+		at += time.Second // the container takes a second to stop
 		for until := at + wait; at < until; at += probePeriod {
 			happens(corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container shop in pod "+r.name)
 		}

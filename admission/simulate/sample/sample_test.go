@@ -17,7 +17,7 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 )
 
-// entry is a line of a recording.
+// entry is a decoded line of a recording.
 type entry struct {
 	Verb      string
 	User      struct{ Username string }
@@ -27,10 +27,10 @@ type entry struct {
 	RequestReceivedTimestamp time.Time
 }
 
-// after is how long after the beginning it is.
+// after returns the time since the beginning of the recording.
 func (r *entry) after() time.Duration { return r.RequestReceivedTimestamp.Sub(start()) }
 
-// lines are the lines of a recording.
+// lines yields the decoded lines of a recording.
 func lines(t *testing.T, recording io.ReadCloser) iter.Seq[*entry] {
 	t.Helper()
 	return func(yield func(*entry) bool) {
@@ -50,7 +50,7 @@ func lines(t *testing.T, recording io.ReadCloser) iter.Seq[*entry] {
 	}
 }
 
-// reasons counts the lines of a recording by their reasons, and says how long it took.
+// reasons counts the lines of a recording by reason and returns its duration.
 func reasons(t *testing.T, recording io.ReadCloser) (counts map[string]int, took time.Duration) {
 	t.Helper()
 	counts = map[string]int{}
@@ -106,8 +106,8 @@ func TestNarrowStorm(t *testing.T) {
 	}
 }
 
-// TestProbesMatchKubeletRecorder holds that each Event is created before its count is patched, that counts go up, and
-// that the recorders keep back what client-go's do: about each pod there are 25 writes, and one more in five minutes.
+// TestProbesMatchKubeletRecorder checks that each Event is created before its count is patched, and that counts increase. The
+// spam filter must have client-go's limits: 25 writes per pod, and one more every five minutes.
 func TestProbesMatchKubeletRecorder(t *testing.T) {
 	counts, pods, known := map[string]int{}, map[string]int{}, map[string]int32{}
 	last := map[string]time.Duration{}
@@ -147,15 +147,15 @@ func TestProbesMatchKubeletRecorder(t *testing.T) {
 	}
 }
 
-// all are recordings of each kind.
+// all returns a recording of each kind.
 func all() map[string]func() io.ReadCloser {
 	return map[string]func() io.ReadCloser{
 		"churn": Churn, "narrow": Narrow, "probes": Probes, "quiet": func() io.ReadCloser { return Quiet(20) },
 	}
 }
 
-// TestSamplesAreReadable holds that simulations take each line for one write, and know what is in it. The largest are read
-// by tests of the command.
+// TestSamplesAreReadable checks that a simulation reads each line as one complete write. Tests of the command cover the largest
+// samples.
 func TestSamplesAreReadable(t *testing.T) {
 	for _, kind := range []string{"probes", "quiet"} {
 		recording := all()[kind]
@@ -177,7 +177,7 @@ func TestSamplesAreReadable(t *testing.T) {
 	}
 }
 
-// TestSampleIsGeneratedLazily also holds that nothing goes on where nobody reads any more.
+// TestSampleIsGeneratedLazily also checks that generation stops when the reader is closed.
 func TestSampleIsGeneratedLazily(t *testing.T) {
 	for range 2 {
 		recording := Churn()

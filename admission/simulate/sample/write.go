@@ -15,26 +15,26 @@ type write struct {
 	object
 
 	severity, reason, message string
-	// id distinguishes the Event from others about the object. One that is written once needs none.
+	// id distinguishes repeated Events about the object. It may be empty for an Event that is written once.
 	id string
-	// count is how often it has happened in how long a time. None stands for once.
+	// count is the number of occurrences in the duration that follows. 0 means 1.
 	count int
 	since time.Duration
-	// patch is set where the writer has created the Event before: it patches the count.
+	// patch reports that the writer created the Event before and now patches its count.
 	patch bool
 }
 
-// writer is a component that writes Events, and its user.
+// writer is a component that writes Events, with its user name.
 type writer struct{ user, component, host string }
 
-// object is what Events are about.
+// object is the involved object of an Event.
 type object struct{ apiVersion, kind, namespace, name string }
 
-// start is when each recording begins.
+// start returns the time at which each recording begins.
 func start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// line is a line of an audit log. It has the fields of auditv1.Event that are needed: to encode all others would take
-// twice as long.
+// line is a line of an audit log, with only the needed fields of auditv1.Event. Encoding all fields would take twice as
+// long.
 type line struct {
 	APIVersion               string    `json:"apiVersion"`
 	Kind                     string    `json:"kind"`
@@ -65,7 +65,7 @@ type reference struct {
 	UID        string `json:"uid,omitempty"`
 }
 
-// body is a corev1.Event, or the patch of one, which has nothing but the count and its time.
+// body is a corev1.Event, or a patch with only the count and its time.
 type body struct {
 	APIVersion          string     `json:"apiVersion,omitempty"`
 	Kind                string     `json:"kind,omitempty"`
@@ -87,7 +87,7 @@ type source struct {
 	Host      string `json:"host,omitempty"`
 }
 
-// line is the i-th line of the audit log.
+// line returns the write as the i-th line of the audit log.
 func (w *write) line(i int) *line {
 	now := start().Add(w.at)
 	name := w.name + "." + w.id

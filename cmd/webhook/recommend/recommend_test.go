@@ -66,7 +66,7 @@ func TestRecommendationJSON(t *testing.T) {
 			Limits []struct {
 				Name          string
 				Burst, Tokens int64
-				Seen          struct {
+				Observed      struct {
 					Buckets     int
 					NeededBurst int64
 				}
@@ -85,7 +85,7 @@ func TestRecommendationJSON(t *testing.T) {
 		t.Fatalf("error %v in %s", err, out)
 	}
 	l := got.Quotas[0].Limits[0]
-	if err != nil || got.Headroom != 1.5 || got.Events < 100 || got.Usual != got.Events || l.Name != "reason" || l.Seen.Buckets != 1 || l.Seen.NeededBurst < 10 || l.Burst < l.Seen.NeededBurst {
+	if err != nil || got.Headroom != 1.5 || got.Events < 100 || got.Usual != got.Events || l.Name != "reason" || l.Observed.Buckets != 1 || l.Observed.NeededBurst < 10 || l.Burst < l.Observed.NeededBurst {
 		t.Errorf("error %v, got %+v", err, got)
 	}
 	for _, want := range []string{"The recording lasts 16 minutes.", "sized for the most writes", "lacks expired Events", "does not name users", "No kubelet"} {

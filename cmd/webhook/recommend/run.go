@@ -141,7 +141,7 @@ func (o *options) simulate(ctx context.Context, trace *simulate.Trace, set *repl
 	}
 	for _, bound := range trace.Input.Bounds() {
 		opts := simulate.Options{Bound: bound, EventTTL: o.EventTTL, Progress: bar.Add}
-		for i, run := range []report.Run{{Set: "the proposed quotas", Excluded: set.Excluded}, {Set: "the existing rules alone"}} {
+		for i, run := range []report.Run{{Policies: "the proposed quotas", Excluded: set.Excluded}, {Policies: "the existing rules alone"}} {
 			opts.Rules, opts.Decided = set.ForSimulation(), nil
 			if i == 0 {
 				opts.Rules = with

@@ -32,11 +32,11 @@ func (r *recommendation) writeText(w io.Writer) error {
 		out.Add()
 		out.Add(strings.ToUpper(q.For()), "burst", "refill", "buckets", "median", "p99", "peak", "needed", "busiest")
 		for _, l := range q.Limits {
-			s := &l.Seen
+			s := &l.Observed
 			out.Add(l.Name, output.GroupDigits(int64(l.Burst)), l.Refill(), output.GroupDigits(int64(s.Buckets)), output.GroupDigits(s.Median), output.GroupDigits(s.P99), output.GroupDigits(s.Peak), output.GroupDigits(s.Needed), truncateName(s.Busiest))
 		}
 	}
-	for _, ranking := range r.Seen {
+	for _, ranking := range r.Observed {
 		out.Add()
 		out.Add("USUAL EVENTS BY "+strings.ToUpper(ranking.By), "total", "median/min", "p99/min", "peak/min")
 		for _, row := range ranking.Rows {

@@ -56,7 +56,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 		for _, bound := range trace.Input.Bounds() {
 			opts.Rules, opts.Bound = set.ForSimulation(), bound
 			bar.Begin("deciding", trace.Input.Writes(bound), false)
-			run := report.Run{Set: set.Name, Bound: bound, Excluded: set.Excluded}
+			run := report.Run{Policies: set.Name, Bound: bound, Excluded: set.Excluded}
 			if run.Result, err = trace.Run(ctx, opts); err != nil {
 				return fmt.Errorf("simulate: %w", err)
 			}

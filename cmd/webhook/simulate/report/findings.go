@@ -60,8 +60,8 @@ func (r *Report) limitations() (all []string) {
 			all = append(all, fmt.Sprintf("%s is one page of a list with %s. kubectl get events -A -o json lists all.", truncateName(f.Name), more))
 		}
 	}
-	if in.Shifted > 0 {
-		all = append(all, output.Count(in.Shifted, "Event has impossible times, because the clock of its node is off. Its creation time is used instead.",
+	if in.TimesShifted > 0 {
+		all = append(all, output.Count(in.TimesShifted, "Event has impossible times, because the clock of its node is off. Its creation time is used instead.",
 			"Events have impossible times, because the clocks of their nodes are off. Their creation times are used instead."))
 	}
 	if need := r.Runs[0].UserDependent; len(need) > 0 {

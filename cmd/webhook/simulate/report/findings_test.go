@@ -40,7 +40,7 @@ func TestSingularCounts(t *testing.T) {
 	}
 	r := &Report{
 		Input: simulate.Input{Files: []simulate.File{{Name: "in"}}, Entries: 1, Fewest: 1, Most: 1, Broken: 1, Skipped: map[string]int64{"dry runs": 1}},
-		Runs:  []Run{{Set: "p", Excluded: make([]string, maxNotes+1), Result: result}},
+		Runs:  []Run{{Policies: "p", Excluded: make([]string, maxNotes+1), Result: result}},
 	}
 	var text strings.Builder
 	if err := r.WriteText(&text); err != nil {

@@ -29,7 +29,7 @@ func sampleReport(source string) *Report {
 	}
 	return &Report{
 		Input: simulate.Input{Files: []simulate.File{{Name: source}}, Broken: 1, BrokenLines: []simulate.Broken{{File: source, Line: 7, Error: source}}},
-		Runs:  []Run{{Set: source, Result: result}},
+		Runs:  []Run{{Policies: source, Result: result}},
 	}
 }
 

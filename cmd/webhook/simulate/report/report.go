@@ -22,8 +22,8 @@ type Report struct {
 
 // Run is the result of one simulation under one set of policies.
 type Run struct {
-	// Set is the name of the set.
-	Set string `json:"policies"`
+	// Policies is the name of the set of policies.
+	Policies string `json:"policies"`
 	// Bound is empty if the number of writes is known.
 	Bound simulate.Bound `json:"writes,omitempty"`
 	// Excluded says which policies and quotas of a cluster are not in force, and why.
@@ -37,9 +37,9 @@ func (r *Report) hasComparison() bool { return len(r.Runs) == 2 && r.Runs[0].Bou
 // name returns the name of the set, with the bound if there is one. It is unique within a Report.
 func (r *Run) name() string {
 	if r.Bound == "" {
-		return truncateName(r.Set)
+		return truncateName(r.Policies)
 	}
-	return truncateName(r.Set) + " (" + string(r.Bound) + " writes)"
+	return truncateName(r.Policies) + " (" + string(r.Bound) + " writes)"
 }
 
 // maxFiles bounds the listed files.
@@ -68,8 +68,8 @@ func (r *Report) inputLines() []string {
 			all = append(all, output.Count(int64(more), "more file", "more files"))
 		}
 	}
-	if in.PassedOver > 0 {
-		all = append(all, output.Count(in.PassedOver, "other file has", "other files have")+" no Events")
+	if in.SkippedFiles > 0 {
+		all = append(all, output.Count(in.SkippedFiles, "other file has", "other files have")+" no Events")
 	}
 	for _, why := range slices.Sorted(maps.Keys(in.Skipped)) {
 		all = append(all, fmt.Sprintf("%s skipped: %s", output.GroupDigits(in.Skipped[why]), why))
