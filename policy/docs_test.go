@@ -19,11 +19,11 @@ func TestDocsStateBounds(t *testing.T) {
 			fmt.Sprintf("more than %s steps", groupDigits(expression.MaxSteps)), fmt.Sprintf("%s KiB of memory", groupDigits(expression.MaxBytes>>10)),
 			fmt.Sprintf("a result of more than %d KiB", expression.MaxResult>>10),
 			fmt.Sprintf("%s steps and %s KiB together", groupDigits(policy.MaxConditionSteps), groupDigits(policy.MaxConditionBytes>>10)),
-			fmt.Sprintf("texts of at most %d KiB, lists and maps of at most %d entries, names in maps of at most %d bytes, and times from %d to %d",
+			fmt.Sprintf("Texts may have %d KiB, lists and maps %d entries, and names in maps %d bytes. Times are from %d to %d",
 				expression.MaxText>>10, expression.MaxListEntries, expression.MaxName, expression.FirstYear, expression.LastYear),
 		},
 		"../docs/policies.md": {
-			fmt.Sprintf("a text of more than %d KiB, a list or map of more than %d entries, a map with a name of more than %d bytes", expression.MaxText>>10, expression.MaxListEntries, expression.MaxName),
+			fmt.Sprintf("texts of more than %d KiB, lists and maps of more than %d entries, and maps with a name of more than %d bytes", expression.MaxText>>10, expression.MaxListEntries, expression.MaxName),
 			fmt.Sprintf("not from %d to %d", expression.FirstYear, expression.LastYear),
 			fmt.Sprintf("the first %d KiB and the end are read", expression.MaxText>>10),
 		},

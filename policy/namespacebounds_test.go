@@ -64,7 +64,7 @@ func TestOldestNamespaceRulesAreInForce(t *testing.T) {
 	}{
 		"as many as may be":     {of(policy.MaxRules, 1, 1000), nil},
 		"one more":              {of(policy.MaxRules+1, 0, 1), map[int]string{policy.MaxRules: "the oldest 16 are in force"}},
-		"many limits":           {slices.Concat(of(1, 8, 1), of(2, 5, 1), of(1, 3, 1)), map[int]string{2: "may have 16 limits in all: older ones have 13, this one has 5"}},
+		"many limits":           {slices.Concat(of(1, 8, 1), of(2, 5, 1), of(1, 3, 1)), map[int]string{2: "may have 16 limits together; older ones have 13, this one has 5"}},
 		"many that are large":   {slices.Concat(of(9, 1, policy.MaxRuleSize), of(1, 1, 1)), map[int]string{8: "older ones have 65536, this one has 8192", 9: "this one has 1"}},
 		"a small one that fits": {slices.Concat(of(7, 1, policy.MaxRuleSize), of(1, 1, 8000), of(1, 1, policy.MaxRuleSize), of(1, 1, 1)), map[int]string{8: "may have 65536 bytes in all"}},
 		"those after the first take no places": {slices.Concat(of(1, 16, 1), of(policy.MaxRules-1, 1, 1), of(1, 0, 1)), func() map[int]string {
