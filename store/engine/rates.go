@@ -59,14 +59,17 @@ type TakeResult struct {
 // Take takes a token, if there is one, and returns the new state.
 func (v BucketState) Take(l store.Limit, now time.Time) (BucketState, TakeResult) {
 	one, capacity := Cost(l)
+	usable := capacity - min(int64(l.Reserve)*one, capacity)
 	switch {
 	case l.Burst <= 0:
 		return v, TakeResult{}
 	case one == 0:
 		return v, TakeResult{OK: true}
+	case usable < one: // the reserve leaves no token
+		return v, TakeResult{}
 	}
 	v = v.refilled(now.UnixMicro())
-	if lacks := v.Used + one - (capacity - min(int64(l.Reserve)*one, capacity)); lacks > 0 {
+	if lacks := v.Used + one - usable; lacks > 0 {
 		return v, TakeResult{NextToken: timeOf(v.At + lacks)}
 	}
 	v.Used += one

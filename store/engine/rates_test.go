@@ -48,6 +48,8 @@ func TestBucketState(t *testing.T) {
 		{"a bucket with burst 0 and interval 0 never gives a token", store.Limit{}, []take{{0, "none ever"}}},
 		{"a bucket with interval 0 always gives a token", store.Limit{Burst: 1}, []take{{0, "token"}, {0, "token"}, {0, "token"}}},
 		{"a bucket with a negative interval always gives a token", store.Limit{Burst: 1, Every: -1}, []take{{0, "token"}, {0, "token"}}},
+		{"a reserve of the whole burst leaves no token, ever", store.Limit{Burst: 2, Every: time.Minute, Reserve: 2}, []take{{0, "none ever"}, {time.Hour, "none ever"}}},
+		{"a reserve above the burst leaves no token, ever", store.Limit{Burst: 1, Every: time.Minute, Reserve: 3}, []take{{0, "none ever"}}},
 		{"times are rounded up to microseconds", store.Limit{Burst: 1, Every: us + 1}, []take{{0, "token"}, {us, "none until 2µs"}, {2 * us, "token"}}},
 		{"a bucket may take longer to fill than a Duration can hold", store.Limit{Burst: math.MaxInt, Every: time.Hour}, []take{{0, "token"}, {0, "token"}}},
 		{"an interval is at most 2^52 µs", store.Limit{Burst: 2, Every: math.MaxInt64}, []take{
