@@ -16,10 +16,10 @@ import (
 //go:embed base components crds overlays
 var files embed.FS
 
-//go:embed examples/emergency-brake.yaml
+//go:embed base/96-emergency-brake.yaml
 var brake []byte
 
-// EmergencyBrake returns the policy that drops all Events except Warnings, as YAML with comments.
+// EmergencyBrake returns the policy that drops all Events except Warnings, as it is installed: in mode Disabled, as YAML with comments.
 func EmergencyBrake() []byte { return brake }
 
 // Files returns the kustomizations: base, components, crds and overlays.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eventquota/eventquota/admission/text"
+	"github.com/eventquota/eventquota/cmd/webhook/brake"
 	"github.com/eventquota/eventquota/cmd/webhook/check"
 	"github.com/eventquota/eventquota/cmd/webhook/convert"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
@@ -74,6 +75,7 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(explain.Command())
 	cmd.AddCommand(top.Command())
 	cmd.AddCommand(ui.Command())
+	cmd.AddCommand(brake.Command())
 	cmd.AddCommand(versioncommand.Command(version))
 	rejectUnknownArgs(cmd)
 	return cmd

@@ -2,8 +2,8 @@ package attacks
 
 import (
 	"fmt"
-	"os"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	"github.com/eventquota/eventquota/manifests"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/store/engine"
 )
@@ -41,16 +42,13 @@ func (a *arena) maxStored() int64 {
 	return replicaWrites + (1+engine.FreeRetries)*(tenantBurst+1+int64(time.Since(a.quotaSince)/tenantRefill))
 }
 
-// emergencyBrakeFile is the shipped example of an emergency brake.
-const emergencyBrakeFile = "../../manifests/examples/emergency-brake.yaml"
-
-// runAdmin applies and deletes the emergency brake and then a quota, while the tenant continues. After each change it waits until the
-// change is in force for the neighbour.
+// runAdmin pulls and releases the emergency brake, and then writes and deletes a quota, while the tenant continues. After each change it
+// waits until the change is in force for the neighbour.
 func (a *arena) runAdmin(round int) {
 	a.Helper()
-	content, err := os.ReadFile(emergencyBrakeFile)
-	a.must(err)
-	a.applyAndDelete("emergency brake", string(content))
+	// Under another name, as the one that is installed stays.
+	pulled := strings.NewReplacer("mode: Disabled", "mode: Enforce", "name: emergency-brake", "name: pulled-brake")
+	a.applyAndDelete("emergency brake", pulled.Replace(string(manifests.EmergencyBrake())))
 	a.applyAndDelete("quota", fmt.Sprintf(`
 apiVersion: eventquota.io/v1alpha1
 kind: ClusterEventQuota

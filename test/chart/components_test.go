@@ -23,6 +23,7 @@ func TestComponentsMatchValues(t *testing.T) {
 		return objects
 	}
 	workloads := valueSets()["self-signed"] + "workloads: {enabled: true}\n"
+	const withBrake = "brakeWithoutWebhook: {enabled: true}"
 	for says, tt := range map[string]struct {
 		component          []*unstructured.Unstructured
 		values, kind, name string
@@ -32,6 +33,9 @@ func TestComponentsMatchValues(t *testing.T) {
 		"a dashboard":         {renderOverlay(t, "../../manifests/dashboards"), "dashboard: {enabled: true}", "ConfigMap", "eventquota-dashboard"},
 		"workloads":           {with("overlays/self-signed", "workloads"), workloads, "Deployment", name},
 		"rights of workloads": {with("overlays/self-signed", "workloads"), workloads, "ClusterRole", "eventquota-workloads"},
+		"a brake":             {with("base", "brake-without-webhook"), withBrake, "ValidatingAdmissionPolicy", "brake.events.eventquota.io"},
+		"a brake's binding":   {with("base", "brake-without-webhook"), withBrake, "ValidatingAdmissionPolicyBinding", "brake.events.eventquota.io"},
+		"a brake's parameter": {with("base", "brake-without-webhook"), withBrake, "ConfigMap", "eventquota-brake"},
 		"client certificates": {with("overlays/self-signed", "client-certificates"), valueSets()["client certificates"], "Deployment", name},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -52,7 +56,7 @@ func TestComponentsMatchValues(t *testing.T) {
 func TestDisabledPartsAreOmitted(t *testing.T) {
 	r := mustRender(t, valueSets()["as little as possible"])
 	for _, o := range slices.Concat(r.Objects, r.Hooks) {
-		for _, kind := range []string{"ValidatingAdmissionPolicy", "ClusterEventQuota", "FlowSchema", "PriorityLevelConfiguration", "CustomResourceDefinition", "NetworkPolicy", "PodDisruptionBudget"} {
+		for _, kind := range []string{"ValidatingAdmissionPolicy", "ClusterEventQuota", "ClusterEventPolicy", "FlowSchema", "PriorityLevelConfiguration", "CustomResourceDefinition", "NetworkPolicy", "PodDisruptionBudget"} {
 			if strings.HasPrefix(o.GetKind(), kind) {
 				t.Errorf("%s is there", identity(o))
 			}

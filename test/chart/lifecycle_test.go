@@ -79,7 +79,25 @@ func TestReleaseLifecycle(t *testing.T) {
 		}
 	}
 
+	brakes := kind.GroupVersion().WithKind("ClusterEventPolicy")
+	mode := func() string {
+		mode, _, _ := unstructured.NestedString(get(t, api, brakes, "", "emergency-brake").Object, "spec", "mode")
+		return mode
+	}
+	if got := mode(); got != "Disabled" {
+		t.Errorf("the emergency brake is installed in mode %s, want Disabled", got)
+	}
+	pulled := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"mode":"Enforce"}}`)) // as `brake on` does
+	if err := api.Patch(t.Context(), get(t, api, brakes, "", "emergency-brake"), pulled, client.FieldOwner("eventquota-brake")); err != nil {
+		t.Fatal(err)
+	}
+
 	h.upgrade(newerChart(t), "ceiling: {tokens: 50}")
+	t.Run("an upgrade leaves a pulled emergency brake pulled", func(t *testing.T) {
+		if got := mode(); got != "Enforce" {
+			t.Errorf("its mode is %s", got)
+		}
+	})
 	t.Run("an upgrade leaves an edited ceiling as it is", keepsEdit)
 	t.Run("an upgrade upgrades the definitions", func(t *testing.T) {
 		for _, name := range []string{"eventpolicies.eventquota.io", "clustereventquotas.eventquota.io"} {
@@ -134,7 +152,7 @@ func TestReleaseLifecycle(t *testing.T) {
 			"Namespace " + namespace, // --create-namespace made it, so it belongs to the user
 			"CustomResourceDefinition clustereventpolicies.eventquota.io", "CustomResourceDefinition eventpolicies.eventquota.io",
 			"CustomResourceDefinition clustereventquotas.eventquota.io", "CustomResourceDefinition eventquotas.eventquota.io",
-			"ClusterEventPolicy floor", "EventPolicy default/mine", "ClusterEventQuota ceiling",
+			"ClusterEventPolicy floor", "EventPolicy default/mine", "ClusterEventQuota ceiling", "ClusterEventPolicy emergency-brake",
 		})
 		slices.Sort(want)
 		if diff := cmp.Diff(want, clusterObjects(t, c, api)); diff != "" {

@@ -78,6 +78,7 @@ podDisruptionBudget: {maxUnavailable: 50%}`,
 		"as little as possible": `
 crds: {install: false}
 ceiling: {enabled: false}
+emergencyBrake: {enabled: false}
 flowSchemas: {enabled: false}
 priorityLevels: {events: {enabled: false}, eventsSystem: {enabled: false}}
 networkPolicy: {enabled: false}
@@ -92,7 +93,8 @@ sink:
   admitted: true
   env: [{name: OTEL_EXPORTER_OTLP_LOGS_PROTOCOL, value: http/protobuf}, {name: OTEL_EXPORTER_OTLP_LOGS_HEADERS, valueFrom: {secretKeyRef: {name: collector, key: headers}}}]
 networkPolicy: {sink: {ports: [4318], cidrs: [10.3.0.0/16]}}`,
-		"a ServiceMonitor": "serviceMonitor: {enabled: true, interval: 10s, labels: {release: prometheus}}",
+		"a brake without the webhook": "brakeWithoutWebhook: {enabled: true}",
+		"a ServiceMonitor":            "serviceMonitor: {enabled: true, interval: 10s, labels: {release: prometheus}}",
 		"alerts and a dashboard": `
 prometheusRule: {enabled: true, labels: {release: prometheus}}
 dashboard: {enabled: true, annotations: {grafana_folder: Kubernetes}}`,

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,17 +26,16 @@ import (
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// TestEmergencyBrake applies the emergency brake during a storm, with three replicas behind a Service, and removes
-// it. Each takes one kubectl command.
+// TestEmergencyBrake pulls the emergency brake during a storm, with three replicas behind a Service, and releases it. Each takes one
+// command.
 func TestEmergencyBrake(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
-	const brake = exampleDir + "/emergency-brake.yaml"
 	redis := redistest.Start(t, redistest.Options{})
 	e := &faultEnv{setEnv: newSetEnv(t, 3, sharedFlags("--redis-addresses="+redis.Addr())...)}
 	a := newReplicaClient(e.setEnv, e.namespace("asked"))
-	e.waitPoliciesInForce(a)
+	e.waitPoliciesGovern(a)
 	namespace := e.namespace("storm")
 	end := storm.RunPaced(t.Context(), e.config, 2*pace, 2, func(int, int) (storm.Storm, error) {
 		return storm.Storm{Namespace: namespace, Pods: 30, Events: 30, Repeating: 2, Similar: 2, Series: 1, Reasons: 2}, nil
@@ -42,7 +43,7 @@ func TestEmergencyBrake(t *testing.T) {
 	defer func() { e.must(end()) }()
 	e.eventually("the storm is under way", func() bool { return e.answered() > stormStartedAfter })
 
-	e.kubectl("", "apply", "-f", brake)
+	e.brake("on", "--reason", "a storm")
 	a.waitDrops("emergency-brake", true)
 	for range 20 {
 		for i := range e.set.Replicas {
@@ -71,13 +72,72 @@ func TestEmergencyBrake(t *testing.T) {
 		t.Errorf("%d Normal Events were stored when the brake came into force, and %d later; want some, and at most %d more for failed calls", before, after, failed)
 	}
 
-	e.kubectl("", "delete", "-f", brake)
+	e.brake("off")
 	a.waitDrops("emergency-brake", false)
 }
 
-// waitPoliciesInForce waits until every replica has applied all policies on the API server. An API server that has
+// TestBrakeEndsByItself pulls the brake for some seconds. The one replica has no Redis, so there is no election.
+func TestBrakeEndsByItself(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	e := newEnv(t, clusterLogOptions())
+	namespace := e.namespace("braked")
+	e.waitPoliciesGovern(namespace)
+	n := 0
+	// write writes an Event that is merged with no other.
+	write := func(eventType string) error {
+		n++
+		event := coreEvent(namespace, fmt.Sprint("braked-", n), fmt.Sprint("web-", n), "written once")
+		event.Type = eventType
+		_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
+		return err
+	}
+	e.must(write(corev1.EventTypeNormal))
+
+	const lasts = 15 * time.Second
+	pulled := time.Now()
+	e.brake("on", "--reason", "a story", "--for", lasts.String())
+	e.eventually("the brake refuses Normal Events", func() bool {
+		err := write(corev1.EventTypeNormal)
+		if err != nil && !apierrors.IsTooManyRequests(err) {
+			e.Fatal(err)
+		}
+		return err != nil
+	})
+	e.must(write(corev1.EventTypeWarning))
+
+	e.eventually("Normal Events are stored again", func() bool { return write(corev1.EventTypeNormal) == nil })
+	if took := time.Since(pulled); took < lasts-time.Second { // the end is in whole seconds
+		e.Errorf("the brake ended after %s, want at least %s", took, lasts)
+	}
+	if status := e.brake("status"); status != "The emergency brake is off.\n" {
+		e.Errorf("status after the end:\n%s", status)
+	}
+	if !strings.Contains(e.replica.Log(), "Released an emergency brake") {
+		e.Error("the replica does not log that it released the brake")
+	}
+	if left := e.kubectl("", "get", "clustereventpolicy", "emergency-brake", "-o", "jsonpath={.metadata.annotations}"); strings.Contains(left, "brake-") {
+		e.Errorf("annotations are left: %s", left)
+	}
+	e.brake("off")
+}
+
+// brake runs `eventquota brake`, and returns what it prints.
+func (e *env) brake(args ...string) string {
+	e.Helper()
+	kubeconfig, err := e.cluster.Kubeconfig()
+	e.must(err)
+	out, err := exec.CommandContext(e.Context(), program(), append([]string{"brake", "--kubeconfig", kubeconfig}, args...)...).CombinedOutput()
+	if err != nil {
+		e.Fatalf("brake %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// waitPoliciesGovern waits until every replica has applied all policies on the API server. An API server that has
 // just received the CRDs needs some time to serve them.
-func (e *setEnv) waitPoliciesInForce(a *replicaClient) {
+func (e *setEnv) waitPoliciesGovern(a *replicaClient) {
 	e.Helper()
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {tier: Admin, action: Drop}")
 	for i := range e.set.Replicas {

@@ -147,9 +147,6 @@ func examplesByFile() map[string]map[string]example {
 			"ClusterEventQuota namespaces":       all,
 			"ClusterEventQuota namespaces-of-ci": {ignores: []exampleEvent{normal, warning}},
 		},
-		"emergency-brake.yaml": {"ClusterEventPolicy emergency-brake": {
-			drops: true, matches: []exampleEvent{normal, untyped}, ignores: []exampleEvent{warning},
-		}},
 		"eventratelimit.yaml":         {"ClusterEventQuota eventratelimit": all},
 		"keep-rare-events.yaml":       {"ClusterEventPolicy keep-rare-warnings": warnings},
 		"keep-reasons.yaml":           {"ClusterEventQuota keep-reasons": all},

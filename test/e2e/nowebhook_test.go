@@ -81,7 +81,7 @@ func TestAPIServerWorksWithoutWebhook(t *testing.T) {
 // stops calling the webhook, and then all the rest. Nothing that remains may block a write.
 func (e *noWebhookEnv) checkUninstall(namespace string) {
 	e.Helper()
-	e.kubectl("", "apply", "-f", exampleDir+"/emergency-brake.yaml") // a policy, which is deleted too
+	e.brake("on") // creates a policy, which is deleted too
 	for kind, name := range configurations() {
 		e.kubectl("", "delete", kind, name)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // TestExampleScenarios checks that the examples do what users want from them, and at the end that invalid requests
-// cannot evade them. TestEmergencyBrake tests the emergency brake.
+// cannot evade them. TestEmergencyBrake tests the installed emergency brake.
 func TestExampleScenarios(t *testing.T) {
 	if !isolated(t) {
 		return

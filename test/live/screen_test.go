@@ -177,11 +177,14 @@ func TestScreenInTerminal(t *testing.T) {
 	t.Logf("quotas at 80x24:\n%s", term.waitForText("namespace of storm: ClusterEv"))
 
 	brake := func() error {
-		_, _, err := c.Kubectl(t.Context(), "", "get", "clustereventpolicy", "emergency-brake")
+		mode, _, err := c.Kubectl(t.Context(), "", "get", "clustereventpolicy", "emergency-brake", "-o", "jsonpath={.spec.mode}")
+		if err == nil && mode != "Enforce" {
+			err = fmt.Errorf("its mode is %s", mode)
+		}
 		return err
 	}
 	term.press("b")
-	t.Logf("confirmation of the brake at 80x24:\n%s", term.waitForText("kind: ClusterEventPolicy", "action: Drop", "tier: Admin", "kubectl delete clustereventpolicies emergency-brake", "Type brake and press enter"))
+	t.Logf("confirmation of the brake at 80x24:\n%s", term.waitForText("kind: ClusterEventPolicy", "action: Drop", "tier: Admin", "kubectl eventquota brake off", "Type brake and press enter"))
 	term.press("y", "Enter")
 	term.waitForText("6 quotas")
 	if brake() == nil {
@@ -194,8 +197,8 @@ func TestScreenInTerminal(t *testing.T) {
 	must(t, brake())
 	policies, err := admin.RESTClient().Get().AbsPath("/apis/eventquota.io/v1alpha1/clustereventpolicies/emergency-brake").DoRaw(t.Context())
 	must(t, err)
-	if !strings.Contains(string(policies), `"manager":"eventquota-brake","operation":"Apply"`) {
-		t.Errorf("the brake was not applied by server-side apply: %s", policies)
+	if !strings.Contains(string(policies), `"manager":"eventquota-brake","operation":"Update"`) {
+		t.Errorf("the brake was not pulled by its field manager: %s", policies)
 	}
 	eventually(t, "the brake refuses Events of a namespace with tokens", func() (bool, string) {
 		stored, err := write(t.Context(), admin, metav1.NamespaceDefault, "normal", fmt.Sprint("p", time.Now().UnixNano()), 0)
@@ -204,7 +207,7 @@ func TestScreenInTerminal(t *testing.T) {
 	term.press("Escape")
 	term.waitForText("6 quotas")
 	term.press("b")
-	term.waitForText("Type release and press enter", "kubectl delete clustereventpolicies emergency-brake")
+	term.waitForText("Type release and press enter", "kubectl eventquota brake off")
 	term.press("r", "e", "l", "e", "a", "s", "e", "Enter")
 	term.waitForText("The emergency brake is released")
 	if brake() == nil {

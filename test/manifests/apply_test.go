@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,6 +27,7 @@ func TestOverlaysApply(t *testing.T) { //nolint:tparallel // its subtests depend
 	}
 	t.Run("the size policy bounds Events", (&sizePolicyRig{admin}).testBounds(c)) // before webhooks are installed, which no replica serves
 	t.Run("kubectl installs in three commands", func(t *testing.T) { checkInstall(t, c, "single-replica") })
+	t.Run("no server-side apply releases a pulled brake", func(t *testing.T) { checkApplyKeepsBrake(t, c) })
 	t.Run("each is taken over the one before", func(t *testing.T) { checkOverlaysApply(t, c, admin) })
 	t.Run("a field that is unknown is refused", func(t *testing.T) { checkUnknownFieldIsRefused(t, c) })
 	t.Run("the quotas of each and of each size are accepted", func(t *testing.T) { checkQuotasAreAccepted(t, c) })
@@ -53,6 +55,42 @@ func checkInstall(t *testing.T, c *cluster.Cluster, overlay string, flags ...str
 	tokens, _, err := c.Kubectl(t.Context(), "", "get", "cevq", "ceiling", "-o", "jsonpath={.spec.limits[1].tokens}")
 	if err != nil || tokens != "100" {
 		t.Errorf("the ceiling has %q tokens per second, want 100: %v", tokens, err)
+	}
+}
+
+// checkApplyKeepsBrake applies the shipped emergency brake while it is pulled, and again after it was released. It applies nothing
+// else, because the overlay was applied without --server-side before, and has conflicts of its own.
+func checkApplyKeepsBrake(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	apply := []string{"apply", "--server-side", "-f", "../../manifests/base/96-emergency-brake.yaml"}
+	setMode := func(mode string) {
+		t.Helper()
+		_, _, err := c.Kubectl(t.Context(), "", "patch", "clustereventpolicy", "emergency-brake", "--field-manager=eventquota-brake",
+			"--type=merge", "-p", `{"spec":{"mode":"`+mode+`"}}`) // as the command does
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mode := func() string {
+		mode, _, err := c.Kubectl(t.Context(), "", "get", "clustereventpolicy", "emergency-brake", "-o", "jsonpath={.spec.mode}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mode
+	}
+	if got := mode(); got != "Disabled" {
+		t.Errorf("it is installed in mode %s, want Disabled", got)
+	}
+	setMode("Enforce")
+	if _, errs, err := c.Kubectl(t.Context(), "", apply...); err == nil || !strings.Contains(errs+err.Error(), `conflict with "eventquota-brake"`) {
+		t.Errorf("an apply while it is on ends in %v %s, want a conflict", err, errs)
+	}
+	if got := mode(); got != "Enforce" {
+		t.Errorf("its mode is %s then, want Enforce", got)
+	}
+	setMode("Disabled")
+	if _, errs, err := c.Kubectl(t.Context(), "", apply...); err != nil {
+		t.Errorf("an apply once it is off: %v %s", err, errs)
 	}
 }
 

@@ -103,6 +103,26 @@ func exerciseReplica(t *testing.T, c *cluster.Cluster) {
 		}
 		return merged && dropped, nil
 	})
+	ended := []*unstructured.Unstructured{
+		rule(v1alpha1.KindClusterEventPolicy, "", map[string]any{"action": "Drop", "mode": "Disabled", "tier": "Admin"}),
+		rule(v1alpha1.KindEventPolicy, metav1.NamespaceDefault, map[string]any{"action": "Drop", "mode": "Disabled"}),
+	}
+	for _, brake := range ended {
+		brake.SetName(v1alpha1.BrakeName)
+		brake.SetAnnotations(map[string]string{v1alpha1.AnnotationBrakeUntil: "2026-01-02T15:04:05Z"})
+	}
+	must(shipped.Apply(t.Context(), c.Config, ended, client.ForceOwnership))
+	eventually(t, "the brakes whose end has passed are released", func(ctx context.Context) (bool, error) {
+		for _, brake := range ended {
+			if err := reader.Get(ctx, client.ObjectKeyFromObject(brake), brake); err != nil {
+				return false, err
+			}
+			if brake.GetAnnotations()[v1alpha1.AnnotationBrakeUntil] != "" {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
 	readMetrics(t, admin, set.Replicas[0])
 	must(set.Stop(t.Context(), 0))
 }

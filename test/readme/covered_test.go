@@ -61,14 +61,21 @@ func commandCoverage() map[string]coverage {
 		"kubectl get events -A -o json | eventquota simulate - --policies quota.yaml --compare default": byRunning("Under the built-in default (most writes)", "WRITES TO ETCD"),
 		"kubectl apply -f quota.yaml": byRunning("clustereventquota.eventquota.io/eventratelimit "),
 
-		"kubectl get event-rules -A":                                                            byRunning("ceiling", "fair", "READY", "REASON", "DROPPED"),
-		"eventquota lint policies/":                                                             byRunning("valid"),
-		"eventquota simulate --sample quiet --policies policies/":                               byRunning("WRITES TO ETCD"),
-		"eventquota check":                                                                      byOtherTest("cmd/webhook/check", "TestPriorityLevelsOfRealAPIServer"),
-		"kubectl -n eventquota-system get pods":                                                 byRunning(),
-		"kubectl get events -A --field-selector reason=EventsDropped":                           byRunning("EventsDropped", "pod/web-0"),
-		"kubectl -n eventquota-system get lease eventquota-settler":                             byRunning("eventquota-settler"),
-		"kubectl apply -f " + rawURL + "manifests/examples/emergency-brake.yaml":                byRunning("clustereventpolicy.eventquota.io/emergency-brake created"),
+		"kubectl get event-rules -A":                                     byRunning("ceiling", "fair", "READY", "REASON", "DROPPED"),
+		"eventquota lint policies/":                                      byRunning("valid"),
+		"eventquota simulate --sample quiet --policies policies/":        byRunning("WRITES TO ETCD"),
+		"eventquota check":                                               byOtherTest("cmd/webhook/check", "TestPriorityLevelsOfRealAPIServer"),
+		"kubectl -n eventquota-system get pods":                          byRunning(),
+		"kubectl get events -A --field-selector reason=EventsDropped":    byRunning("EventsDropped", "pod/web-0"),
+		"kubectl -n eventquota-system get lease eventquota-settler":      byRunning("eventquota-settler"),
+		`kubectl eventquota brake on --reason "rollout storm" --for 30m`: byOtherTest("test/e2e", "TestBrakeEndsByItself"),
+		"kubectl eventquota brake status":                                byOtherTest("test/e2e", "TestBrakeEndsByItself"),
+		"kubectl eventquota brake off":                                   byOtherTest("test/e2e", "TestEmergencyBrake"),
+		patchBrake + `'{"spec":{"mode":"Enforce"}}'`:                     byRunning("emergency-brake patched"),
+		patchBrake + `'{"spec":{"mode":"Disabled"}}'`:                    byRunning("emergency-brake patched"),
+		patchParameter + `'{"data":{"refuse":"All"}}'`:                   byOtherTest("test/manifests", "TestBrakeWithoutWebhook"),
+		patchParameter + `'{"data":{"refuse":"Listed","controllers":"kubelet","reasons":"Pulled,Started"}}'`: byOtherTest("test/manifests", "TestBrakeWithoutWebhook"),
+		patchParameter + `'{"data":null}'`:                                                      byOtherTest("test/manifests", "TestBrakeWithoutWebhook"),
 		`kubectl patch clustereventquota ceiling --type merge -p '{"spec":{"mode":"Audit"}}'`:   byRunning("ceiling patched"),
 		`kubectl patch clustereventquota ceiling --type merge -p '{"spec":{"mode":"Enforce"}}'`: byRunning("ceiling patched"),
 		"kubectl apply -f exempt-all.yaml":                                                      byRunning("clustereventpolicy.eventquota.io/exempt-all created"),
@@ -87,7 +94,6 @@ func commandCoverage() map[string]coverage {
 		"gh attestation verify oci://ghcr.io/eventquota/eventquota:v0.1.0 --repo eventquota/eventquota": untried("nothing has been released yet"),
 		"go tool pprof heap": byOtherTest("cmd/webhook/serve", "TestMetricsAreSecureByDefault"),
 
-		"kubectl delete clustereventpolicy emergency-brake":                           byRunning("deleted"),
 		"kubectl delete mutatingwebhookconfiguration mutate.events.eventquota.io":     byRunning("deleted"),
 		"kubectl delete validatingwebhookconfiguration validate.events.eventquota.io": byRunning("deleted"),
 	}
@@ -96,6 +102,9 @@ func commandCoverage() map[string]coverage {
 const (
 	// port-forward needs a kubelet.
 	noKubelet = "the control plane of the tests has no kubelet"
+
+	patchBrake     = "kubectl patch clustereventpolicy emergency-brake --type merge -p "
+	patchParameter = "kubectl -n eventquota-system patch configmap eventquota-brake --type merge -p "
 
 	installCommand = "kubectl apply -k manifests/overlays/single-replica"
 	// rawURL is the address of the repository's files. The test reads them from the checkout.

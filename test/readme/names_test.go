@@ -22,6 +22,7 @@ func TestFlagsExist(t *testing.T) {
 		"--force-conflicts":               "helm",
 		"--ignore-not-found":              "kubectl",
 		"--raw":                           "kubectl",
+		"--server-side":                   "kubectl",
 	}
 	known := helpTexts(t)
 	flag := regexp.MustCompile(`--[a-z][a-z0-9]*(-[a-z0-9]+)*(-\*)?`)
@@ -66,7 +67,7 @@ func helpTexts(t *testing.T) map[string]bool {
 	t.Helper()
 	var texts []string
 	for _, dir := range []string{"cmd/webhook", "cmd/webhook/*"} {
-		found, err := filepath.Glob(filepath.Join(root, dir, "testdata/help.txt"))
+		found, err := filepath.Glob(filepath.Join(root, dir, "testdata/help*.txt"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,8 +63,8 @@ func TestShippedPoliciesAreValid(t *testing.T) {
 	}
 	ends := map[string]string{
 		// Many examples match the same Events and shadow each other.
-		"examples":                          "9 policies and 11 quotas are valid, with 4 warnings",
-		"base":                              "1 quota is valid",
+		"examples":                          "8 policies and 11 quotas are valid, with 3 warnings",
+		"base":                              "1 policy and 1 quota are valid",
 		"components/recommended-100-nodes":  "1 quota is valid",
 		"components/recommended-1000-nodes": "1 quota is valid",
 		"components/recommended-5000-nodes": "1 quota is valid",

@@ -19,12 +19,14 @@ import (
 	"github.com/eventquota/eventquota/admission/callers"
 	"github.com/eventquota/eventquota/admission/connections"
 	"github.com/eventquota/eventquota/admission/metrics"
+	"github.com/eventquota/eventquota/admission/release"
 	"github.com/eventquota/eventquota/admission/sink"
 	"github.com/eventquota/eventquota/admission/workload"
 	"github.com/eventquota/eventquota/certs"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/watch"
+	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
 const (
@@ -47,6 +49,7 @@ type server struct {
 	traces   *traces    // nil for none
 	sink     *sink.Sink // nil for none
 	policies *watch.Cache
+	brakes   map[string]feed.Source
 	state    *state
 	// workloads finds the workloads of pods; nil without --workloads.
 	workloads *workload.Cache
@@ -81,6 +84,9 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 	}
 	if s.policies, err = watch.New(sources, policy.Default(), s.logReport); err != nil {
 		return nil, err
+	}
+	if s.brakes, err = release.NewSources(config); err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	if o.Workloads {
 		watched, err := workload.NewSources(config)

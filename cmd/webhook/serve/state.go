@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/admission/release"
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/admission/sink"
 	"github.com/eventquota/eventquota/admission/status"
@@ -60,7 +61,7 @@ func (s *server) newState() (*state, error) {
 		close:            func() {},
 		maxWriteInterval: time.Minute,
 		busiest:          all,
-		settleTask:       runAll(local, s.statusTask(all)),
+		settleTask:       runAll(local, s.statusTask(all), s.releaseTask()),
 		undelivered:      own.ReportSinkLoss,
 		peek:             explain.Store{Name: "memory", Peeker: own, Now: time.Now},
 	}, nil
@@ -103,7 +104,7 @@ func (s *server) newRedisState(own *memory.Store) (*state, error) {
 	}
 	term := func(ctx context.Context, abandon <-chan struct{}) error {
 		options := settler.Options{Shared: true, Available: breaker.Closed, Abandon: abandon}
-		return runAll(s.settlerTask("redis", shared, options, all), s.statusTask(all))(ctx)
+		return runAll(s.settlerTask("redis", shared, options, all), s.statusTask(all), s.releaseTask())(ctx)
 	}
 	watchEviction := func(ctx context.Context) {
 		redisclient.WatchEviction(ctx, client, s.metrics.Store.Evicting.Set)
@@ -141,6 +142,11 @@ func (s *server) settlerTask(name string, queue store.Queue, o settler.Options, 
 // statusTask returns a task that writes the statuses of policies and quotas.
 func (s *server) statusTask(counts status.Counts) task {
 	return status.New(s.policies, counts, s.opts.StatusInterval, s.clients.dynamic).Run
+}
+
+// releaseTask releases emergency brakes whose end has passed, for one term.
+func (s *server) releaseTask() task {
+	return release.New(s.brakes, s.clients.dynamic).Run
 }
 
 // breakerOptions returns options that log whether Redis is available, and set its metric.

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,10 +15,10 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/brake"
 )
 
-// cluster is an API server that may have a brake. It records the writes that it gets.
+// cluster is an API server that has a brake in a mode, or none. It records the writes that it gets.
 type cluster struct {
 	mu     sync.Mutex
-	pulled bool
+	mode   string // empty for no brake
 	sent   []string
 	refuse bool
 }
@@ -32,7 +33,10 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": reason})
 	}
 	switch {
-	case r.Method == http.MethodGet && !c.pulled:
+	case strings.HasSuffix(r.URL.Path, "/selfsubjectreviews"):
+		_, _ = w.Write([]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview","status":{"userInfo":{"username":"alice"}}}`))
+		return
+	case r.Method == http.MethodGet && c.mode == "":
 		status(http.StatusNotFound, "NotFound")
 		return
 	case r.Method != http.MethodGet && c.refuse:
@@ -40,15 +44,20 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case r.Method != http.MethodGet:
 		c.sent = append(c.sent, r.Method+" "+r.URL.String()+" "+r.Header.Get("Content-Type")+" "+string(body))
-		c.pulled = r.Method == http.MethodPatch
+		c.mode = "Enforce"
+		if strings.Contains(string(body), `"mode":"Disabled"`) {
+			c.mode = "Disabled"
+		}
 	}
-	_, _ = w.Write([]byte(`{"apiVersion":"eventquota.io/v1alpha1","kind":"ClusterEventPolicy","metadata":{"name":"emergency-brake"}}`))
+	_, _ = fmt.Fprintf(w, `{"apiVersion":"eventquota.io/v1alpha1","kind":"ClusterEventPolicy","metadata":{"name":"emergency-brake","resourceVersion":"7",
+		"annotations":{"eventquota.io/brake-by":"alice\u001b[2J","eventquota.io/brake-since":"2026-01-02T15:04:05Z"}},
+		"spec":{"mode":%q,"action":"Drop","match":{"types":["Normal"]}}}`, c.mode)
 }
 
 // TestBrakeNeedsConfirmation checks that only the whole word and then enter change anything. It also checks the requests.
 func TestBrakeNeedsConfirmation(t *testing.T) {
 	for namespace, path := range map[string]string{
-		"": "/apis/eventquota.io/v1alpha1/clustereventpolicies/emergency-brake", "shop": "/apis/eventquota.io/v1alpha1/namespaces/shop/eventpolicies/emergency-brake",
+		"": "/apis/eventquota.io/v1alpha1/clustereventpolicies", "shop": "/apis/eventquota.io/v1alpha1/namespaces/shop/eventpolicies",
 	} {
 		c := &cluster{}
 		s := httptest.NewServer(c)
@@ -72,7 +81,7 @@ func TestBrakeNeedsConfirmation(t *testing.T) {
 		if namespace != "" {
 			kind, where = "EventPolicy", "in namespace shop"
 		}
-		for _, want := range []string{"kind: " + kind + "\n", "action: Drop", "precedence: 1", "- Normal", "all Events except Warnings " + where, "kubectl delete ", "Type brake and press enter", "server-side apply"} {
+		for _, want := range []string{"kind: " + kind + "\n", "action: Drop", "precedence: 1", "- Normal", "all Events except Warnings " + where, "kubectl eventquota brake off", "Type brake and press enter", "mode: Enforce", "or creates it, with your rights"} {
 			if !strings.Contains(strings.ReplaceAll(question, " \n", "\n"), want) {
 				t.Errorf("the question lacks %q:\n%s", want, question)
 			}
@@ -81,21 +90,23 @@ func TestBrakeNeedsConfirmation(t *testing.T) {
 			t.Errorf("only a cluster-scoped policy may have a tier:\n%s", question)
 		}
 		r.press("b", "r", "a", "k", "e", "enter")
-		if got := r.screenText(); !strings.Contains(got, "The emergency brake is pulled") || !strings.Contains(got, "kubectl delete ") {
+		if got := r.screenText(); !strings.Contains(got, "The emergency brake is pulled") || !strings.Contains(got, "kubectl eventquota brake off") {
 			t.Errorf("the screen is not as expected after the brake was pulled:\n%s", got)
 		}
 		r.press("esc", "b")
-		if got := r.screenText(); !strings.Contains(got, "Type release and press enter") {
-			t.Errorf("the screen does not ask whether to release the brake:\n%s", got)
+		if got := r.screenText(); !strings.Contains(got, "Type release and press enter") ||
+			!strings.Contains(got, "set by alice\ufffd[2J") || !strings.Contains(got, "since  2026-01-02T15:04:05Z") {
+			t.Errorf("the screen does not ask whether to release the brake, or not who has pulled it:\n%s", got)
 		}
 		r.press("r", "e", "l", "e", "a", "s", "e", "enter", "esc")
-		if len(c.sent) != 2 || !strings.HasPrefix(c.sent[0], "PATCH "+path+"?fieldManager=eventquota-brake&force=false application/apply-patch+yaml ") ||
-			!strings.Contains(c.sent[0], `"action":"Drop"`) || !strings.HasPrefix(c.sent[1], "DELETE "+path+" ") {
-			t.Errorf("sent %q, want a PATCH and a DELETE", c.sent)
+		if len(c.sent) != 2 || !strings.HasPrefix(c.sent[0], "POST "+path+"?fieldManager=eventquota-brake application/json ") ||
+			!strings.Contains(c.sent[0], `"action":"Drop"`) || !strings.Contains(c.sent[0], `"mode":"Enforce"`) || !strings.Contains(c.sent[0], `"eventquota.io/brake-by":"alice"`) ||
+			!strings.HasPrefix(c.sent[1], "PATCH "+path+"/emergency-brake?fieldManager=eventquota-brake application/merge-patch+json ") {
+			t.Errorf("sent %q, want a POST and a PATCH", c.sent)
 		}
 		c.refuse = true
 		r.press("b", "b", "r", "a", "k", "e", "enter")
-		if got := r.screenText(); !strings.Contains(got, "Nothing was changed: pull the emergency brake: Forbidden") {
+		if got := r.screenText(); !strings.Contains(got, "Nothing was changed: pull the emergency brake: it takes the verbs get and patch") {
 			t.Errorf("the screen is not as expected without the right:\n%s", got)
 		}
 		s.Close()

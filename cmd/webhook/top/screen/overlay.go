@@ -152,28 +152,46 @@ func (m *model) openBrake() tea.Cmd {
 	m.overlay = waiting
 	return func() tea.Msg {
 		b, err := m.opts.Brake()
-		pulled := false
+		var status *brake.Status
 		if err == nil {
-			pulled, err = b.Pulled(m.ctx)
+			status, err = b.Status(m.ctx)
 		}
 		if err != nil {
 			return brakeMessage{waiting, &overlay{text: text.SanitizeLines(err.Error()), keys: overlayKeys}}
 		}
-		return brakeMessage{waiting, newBrakeQuestion(b, pulled)}
+		return brakeMessage{waiting, newBrakeQuestion(b, status)}
 	}
 }
 
 // newBrakeQuestion asks for confirmation before anything is changed.
-func newBrakeQuestion(b *brake.Brake, pulled bool) *overlay {
+func newBrakeQuestion(b *brake.Brake, status *brake.Status) *overlay {
 	o := &overlay{keys: "esc back without a change  ↑↓ scroll"}
-	if pulled {
-		o.text = fmt.Sprintf("The emergency brake refuses %s.\n\nReleasing it deletes its policy with your rights, as this command does:\n  %s", b.Description(), b.ReleaseCommand())
-		o.answer, o.action, o.done = "release", b.Release, "The emergency brake is released."
+	if status.On {
+		o.text = fmt.Sprintf("The emergency brake refuses %s.\n\n%sReleasing it sets mode Disabled in its policy with your rights, as this command does:\n  %s",
+			status.Refuses, brakeDetails(status), b.ReleaseCommand())
+		o.answer, o.done = "release", "The emergency brake is released."
+		o.action = func(ctx context.Context) error { _, _, err := b.Release(ctx); return err }
 		return o
 	}
 	o.text = fmt.Sprintf("Within a second, the emergency brake refuses\n%s. Their messages are lost.\n\n"+
-		"To release it later, press b again or run:\n  %s\n\nPulling it applies this policy with your rights (server-side apply):\n\n%s", b.Description(), b.ReleaseCommand(), b.YAML())
-	o.answer, o.action = "brake", b.Pull
+		"To release it later, press b again or run:\n  %s\n\nPulling it sets mode Enforce in this policy, or creates it, with your rights:\n%s",
+		b.Description(), b.ReleaseCommand(), b.YAML())
+	o.answer = "brake"
+	o.action = func(ctx context.Context) error { _, _, err := b.Pull(ctx, brake.Request{}); return err }
 	o.done = fmt.Sprintf("The emergency brake is pulled. It refuses\n%s.\n\nTo release it, press b again or run:\n  %s", b.Description(), b.ReleaseCommand())
 	return o
+}
+
+// brakeDetails says who set the brake, since when it is on, and why, as far as that is recorded.
+func brakeDetails(s *brake.Status) string {
+	details := ""
+	for _, d := range []struct{ name, value string }{{"since", s.Since}, {"set by", s.By}, {"reason", s.Reason}, {"until", s.Until}} {
+		if d.value != "" {
+			details += fmt.Sprintf("  %-6s %s\n", d.name, d.value)
+		}
+	}
+	if details != "" {
+		details += "\n"
+	}
+	return details
 }
