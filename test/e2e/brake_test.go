@@ -35,7 +35,7 @@ func TestEmergencyBrake(t *testing.T) {
 	redis := redistest.Start(t, redistest.Options{})
 	e := &faultEnv{setEnv: newSetEnv(t, 3, sharedFlags("--redis-addresses="+redis.Addr())...)}
 	a := newReplicaClient(e.setEnv, e.namespace("asked"))
-	e.waitPoliciesGovern(a)
+	e.waitPoliciesInForce(a)
 	namespace := e.namespace("storm")
 	end := storm.RunPaced(t.Context(), e.config, 2*pace, 2, func(int, int) (storm.Storm, error) {
 		return storm.Storm{Namespace: namespace, Pods: 30, Events: 30, Repeating: 2, Similar: 2, Series: 1, Reasons: 2}, nil
@@ -135,9 +135,9 @@ func (e *env) brake(args ...string) string {
 	return string(out)
 }
 
-// waitPoliciesGovern waits until every replica has applied all policies on the API server. An API server that has
+// waitPoliciesInForce waits until every replica has applied all policies on the API server. An API server that has
 // just received the CRDs needs some time to serve them.
-func (e *setEnv) waitPoliciesGovern(a *replicaClient) {
+func (e *setEnv) waitPoliciesInForce(a *replicaClient) {
 	e.Helper()
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: mark}\nspec: {tier: Admin, action: Drop}")
 	for i := range e.set.Replicas {
