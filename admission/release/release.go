@@ -42,7 +42,7 @@ const (
 
 // Releaser sets mode Disabled in the policies of emergency brakes when the time in their annotation
 // eventquota.io/brake-until has passed. Everything that it needs to know is in these policies, so the Releaser of the next leader
-// goes on where the one before has stopped. Make one with New for each term of a leader, and call Run once.
+// continues where the previous one stopped. Make one with New for each term of a leader, and call Run once.
 type Releaser struct {
 	sources map[string]feed.Source
 	client  dynamic.Interface

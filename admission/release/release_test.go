@@ -44,7 +44,7 @@ func TestAnEndThatIsChangedCounts(t *testing.T) {
 		r.cluster.Add(brakeUntil("", r.in(10*time.Minute)))
 		defer r.start()()
 		r.pass(9 * time.Minute)
-		r.cluster.Modify(brakeUntil("", r.in(30*time.Minute))) // set anew
+		r.cluster.Modify(brakeUntil("", r.in(30*time.Minute))) // pulled again
 		r.pass(2 * time.Minute)
 		r.wantReleased()
 		r.cluster.Modify(brakeUntil("", r.in(20*time.Minute)))
@@ -80,7 +80,7 @@ func TestTheNextLeaderReleases(t *testing.T) {
 	})
 }
 
-// A brake that is set anew between the read and the write stays on.
+// A brake that is pulled again between the read and the write stays on.
 func TestAStaleVersionIsNotReleased(t *testing.T) {
 	run(t, func(r *rig) {
 		r.cluster.Add(brakeUntil("", r.in(time.Minute)))

@@ -86,7 +86,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// patch is what the API server does with a patch.
+// patch applies a patch as the API server does.
 func (r *rig) patch(a clienttesting.PatchAction) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

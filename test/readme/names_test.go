@@ -21,7 +21,9 @@ func TestFlagsExist(t *testing.T) {
 		"--field-selector":                "kubectl",
 		"--force-conflicts":               "helm",
 		"--ignore-not-found":              "kubectl",
+		"--prefix":                        "kubectl",
 		"--raw":                           "kubectl",
+		"--tail":                          "kubectl",
 		"--server-side":                   "kubectl",
 	}
 	known := helpTexts(t)

@@ -101,7 +101,7 @@ func (b *Brake) ReleaseCommand() string {
 	return command
 }
 
-// Request is what Pull is to set beside the mode.
+// Request has the annotations that Pull sets beside the mode.
 type Request struct {
 	// Reason says why the brake is pulled. nil keeps the reason of a brake that is on.
 	Reason *string

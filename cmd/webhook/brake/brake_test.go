@@ -73,7 +73,7 @@ func TestBrakeIsPulledAndReleased(t *testing.T) {
 	}
 }
 
-// What an earlier brake left does not come back.
+// Annotations that an earlier brake left do not come back.
 func TestStaleAnnotationsAreReplaced(t *testing.T) {
 	s := newServer(t)
 	s.change(`{"metadata":{"annotations":{"eventquota.io/brake-since":"2020-01-01T00:00:00Z","eventquota.io/brake-until":"2020-01-01T00:30:00Z","eventquota.io/brake-reason":"old","eventquota.io/brake-by":"old"}}}`)
@@ -189,7 +189,7 @@ func TestUserNamesAreBounded(t *testing.T) {
 	}
 }
 
-// Annotations are what anybody wrote there.
+// Anyone may have written the annotations.
 func TestStatusShowsOddPolicies(t *testing.T) {
 	s := newServer(t)
 	s.change(`{"metadata":{"annotations":{"eventquota.io/brake-since":"yester\u001b[2Jday","eventquota.io/brake-until":"` + strings.Repeat("9", 1000) + `"}},"spec":{"mode":"Enforce"}}`)

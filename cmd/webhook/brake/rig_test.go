@@ -190,7 +190,7 @@ func (s *server) wantError(want string, args ...string) {
 	cli.WantError(s.T, cli.WithRoot(brake.Command()), want, append([]string{"brake"}, args...)...)
 }
 
-// status is what `brake status -o json` prints.
+// status runs `brake status -o json`, and decodes its output.
 func (s *server) status(args ...string) (status brake.Status) {
 	s.Helper()
 	if err := json.Unmarshal([]byte(s.run(append([]string{"status", "-o", "json"}, args...)...)), &status); err != nil {
