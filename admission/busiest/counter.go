@@ -214,6 +214,7 @@ type sketch[K sketchKey[K]] struct {
 	rows       []row[K]
 	searchFrom int // where the next search for the lightest row begins: rows before it have mostly become heavier
 	shares     map[string]*share
+	shareList  []*share // those of shares: a slice is faster to go through
 	_          [64]byte // keeps the next lock in another cache line
 }
 
@@ -227,6 +228,7 @@ type sketchKey[K any] interface {
 // share is a namespace's share of the rows.
 type share struct {
 	namespace string
+	position  int // in sketch.shareList
 	rowCount  int
 	minWeight int64 // a lower bound for the weight of its rows
 	isVictim  bool  // whether one of its rows may be displaced next
@@ -284,6 +286,7 @@ func (s *sketch[K]) findOrAdd(namespace string, k K) *row[K] {
 		own := s.shares[namespace]
 		if own == nil {
 			own = &share{namespace: strings.Clone(namespace), minWeight: math.MaxInt64}
+			own.position, s.shareList = len(s.shareList), append(s.shareList, own)
 			s.shares[own.namespace] = own
 		}
 		own.rowCount++
@@ -317,7 +320,7 @@ func (s *sketch[K]) allocate(own *share) int32 {
 	}
 	r := &s.rows[lightest]
 	if r.weight > least {
-		for _, other := range s.shares {
+		for _, other := range s.shareList {
 			if other.isVictim {
 				other.minWeight = max(other.minWeight, r.weight)
 			}
@@ -325,16 +328,26 @@ func (s *sketch[K]) allocate(own *share) int32 {
 	}
 	delete(s.index, r.key)
 	if r.share.rowCount--; r.share.rowCount == 0 {
-		delete(s.shares, r.share.namespace)
+		s.removeShare(r.share)
 	}
 	return int32(lightest)
+}
+
+// removeShare forgets a namespace without rows.
+func (s *sketch[K]) removeShare(gone *share) {
+	delete(s.shares, gone.namespace)
+	last := len(s.shareList) - 1
+	moved := s.shareList[last]
+	s.shareList[gone.position], moved.position = moved, gone.position
+	s.shareList[last] = nil
+	s.shareList = s.shareList[:last]
 }
 
 // chooseVictims marks the namespaces of which one loses a row to own. None of their rows is lighter than least.
 func (s *sketch[K]) chooseVictims(own *share) (least int64) {
 	few := s.capacity / 32
 	least, larger := int64(math.MaxInt64), int64(math.MaxInt64)
-	for _, other := range s.shares {
+	for _, other := range s.shareList {
 		least = min(least, other.minWeight)
 		if other.isVictim = other.rowCount > max(own.rowCount, few); other.isVictim {
 			larger = min(larger, other.minWeight)
@@ -344,7 +357,7 @@ func (s *sketch[K]) chooseVictims(own *share) (least int64) {
 		return larger
 	}
 	fromOwn := own.rowCount > max(few, 1)
-	for _, other := range s.shares {
+	for _, other := range s.shareList {
 		other.isVictim = other == own || !fromOwn
 	}
 	if fromOwn {
