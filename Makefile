@@ -198,6 +198,9 @@ POLICIES := $(CRD_REF_DOCS) --renderer markdown --config .ci/policies/config.yam
 	--source-path policy/v1alpha1
 DASHBOARD := go -C test/alerts run ./dashboard
 
+# The recommended quotas that the chart can install.
+PRESETS := 100-nodes 1000-nodes 5000-nodes
+
 .PHONY: generate
 generate: ## Generate what is made of the API types, of what stores keep and of docs/bench.json, and the dashboard
 	$(MSGP) -file store/serialized.go -o store/zz_generated.msgp.go
@@ -209,6 +212,7 @@ generate: ## Generate what is made of the API types, of what stores keep and of 
 	$(DASHBOARD) -out $(CURDIR)/manifests/dashboards/eventquota.json
 	cp manifests/dashboards/eventquota.json manifests/chart/files/dashboards/
 	cp manifests/alerts/prometheusrule.yaml manifests/chart/files/alerts/
+	for nodes in $(PRESETS); do cp manifests/components/recommended-$$nodes/pod-lives.yaml manifests/chart/files/quotas/pod-lives-$$nodes.yaml || exit; done
 	go run ./test/bench render
 
 .PHONY: verify-generate
@@ -226,7 +230,8 @@ verify-generate:
 	$(DASHBOARD) -out "$$dir/eventquota.json" && \
 	diff manifests/dashboards/eventquota.json "$$dir/eventquota.json" && \
 	diff manifests/chart/files/dashboards/eventquota.json "$$dir/eventquota.json" && \
-	diff manifests/chart/files/alerts/prometheusrule.yaml manifests/alerts/prometheusrule.yaml
+	diff manifests/chart/files/alerts/prometheusrule.yaml manifests/alerts/prometheusrule.yaml && \
+	for nodes in $(PRESETS); do diff manifests/chart/files/quotas/pod-lives-$$nodes.yaml manifests/components/recommended-$$nodes/pod-lives.yaml || exit; done
 
 # Pages have the figures of docs/bench.json. That packages have changed since they were measured is said, and with
 # STRICT=-strict it is an error.

@@ -104,9 +104,37 @@ serviceMonitor: {enabled: true}
 certificates:
   mode: provided
   provided: {secretName: mine, caBundle: ` + strconv.Quote(exampleCA) + `}`,
-		"client certificates":        "replicaCount: 3\nwebhook: {clients: {caConfigMap: kube-root-ca.crt, names: [kube-apiserver-kubelet-client]}}\n" + redis,
-		"as a dependency":            "{global: {anything: at all}, enabled: true, webhook: {failurePolicy: Ignore}}",
-		"tests in another namespace": "test: {namespace: kube-system}",
+		"client certificates":      "replicaCount: 3\nwebhook: {clients: {caConfigMap: kube-root-ca.crt, names: [kube-apiserver-kubelet-client]}}\n" + redis,
+		"the network of the nodes": "{hostNetwork: true, webhook: {port: 9443}, metrics: {port: 9444}, health: {port: 9445}}",
+		"everything of the webhook configurations": `
+certificates: {mode: certManager}
+webhook:
+  timeoutSeconds: 5
+  labels: {example.org/team: platform, app.kubernetes.io/name: other}
+  annotations: {admissions.enforcer/disabled: "true"}
+  matchConditions: [{name: example.org/not-jobs, expression: 'object.involvedObject.kind != "Job"'}]
+  namespaceSelector:
+    matchLabels: {example.org/counted: "true"}
+    matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]`,
+		"variables and volumes": `
+env: [{name: HTTPS_PROXY, value: "http://proxy.example.org:3128"}, {name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]
+extraVolumes: [{name: bundle, configMap: {name: bundle}}]
+extraVolumeMounts: [{name: bundle, mountPath: /etc/ssl/certs, readOnly: true}]`,
+		"a PodMonitor":               "podMonitor: {enabled: true, interval: 10s, labels: {release: prometheus}, tokenSecret: {name: prometheus-token}}",
+		"a PodMonitor of plain HTTP": "{metrics: {secure: false}, podMonitor: {enabled: true}}",
+		"a PodMonitor of provided certificates": `
+podMonitor: {enabled: true, tokenSecret: {name: prometheus-token, key: bearer}}
+certificates:
+  mode: provided
+  provided: {secretName: mine, caBundle: ` + strconv.Quote(exampleCA) + `}`,
+		"another namespace than the release's": "{namespaceOverride: default, test: {namespace: kube-public}}",
+		"the quota of 100 nodes":               "quotas: {preset: 100}",
+		"the quota of 1,000 nodes":             "quotas: {preset: 1000}",
+		"the quota of 5,000 nodes":             "quotas: {preset: 5000}",
+		"user ids of OpenShift":                "{replicaCount: 2, redis: {tryOut: {enabled: true}}, podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}}",
+		"user ids of one's own":                "podSecurityContext: {runAsUser: 1000650000, runAsGroup: 1000650000, fsGroup: null, supplementalGroups: [1000650001]}",
+		"as a dependency":                      "{global: {anything: at all}, enabled: true, webhook: {failurePolicy: Ignore}}",
+		"tests in another namespace":           "test: {namespace: kube-system}",
 	}
 }
 
@@ -116,12 +144,14 @@ type rendered struct {
 	Notes          string
 }
 
-// render renders the chart for a release in the given namespace, without an API server.
-func render(in, values string) (*rendered, error) {
+// render renders the chart for a release in the given namespace, without an API server. The kinds are those that an API server
+// would know besides Kubernetes' own.
+func render(in, values string, kinds ...string) (*rendered, error) {
 	install := action.NewInstall(action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler)))
 	install.DryRunStrategy = action.DryRunClient
 	install.ReleaseName, install.Namespace = name, in
 	install.KubeVersion = &common.KubeVersion{Version: "v1.34.0", Major: "1", Minor: "34"} // the oldest supported version
+	install.APIVersions = kinds
 	chart, err := loader.Load(chartDir)
 	if err != nil {
 		return nil, err

@@ -36,6 +36,61 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		"a priority level without a seat":    {"priorityLevels: {events: {seats: 0}}", "at '/priorityLevels/events/seats': minimum: got 0, want 1"},
 		"a priority level that is not known": {"priorityLevels: {system: {seats: 1}}", "at '/priorityLevels': additional properties 'system' not allowed"},
 
+		"a port of root":                 {"webhook: {port: 443}", "at '/webhook/port': minimum: got 443, want 1,024"},
+		"a policy of names that is none": {"dnsPolicy: Host", "at '/dnsPolicy': value must be one of"},
+
+		"a timeout that holds seats":       {"webhook: {timeoutSeconds: 6}", "at '/webhook/timeoutSeconds': maximum: got 6, want 5"},
+		"no timeout":                       {"webhook: {timeoutSeconds: 0}", "at '/webhook/timeoutSeconds': minimum: got 0, want 1"},
+		"a condition of nothing":           {"webhook: {matchConditions: [{name: a}]}", "at '/webhook/matchConditions/0': missing property 'expression'"},
+		"the chart's own condition":        {"webhook: {matchConditions: [{name: not-the-settler, expression: 'true'}]}", "at '/webhook/matchConditions/0/name'"},
+		"a selector with a typing mistake": {"webhook: {namespaceSelector: {matchLabel: {}}}", "at '/webhook/namespaceSelector': additional properties 'matchLabel' not allowed"},
+		"a user that is a name":            {"podSecurityContext: {runAsUser: nobody}", "at '/podSecurityContext/runAsUser': got string, want integer"},
+		"a pod's field of a container":     {"containerSecurityContext: {fsGroup: 1}", "at '/containerSecurityContext': additional properties 'fsGroup' not allowed"},
+
+		"a variable without a name":   {"env: [{value: a}]", "at '/env/0': missing property 'name'"},
+		"the memory limit of Go":      {"env: [{name: GOMEMLIMIT, value: 1GiB}]", "at '/env/0/name'"},
+		"a volume of the chart's own": {"extraVolumes: [{name: certs, emptyDir: {}}]", "at '/extraVolumes/0/name'"},
+		"a mount nowhere":             {"extraVolumeMounts: [{name: a}]", "at '/extraVolumeMounts/0': missing property 'mountPath'"},
+
+		"a variable that is there twice": {
+			"{sink: {env: [{name: OTEL_A, value: a}]}, env: [{name: OTEL_A, value: b}]}",
+			"sink.env and env have OTEL_A twice",
+		},
+		"a mount of no volume": {
+			"extraVolumeMounts: [{name: a, mountPath: /a}]",
+			"extraVolumeMounts has a, which is not in extraVolumes",
+		},
+		"a number of nodes without a quota": {"quotas: {preset: 200}", "at '/quotas/preset': value must be one of 'none', 100, 1000, 5000"},
+		"a namespace of capitals":           {"namespaceOverride: Events", "at '/namespaceOverride'"},
+
+		"a test in the other namespace": {
+			"{namespaceOverride: default}",
+			"test.namespace is default, the namespace of the webhook, whose Events the webhook does not see",
+		},
+		"a monitor without a token": {
+			"podMonitor: {enabled: true}",
+			"podMonitor.enabled with metrics.secure needs podMonitor.tokenSecret.name and podMonitor.tokenSecret.key",
+		},
+		"two monitors": {
+			"{podMonitor: {enabled: true, tokenSecret: {name: a}}, serviceMonitor: {enabled: true}}",
+			"podMonitor.enabled and serviceMonitor.enabled cannot both be true: each replica would be counted twice",
+		},
+		"the kubelet's port": {
+			"hostNetwork: true",
+			"hostNetwork is true, so webhook.port cannot be 10250, which the node's kubelet uses",
+		},
+		"the port of another program of the node": {
+			"{hostNetwork: true, webhook: {port: 9443}, metrics: {port: 10256}}",
+			"hostNetwork is true, so metrics.port cannot be 10256, which the node's kube-proxy uses",
+		},
+		"one port for two": {
+			"webhook: {port: 8443}",
+			"webhook.port and metrics.port are both 8443",
+		},
+		"replicas that the policy of Redis cannot recognize": {
+			"{hostNetwork: true, webhook: {port: 9443}, redis: {tryOut: {enabled: true}}}",
+			"hostNetwork is true, so the NetworkPolicy of redis.tryOut cannot tell the replicas from others",
+		},
 		"more seats for Event writes than for everyone else": {
 			"priorityLevels: {serverSeats: 40}",
 			"priorityLevels has 24 seats for Event writes: must be at most half of serverSeats, which is 40",
@@ -118,7 +173,7 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		},
 		"a test that would prove nothing": {
 			"test: {namespace: eventquota-system}",
-			"test.namespace is eventquota-system, the namespace of the release, whose Events the webhook does not see",
+			"test.namespace is eventquota-system, the namespace of the webhook, whose Events the webhook does not see",
 		},
 	} {
 		t.Run(says, func(t *testing.T) {

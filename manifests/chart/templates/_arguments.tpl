@@ -3,9 +3,12 @@
 {{- $arguments := list "serve" "--cert-dir=/etc/eventquota/certs"
   (printf "--shutdown-delay=%ds" (int .Values.shutdownDelaySeconds))
   (printf "--drain-timeout=%ds" (int .Values.drainTimeoutSeconds)) -}}
+{{- if ne (int .Values.webhook.port) 10250 }}{{ $arguments = append $arguments (printf "--port=%d" (int .Values.webhook.port)) }}{{ end -}}
+{{- if ne (int .Values.health.port) 8081 }}{{ $arguments = append $arguments (printf "--health-address=:%d" (int .Values.health.port)) }}{{ end -}}
+{{- if ne (int .Values.metrics.port) 8443 }}{{ $arguments = append $arguments (printf "--metrics-address=:%d" (int .Values.metrics.port)) }}{{ end -}}
 {{- with .Values.redis -}}
 {{- if .tryOut.enabled -}}
-{{- $arguments = append $arguments (printf "--redis-addresses=redis.%s.svc:6379" $.Release.Namespace) -}}
+{{- $arguments = append $arguments (printf "--redis-addresses=redis.%s.svc:6379" (include "eventquota.namespace" $)) -}}
 {{- else if .addresses -}}
 {{- $arguments = append $arguments (printf "--redis-addresses=%s" (join "," .addresses)) -}}
 {{- end -}}

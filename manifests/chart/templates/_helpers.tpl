@@ -1,3 +1,8 @@
+{{/* The namespace of all objects that have one. */}}
+{{- define "eventquota.namespace" -}}
+{{ .Values.namespaceOverride | default .Release.Namespace }}
+{{- end }}
+
 {{/* Labels of every object. */}}
 {{- define "eventquota.labels" -}}
 {{ include "eventquota.podLabels" . }}
@@ -101,4 +106,21 @@ in proportion to the shares of all levels, and rounds up. */}}
 {{- $levels := .root.Values.priorityLevels -}}
 {{- $rest := sub (int $levels.serverSeats) (include "eventquota.seats" .root | int) -}}
 {{- div (mul (int .seats) (int $levels.otherShares)) $rest | max 1 -}}
+{{- end }}
+
+{{/* How Prometheus knows the replicas, from a ServiceMonitor or a PodMonitor. */}}
+{{- define "eventquota.scrapeTLS" -}}
+# Prometheus sends the token only to a server with the certificate of the webhook.
+tlsConfig:
+  serverName: eventquota.{{ include "eventquota.namespace" . }}.svc
+  ca:
+    {{- if eq .Values.certificates.mode "provided" }}
+    configMap:
+      name: eventquota-ca
+      key: ca.crt
+    {{- else }}
+    secret:
+      name: {{ include "eventquota.certificate" . }}
+      key: ca.crt
+    {{- end }}
 {{- end }}

@@ -1,14 +1,19 @@
 {{/* What both webhook configurations have in common. */}}
 {{- define "eventquota.webhook" -}}
-{{- $namespace := .root.Release.Namespace -}}
-{{- $certificates := .root.Values.certificates }}
+{{- $namespace := include "eventquota.namespace" .root -}}
+{{- $certificates := .root.Values.certificates -}}
+{{- $webhook := .root.Values.webhook -}}
+{{- $annotations := deepCopy $webhook.annotations -}}
+{{- if eq $certificates.mode "certManager" -}}
+{{- $_ := set $annotations "cert-manager.io/inject-ca-from" (printf "%s/%s" $namespace (include "eventquota.certificate" .root)) -}}
+{{- end }}
 metadata:
   name: {{ .name }}
   labels:
-    {{- include "eventquota.labels" .root | nindent 4 }}
-  {{- if eq $certificates.mode "certManager" }}
+    {{- include "eventquota.labels" .root | fromYaml | mergeOverwrite (deepCopy $webhook.labels) | toYaml | nindent 4 }}
+  {{- with $annotations }}
   annotations:
-    cert-manager.io/inject-ca-from: {{ $namespace }}/{{ include "eventquota.certificate" .root }}
+    {{- toYaml . | nindent 4 }}
   {{- end }}
 webhooks:
 - name: {{ .name }}
@@ -38,10 +43,20 @@ webhooks:
     - key: kubernetes.io/metadata.name
       operator: NotIn
       values: [{{ $namespace }}]
+    {{- with $webhook.namespaceSelector.matchExpressions }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+    {{- with $webhook.namespaceSelector.matchLabels }}
+    matchLabels:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
   matchConditions:
   - name: not-the-settler
     expression: request.userInfo.username != "system:serviceaccount:{{ $namespace }}:eventquota"
+  {{- with $webhook.matchConditions }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
   failurePolicy: Ignore  # if the webhook hangs, an Event is stored after the timeout
-  timeoutSeconds: 1  # a waiting call holds a seat of its priority level
+  timeoutSeconds: {{ int $webhook.timeoutSeconds }}  # a waiting call holds a seat of its priority level
   sideEffects: NoneOnDryRun
 {{- end }}
