@@ -23,7 +23,7 @@ CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 
 # Modules whose dependencies stay out of ours and that have tests, those that take longest first, and every
 # module of the repository, of which only the first is what users build.
-TESTED := test/kwok test/sink test/alerts test/certmanager test/chart test/readme test/page .ci/image .ci/plugin .ci/prose .ci/site
+TESTED := test/kwok test/sink test/alerts test/certmanager test/chart test/readme test/page .ci/image .ci/plugin .ci/prose .ci/kubelint .ci/site
 MODULES := . $(TESTED) .ci/tools .ci/pictures .ci/workflows test/controlplane
 
 # On a new machine, a test first builds the Kubernetes control plane. The linters include go vet.
@@ -268,12 +268,21 @@ verify-prose:
 	go -C .ci/prose test .
 	go -C .ci/prose run . -root $(CURDIR)
 
+# Every overlay and every set of values that the chart is tested with. .ci/kubelint/config.yaml has the reason of each finding that is
+# accepted.
+.PHONY: verify-kube-lint
+verify-kube-lint:
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && \
+	go run ./test/manifests -version v0.0.0 -dir "$$dir" && \
+	go -C test/chart test -count=1 -vet=off -run TestVariantsRender . -variants "$$dir" && \
+	go -C .ci/kubelint run . "$$dir"/*.yaml
+
 .PHONY: verify-workflows
 verify-workflows:
 	$(ACTIONLINT)
 
 .PHONY: verify
-verify: verify-prose verify-workflows verify-figures lint verify-dead verify-tidy verify-generate verify-shipped ## Check format, lint, prose, go.mod, generated files and manifests; changes nothing
+verify: verify-prose verify-workflows verify-figures lint verify-dead verify-tidy verify-generate verify-shipped verify-kube-lint ## Check format, lint, prose, go.mod, generated files and manifests; changes nothing
 
 .PHONY: clean
 clean: ## Remove what was built in the checkout

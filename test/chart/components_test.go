@@ -61,6 +61,9 @@ func TestDisabledPartsAreOmitted(t *testing.T) {
 				t.Errorf("%s is there", identity(o))
 			}
 		}
+		if o.GetName() == "eventquota-edit" || o.GetName() == "eventquota-view" {
+			t.Errorf("%s is there", identity(o))
+		}
 	}
 	// An uninstallation must keep the definitions, because deleting them deletes all policies.
 	for _, o := range mustRender(t, "").Objects {

@@ -80,6 +80,7 @@ crds: {install: false}
 ceiling: {enabled: false}
 emergencyBrake: {enabled: false}
 flowSchemas: {enabled: false}
+rbac: {aggregateToDefaultRoles: false}
 priorityLevels: {events: {enabled: false}, eventsSystem: {enabled: false}}
 networkPolicy: {enabled: false}
 podDisruptionBudget: {enabled: false}

@@ -29,6 +29,7 @@ func TestOverlaysApply(t *testing.T) { //nolint:tparallel // its subtests depend
 	t.Run("kubectl installs in three commands", func(t *testing.T) { checkInstall(t, c, "single-replica") })
 	t.Run("no server-side apply releases a pulled brake", func(t *testing.T) { checkApplyKeepsBrake(t, c) })
 	t.Run("each is taken over the one before", func(t *testing.T) { checkOverlaysApply(t, c, admin) })
+	t.Run("the default roles cover policies and quotas of a namespace", func(t *testing.T) { checkDefaultRoles(t, c, admin) })
 	t.Run("a field that is unknown is refused", func(t *testing.T) { checkUnknownFieldIsRefused(t, c) })
 	t.Run("the quotas of each and of each size are accepted", func(t *testing.T) { checkQuotasAreAccepted(t, c) })
 	t.Run("an overlay of a user's keeps its changes", func(t *testing.T) { checkOverlayKeepsChanges(t, c, admin) })
