@@ -32,6 +32,9 @@ type Options struct {
 	// APIServerFlags are further flags of kube-apiserver: names without dashes, and values. They replace flags that
 	// Start sets.
 	APIServerFlags map[string]string
+
+	// EtcdFlags are further flags of etcd: names without dashes, and values.
+	EtcdFlags map[string]string
 }
 
 // programs returns the programs to start.

@@ -73,7 +73,10 @@ func (c *Cluster) tryPlane(built binaries.Set, opts Options, attempt int) (logs 
 			StartTimeout: startTimeout, StopTimeout: stopTimeout,
 		},
 	}
-	plane.Etcd.Configure().Set("log-level", "warn")
+	etcdFlags := plane.Etcd.Configure().Set("log-level", "warn")
+	for name, value := range opts.EtcdFlags {
+		etcdFlags.Set(name, value)
+	}
 	if err := configureAPIServer(plane.APIServer.Configure(), c.Version, opts, dir, c.AuditLog); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,404 @@
+package facts
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/eventtest"
+)
+
+const (
+	// etcdQuota bounds etcd's database in bytes. A new control plane needs a small part of it.
+	etcdQuota = 24 << 20
+
+	// etcdCompaction is how often the API server compacts etcd. Its default is five minutes.
+	etcdCompaction = time.Second
+
+	// leaseSeconds is the TTL of a key that expires while etcd is full, but not before.
+	leaseSeconds = 20
+)
+
+// noSpace is in the error of every write to a full etcd.
+const noSpace = "mvcc: database space exceeded"
+
+// TestFullEtcd checks what docs/runbooks/etcd-is-full.md says: Events fill etcd, deletes free its space with the help of etcd's own
+// maintenance, and all other writes fail until then.
+func TestFullEtcd(t *testing.T) {
+	t.Parallel()
+	f := newFullEtcd(t)
+	f.fill("storm")
+
+	f.step("recognition", f.isRecognized)
+	f.step("creates and updates fail", f.writesFail)
+	f.step("deletes work", f.deletesWork)
+	f.step("deletes that are updates fail", f.gracefulDeletesFail)
+	f.step("the API server no longer compacts", f.apiServerDoesNotCompact)
+	f.step("Events still expire", f.leasesExpire)
+	f.step("deletes and compaction alone do not help", f.compactionIsNotEnough)
+	f.step("defragmentation and disarming help", f.defragmentationHelps)
+}
+
+// fullEtcd is a control plane with a small etcd.
+type fullEtcd struct {
+	*testing.T
+	*cluster.Cluster
+
+	client kubernetes.Interface
+}
+
+func newFullEtcd(t *testing.T) *fullEtcd {
+	t.Helper()
+	f := &fullEtcd{T: t, Cluster: cluster.ForTest(t, cluster.Options{
+		NoAudit:        true,
+		EtcdFlags:      map[string]string{"quota-backend-bytes": strconv.Itoa(etcdQuota)},
+		APIServerFlags: map[string]string{"etcd-compaction-interval": etcdCompaction.String()},
+	})}
+	var err error
+	f.client, err = kubernetes.NewForConfig(f.Config)
+	f.must(err)
+	for _, args := range [][]string{
+		{"apply", "-f", "../../manifests/crds"},
+		{"wait", "--for=condition=Established", "--timeout=30s", "-f", "../../manifests/crds"},
+		{"create", "namespace", "storm"},
+		{"create", "namespace", "other"},
+		{"create", "configmap", "settings", "--from-literal=key=value"},
+		{"create", "clusterrolebinding", "source", "--clusterrole=edit", "--serviceaccount=default:source"},
+		{"create", "deployment", "source", "--image=example.org/source"},
+		{"create", "deployment", "scaled", "--image=example.org/source"},
+	} {
+		f.kubectl("", args...)
+	}
+	f.kubectl(brake("brake", "Disabled"), "apply", "-f", "-")
+	_, err = f.client.CoordinationV1().Leases("default").Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "leader"},
+	}, metav1.CreateOptions{})
+	f.must(err)
+	_, err = f.client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "source"},
+		Spec: corev1.PodSpec{
+			NodeName:   "node-1", // so that its deletion waits for a kubelet
+			Containers: []corev1.Container{{Name: "source", Image: "example.org/source"}},
+		},
+	}, metav1.CreateOptions{})
+	f.must(err)
+	for i := range 20 {
+		_, err := f.client.CoreV1().Events("other").Create(t.Context(), eventtest.Core("other", fmt.Sprint("event-", i)), metav1.CreateOptions{})
+		f.must(err)
+	}
+
+	f.etcd("v3/lease/grant", map[string]string{"ID": "7", "TTL": strconv.Itoa(leaseSeconds)}, nil)
+	f.etcd("v3/kv/put", map[string]string{"key": encode("/expires"), "value": encode("x"), "lease": "7"}, nil)
+	return f
+}
+
+// brake is a policy like the emergency brake.
+func brake(name, mode string) string {
+	return fmt.Sprintf("apiVersion: eventquota.io/v1alpha1\nkind: ClusterEventPolicy\nmetadata: {name: %s}\n"+
+		"spec: {mode: %s, tier: Admin, precedence: 1, match: {types: [Normal]}, action: Drop}\n", name, mode)
+}
+
+// fill creates Events until all writers get the error of a full etcd.
+func (f *fullEtcd) fill(namespace string) {
+	f.Helper()
+	const writers = 8
+	var (
+		created atomic.Int64
+		group   sync.WaitGroup
+		errs    = make([]error, writers)
+	)
+	began := time.Now()
+	for w := range writers {
+		group.Go(func() {
+			for i := 0; errs[w] == nil; i++ {
+				event := eventtest.Core(namespace, fmt.Sprintf("event-%d-%d", w, i))
+				event.Annotations = map[string]string{"filler": strings.Repeat("x", 32<<10)}
+				_, errs[w] = f.client.CoreV1().Events(namespace).Create(f.Context(), event, metav1.CreateOptions{})
+				created.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		f.fails(err, "create an Event")
+		if !apierrors.IsInternalError(err) {
+			f.Errorf("create an Event: %v; want an internal error", err)
+		}
+	}
+	f.Logf("etcd is full after %d Events and %s", created.Load(), time.Since(began).Round(time.Millisecond))
+}
+
+// step runs a part of the test. It ends the test if the part fails, because each needs the ones before.
+func (f *fullEtcd) step(name string, check func()) {
+	outer := f.T
+	if !outer.Run(name, func(t *testing.T) { //nolint:thelper // the part
+		f.T = t
+		check()
+	}) {
+		f.T = outer
+		outer.FailNow()
+	}
+	f.T = outer
+}
+
+func (f *fullEtcd) isRecognized() {
+	if n := len(f.alarms()); n != 1 {
+		f.Errorf("etcd has %d alarms, want 1", n)
+	}
+	for query, want := range map[string]int{"": http.StatusServiceUnavailable, "?exclude=NOSPACE": http.StatusOK} {
+		status, body := f.get(f.EtcdURL() + "/health" + query)
+		if status != want || (query == "") != strings.Contains(body, "ALARM NOSPACE") {
+			f.Errorf("etcd answers /health%s with %d: %s", query, status, body)
+		}
+	}
+	// The API server stays ready: it only reads.
+	f.kubectl("", "get", "--raw", "/readyz")
+	metrics := f.kubectl("", "get", "--raw", "/metrics")
+	for _, name := range []string{"apiserver_storage_size_bytes", "apiserver_resource_objects"} {
+		if !strings.Contains(metrics, "\n"+name+"{") {
+			f.Errorf("the API server has no metric %s", name)
+		}
+	}
+	if !strings.Contains(f.kubectl("", "get", "--raw", "/api/v1/namespaces/storm/events?limit=1"), `"remainingItemCount":`) {
+		f.Error("a list of one Event does not say how many more there are")
+	}
+}
+
+func (f *fullEtcd) writesFail() {
+	for _, args := range [][]string{
+		{"create", "namespace", "new"},
+		{"create", "configmap", "new", "--from-literal=key=value"},
+		{"patch", "configmap", "settings", "--type=merge", "-p", `{"data":{"key":"new"}}`},
+		{"scale", "deployment", "scaled", "--replicas=0"},
+		{"patch", "clustereventpolicy", "brake", "--type=merge", "-p", `{"spec":{"mode":"Enforce"}}`},
+	} {
+		f.kubectlFails("", args...)
+	}
+	f.kubectlFails(brake("new", "Enforce"), "apply", "-f", "-")
+	leases := f.client.CoordinationV1().Leases("default")
+	lease, err := leases.Get(f.Context(), "leader", metav1.GetOptions{})
+	f.must(err)
+	holder := "replica-1"
+	lease.Spec.HolderIdentity = &holder
+	_, err = leases.Update(f.Context(), lease, metav1.UpdateOptions{})
+	f.fails(err, "update a Lease")
+}
+
+func (f *fullEtcd) deletesWork() {
+	events := f.client.CoreV1().Events("other")
+	f.must(events.Delete(f.Context(), "event-0", metav1.DeleteOptions{}))
+	f.kubectl("", "delete", "events", "--all", "-n", "other")
+	f.none("other")
+	f.kubectl("", "delete", "clustereventpolicy", "brake")
+	f.kubectl("", "delete", "deployment", "source", "--cascade=background")
+	f.kubectl("", "delete", "clusterrolebinding", "source")
+	f.kubectl("", "delete", "--raw", "/api/v1/namespaces/storm/events")
+	f.none("storm")
+}
+
+func (f *fullEtcd) gracefulDeletesFail() {
+	f.kubectlFails("", "delete", "pod", "source", "--wait=false")
+	f.kubectlFails("", "delete", "deployment", "scaled", "--cascade=foreground", "--wait=false")
+	f.kubectlFails("", "delete", "namespace", "other", "--wait=false")
+	f.kubectlFails("", "delete", "pod", "source", "--grace-period=0", "--force")
+}
+
+// apiServerDoesNotCompact checks that the API server fails to compact while etcd is full, even after all Events are deleted: it first
+// writes a key.
+func (f *fullEtcd) apiServerDoesNotCompact() {
+	before := f.compacted()
+	if before == "" {
+		f.Fatal("the API server has never compacted etcd")
+	}
+	time.Sleep(4 * etcdCompaction)
+	if after := f.compacted(); after != before {
+		f.Errorf("the API server has compacted etcd: revision %s, before %s", after, before)
+	}
+	f.kubectlFails("", "create", "configmap", "new", "--from-literal=key=value")
+}
+
+func (f *fullEtcd) leasesExpire() {
+	err := wait.PollUntilContextTimeout(f.Context(), 200*time.Millisecond, 2*leaseSeconds*time.Second, true, func(context.Context) (bool, error) {
+		return len(f.values("/expires")) == 0, nil
+	})
+	f.must(err)
+}
+
+func (f *fullEtcd) compactionIsNotEnough() {
+	f.compact()
+	status := f.status()
+	if status.total() < etcdQuota*9/10 || status.inUse() > etcdQuota/2 {
+		f.Errorf("after deletes and compaction, %d bytes of a database of %d are in use, want a full one with little in use", status.inUse(), status.total())
+	}
+	f.kubectlFails("", "create", "configmap", "new", "--from-literal=key=value")
+	f.disarm()
+	f.kubectlFails("", "create", "configmap", "new", "--from-literal=key=value")
+	if len(f.alarms()) != 1 {
+		f.Error("a write to a database that was not defragmented does not raise the alarm again")
+	}
+}
+
+func (f *fullEtcd) defragmentationHelps() {
+	f.etcd("v3/maintenance/defragment", struct{}{}, nil)
+	if total := f.status().total(); total > etcdQuota/2 {
+		f.Errorf("after defragmentation, the database has %d bytes", total)
+	}
+	f.kubectlFails("", "create", "configmap", "new", "--from-literal=key=value")
+	f.disarm()
+	f.kubectl("", "create", "configmap", "new", "--from-literal=key=value")
+	f.kubectl(brake("brake", "Enforce"), "apply", "-f", "-")
+	f.kubectl("", "scale", "deployment", "scaled", "--replicas=0")
+	_, err := f.client.CoreV1().Events("storm").Create(f.Context(), eventtest.Core("storm", "later"), metav1.CreateOptions{})
+	f.must(err)
+	before := f.compacted()
+	err = wait.PollUntilContextTimeout(f.Context(), 200*time.Millisecond, 20*etcdCompaction, true, func(context.Context) (bool, error) {
+		return f.compacted() != before, nil
+	})
+	if err != nil {
+		f.Errorf("wait until the API server compacts again: %v", err)
+	}
+	if len(f.alarms()) != 0 {
+		f.Error("etcd has an alarm again")
+	}
+}
+
+func (f *fullEtcd) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// fails requires the error of a full etcd.
+func (f *fullEtcd) fails(err error, what string) {
+	f.Helper()
+	if err == nil || !strings.Contains(err.Error(), noSpace) {
+		f.Errorf("%s: %v; want the error %q", what, err, noSpace)
+	}
+}
+
+func (f *fullEtcd) kubectl(stdin string, args ...string) (stdout string) {
+	f.Helper()
+	stdout, _, err := f.Kubectl(f.Context(), stdin, args...)
+	f.must(err)
+	return stdout
+}
+
+func (f *fullEtcd) kubectlFails(stdin string, args ...string) {
+	f.Helper()
+	_, _, err := f.Kubectl(f.Context(), stdin, args...)
+	f.fails(err, strings.Join(args, " "))
+}
+
+// none requires that no Event is in the namespace.
+func (f *fullEtcd) none(namespace string) {
+	f.Helper()
+	events, err := f.client.CoreV1().Events(namespace).List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	if len(events.Items) != 0 {
+		f.Errorf("namespace %s still has %d Events", namespace, len(events.Items))
+	}
+}
+
+func (f *fullEtcd) get(url string) (status int, body string) {
+	f.Helper()
+	request, err := http.NewRequestWithContext(f.Context(), http.MethodGet, url, http.NoBody)
+	f.must(err)
+	response, err := http.DefaultClient.Do(request)
+	f.must(err)
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	f.must(err)
+	return response.StatusCode, string(content)
+}
+
+func (f *fullEtcd) etcd(path string, request, response any) {
+	f.Helper()
+	f.must(f.Etcd(f.Context(), path, request, response))
+}
+
+// etcdAlarm is an alarm of a member.
+type etcdAlarm struct {
+	MemberID string `json:"memberID"`
+	Alarm    string `json:"alarm"`
+}
+
+func (f *fullEtcd) alarms() []etcdAlarm {
+	f.Helper()
+	var answer struct {
+		Alarms []etcdAlarm `json:"alarms"`
+	}
+	f.etcd("v3/maintenance/alarm", map[string]string{"action": "GET"}, &answer)
+	return answer.Alarms
+}
+
+// disarm deactivates all alarms, as etcdctl alarm disarm does.
+func (f *fullEtcd) disarm() {
+	f.Helper()
+	for _, alarm := range f.alarms() {
+		f.etcd("v3/maintenance/alarm", map[string]string{"action": "DEACTIVATE", "memberID": alarm.MemberID, "alarm": alarm.Alarm}, nil)
+	}
+}
+
+// etcdStatus is the status of a member. The numbers are decimal.
+type etcdStatus struct {
+	Header struct {
+		Revision string `json:"revision"`
+	} `json:"header"`
+	DBSize      string `json:"dbSize"`
+	DBSizeInUse string `json:"dbSizeInUse"`
+}
+
+func (s etcdStatus) total() int { n, _ := strconv.Atoi(s.DBSize); return n }
+func (s etcdStatus) inUse() int { n, _ := strconv.Atoi(s.DBSizeInUse); return n }
+
+func (f *fullEtcd) status() (status etcdStatus) {
+	f.Helper()
+	f.etcd("v3/maintenance/status", struct{}{}, &status)
+	return status
+}
+
+// compact removes all old revisions and waits until their space is free, as etcdctl compact --physical does.
+func (f *fullEtcd) compact() {
+	f.Helper()
+	f.etcd("v3/kv/compaction", map[string]any{"revision": f.status().Header.Revision, "physical": true}, nil)
+}
+
+// compacted returns the revision that the API server compacted last.
+func (f *fullEtcd) compacted() string {
+	f.Helper()
+	return strings.Join(f.values("compact_rev_key"), "")
+}
+
+// values returns the values of a key: none or one.
+func (f *fullEtcd) values(key string) (values []string) {
+	f.Helper()
+	var answer struct {
+		KVs []struct {
+			Value string `json:"value"`
+		} `json:"kvs"`
+	}
+	f.etcd("v3/kv/range", map[string]string{"key": encode(key)}, &answer)
+	for _, kv := range answer.KVs {
+		values = append(values, kv.Value)
+	}
+	return values
+}
+
+func encode(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
