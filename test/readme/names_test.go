@@ -16,11 +16,18 @@ import (
 func TestFlagsExist(t *testing.T) {
 	others := map[string]string{
 		"--admission-control-config-file": "kube-apiserver",
+		"--all":                           "kubectl",
+		"--cascade":                       "kubectl",
 		"--enable-admission-plugins":      "kube-apiserver",
 		"--enable-aggregator-routing":     "kube-apiserver",
+		"--etcd-compaction-interval":      "kube-apiserver",
+		"--etcd-servers-overrides":        "kube-apiserver",
 		"--field-selector":                "kubectl",
+		"--force":                         "kubectl",
 		"--force-conflicts":               "helm",
 		"--ignore-not-found":              "kubectl",
+		"--physical":                      "etcdctl",
+		"--quota-backend-bytes":           "etcd",
 		"--prefix":                        "kubectl",
 		"--raw":                           "kubectl",
 		"--tail":                          "kubectl",
