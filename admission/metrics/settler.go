@@ -33,7 +33,7 @@ func newSettlerMetrics(made factory) Settler {
 			Help: "Pairs of source and object, and quotas, with counts or notices that are not yet written to the API server, due or not, by store (memory or redis). Only the leader shows those in Redis, and not while Redis does not answer.",
 		}, []string{"store"}),
 		givenUp: made.counter("eventquota_settler_lost_occurrences_total",
-			"Occurrences of Events that nothing reports, because their count or notice could not be written for an hour or was rejected, or its namespace is deleted. A log line names each."),
+			"Occurrences of Events that nothing reports, because their count or notice could not be written for an hour, their notice was rejected, or its namespace is deleted. A log line names each."),
 	}
 }
 

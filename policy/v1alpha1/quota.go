@@ -111,8 +111,8 @@ type Limit struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// per lists the parts of an Event that get a bucket for each of their combinations. Empty means one bucket for all
-	// Events that the quota matches. Controller is the component of the source, on any host.
+	// per lists the parts of an Event that get a bucket for each of their combinations: Namespace, User, Source,
+	// Controller, InvolvedObject, Kind, Type and Reason. Empty means one bucket for all Events that the quota matches. Controller is the component of the source, on any host.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:Enum=Namespace;User;Source;Controller;InvolvedObject;Kind;Type;Reason
