@@ -178,3 +178,10 @@ func quotePart(s string) string {
 	}
 	return s
 }
+
+// snapshot returns the rows and the exact total.
+func (s *sketch[K]) snapshot() ([]row[K], Counts) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.rows), s.total
+}

@@ -138,3 +138,11 @@ func (l *Live) FilterNamespace(namespace string) Live {
 	one.Buckets = slices.DeleteFunc(slices.Clone(l.Buckets), func(b Bucket) bool { return b.Namespace != namespace })
 	return one
 }
+
+// Since returns by how much c exceeds before. If any count of c is lower, counting restarted in between, and Since returns c.
+func (c Counts) Since(before Counts) Counts {
+	if c.Admitted < before.Admitted || c.Merged < before.Merged || c.Dropped < before.Dropped {
+		return c
+	}
+	return Counts{c.Admitted - before.Admitted, c.Merged - before.Merged, c.Dropped - before.Dropped}
+}
