@@ -60,8 +60,8 @@ func TestOldestNamespaceRulesAreInForce(t *testing.T) {
 	r.wantActivePolicy(t, "huge", "EventPolicy huge/p991@1")
 	r.wantExcluded(t, map[string]string{
 		"EventPolicy many/p999": "the oldest 16 are in force", "EventPolicy many/p998": "the oldest 16 are in force",
-		"EventPolicy large/p999": "may have 65536 bytes in all",
-		"EventQuota many/q6-1":   "may have 16 limits in all: older ones have 11, this one has 6",
+		"EventPolicy large/p999": "may have 65536 bytes in all objects",
+		"EventQuota many/q6-1":   "may have 16 limits together; older ones have 11, this one has 6",
 	})
 	eventually(t, "limited by as many as may be", func() bool { return len(limits(r.Cache, "many")) == policy.MaxLimitsPerEvent })
 	r.policies.Delete(policyOfAge(t, "many", 3, ""))
@@ -71,7 +71,7 @@ func TestOldestNamespaceRulesAreInForce(t *testing.T) {
 	r.policies.Modify(small)
 	r.wantExcluded(t, map[string]string{
 		"EventPolicy many/p999": "the oldest 16 are in force",
-		"EventQuota many/q6-1":  "may have 16 limits in all: older ones have 11, this one has 6",
+		"EventQuota many/q6-1":  "may have 16 limits together; older ones have 11, this one has 6",
 	})
 }
 

@@ -213,7 +213,7 @@ func TestExclusionsHavePositions(t *testing.T) {
 	_, messages := read(t, none, Input{Paths: []string{"f.yaml"}})
 	for _, want := range []string{
 		"f.yaml:81: EventPolicy shop/p16: is not in force: of the objects of kind EventPolicy in a namespace the oldest 16 are in force",
-		"f.yaml:124: ClusterEventPolicy c7: spec.match.conditions: is not in force: with its conditions, those of the cluster's rules may take",
+		"f.yaml:124: ClusterEventPolicy c7: spec.match.conditions: is not in force: with this rule, the conditions of the cluster's rules may need",
 	} {
 		if !strings.Contains(messages, want) {
 			t.Errorf("errors\n%s\nwant %s", messages, want)
