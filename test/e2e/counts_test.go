@@ -20,8 +20,8 @@ func checkCountsAgree(e *faultEnv) *faultyStorm {
 	s := e.newStorm()
 	e.waitPoliciesGovern(e.namespace("elsewhere"))
 	e.apply("kind: ClusterEventPolicy\nmetadata: {name: agreed}\nspec: {match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + statusNamespace + "}}}}")
-	// The second one is the ceiling, which is installed.
-	e.eventually("every replica has both policies", func() bool { return slices.Min(e.metricOfEach("eventquota_policies")) == 3 })
+	// mark and agreed are written here. The quota ceiling and the emergency brake are installed.
+	e.eventually("every replica has all policies and quotas", func() bool { return slices.Min(e.metricOfEach("eventquota_policies")) == 4 })
 	begun := time.Now()
 	_, err := storm.Storm{
 		Namespace: statusNamespace, Pods: 4, Events: 200, Repeating: 2, Similar: 2, Series: 2, Reasons: 3,

@@ -102,7 +102,7 @@ func TestStatus(t *testing.T) {
 	}
 	wantTable := []string{
 		"audited Mode=Audit Matched=3 Merged=0 Dropped=3", fmt.Sprintf("brake Mode=Enforce Matched=%d Merged=0 Dropped=%[1]d", dropped),
-		"broken Mode=Enforce Matched=<nil> Merged=<nil> Dropped=<nil>", "limit Mode=Enforce Matched=6 Merged=3 Dropped=0",
+		"broken Mode=Enforce Matched=<nil> Merged=<nil> Dropped=<nil>", "emergency-brake Mode=Disabled Matched=0 Merged=0 Dropped=0", "limit Mode=Enforce Matched=6 Merged=3 Dropped=0",
 		"mark Mode=Disabled Matched=0 Merged=0 Dropped=0", // from waitPoliciesGovern
 	}
 	if diff := cmp.Diff(wantTable, e.table()); diff != "" {
