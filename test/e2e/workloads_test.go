@@ -124,7 +124,7 @@ func TestNoticesNameWorkloads(t *testing.T) {
 		t.Errorf("an Event names the Deployment of a forged owner:\n%s", all)
 	}
 	if reported := e.reportedOccurrences(""); reported != e.sent {
-		t.Errorf("%d occurrences are reported, want the %d sent", reported, e.sent)
+		t.Errorf("%d occurrences are reported, want the %d sent:\n%s", reported, e.sent, e.kubectl("", "get", "events", "-A", "-o", "wide"))
 	}
 	e.checkNoneFailed()
 }
