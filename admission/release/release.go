@@ -21,11 +21,10 @@ import (
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/policy/watch/feed"
+	"github.com/eventquota/eventquota/store"
 )
 
 const (
-	// fieldManager owns spec.mode of a brake that was released here.
-	fieldManager = "eventquota-brake"
 	// requestTimeout bounds one request to the API server.
 	requestTimeout = 10 * time.Second
 	// maxWait bounds the wait for an end, so that a step of the clock delays a release by no more.
@@ -175,7 +174,7 @@ func (r *Releaser) patch(ctx context.Context, k key, patch []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	_, err := r.client.Resource(v1alpha1.Resources()[k.kind]).Namespace(k.namespace).
-		Patch(ctx, k.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		Patch(ctx, k.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.BrakeFieldManager})
 	return err
 }
 
@@ -209,7 +208,7 @@ func (r *Releaser) put(ctx context.Context, kind string, o metav1.Object) {
 		r.remove(k)
 		return
 	}
-	b := &brake{uid: o.GetUID(), resourceVersion: o.GetResourceVersion(), annotation: text.Sanitize(annotation[:min(len(annotation), maxEndBytes)])}
+	b := &brake{uid: o.GetUID(), resourceVersion: o.GetResourceVersion(), annotation: text.Sanitize(store.Clip(annotation, maxEndBytes))}
 	var err error
 	if len(annotation) > maxEndBytes {
 		err = fmt.Errorf("has %d bytes", len(annotation))

@@ -4,6 +4,10 @@ package v1alpha1
 // except Warnings. It is on in mode Enforce and off in mode Disabled.
 const BrakeName = "emergency-brake"
 
+// BrakeFieldManager owns the mode of a brake that `eventquota brake` or the webhook has set. A server-side apply of the manifests
+// conflicts with it while the brake is on.
+const BrakeFieldManager = "eventquota-brake"
+
 // The annotations of an emergency brake that is on. All are optional, and `eventquota brake` writes them.
 const (
 	// AnnotationBrakeSince is the time since when the brake is on, as RFC 3339 in UTC.

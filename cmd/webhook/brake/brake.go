@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"time"
-	"unicode/utf8"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,11 +25,10 @@ import (
 	"github.com/eventquota/eventquota/manifests"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/store"
 )
 
 const (
-	// fieldManager owns spec.mode of a brake that was pulled or released by this package.
-	fieldManager = "eventquota-brake"
 	// maxTextBytes bounds a user name and a reason.
 	maxTextBytes = 256
 	// maxTries bounds the writes of one change. Each fails because the object has changed, as statuses do every 30 seconds at most.
@@ -234,7 +232,7 @@ func (b *Brake) write(ctx context.Context, found *unstructured.Unstructured, wan
 	if err != nil {
 		return nil, err
 	}
-	return b.client.Patch(ctx, found.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	return b.client.Patch(ctx, found.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: v1alpha1.BrakeFieldManager})
 }
 
 // create creates the policy as it is installed, with the edit.
@@ -251,7 +249,7 @@ func (b *Brake) create(ctx context.Context, wanted *edit) (*unstructured.Unstruc
 	if err := unstructured.SetNestedField(created.Object, string(wanted.mode), "spec", "mode"); err != nil {
 		return nil, err
 	}
-	return b.client.Create(ctx, created, metav1.CreateOptions{FieldManager: fieldManager})
+	return b.client.Create(ctx, created, metav1.CreateOptions{FieldManager: v1alpha1.BrakeFieldManager})
 }
 
 // get returns the policy, or nil if there is none.
@@ -292,17 +290,7 @@ func (b *Brake) user(ctx context.Context) string {
 }
 
 // truncate returns s on one line, and at most maxTextBytes of it.
-func truncate(s string) string {
-	s = text.Sanitize(s)
-	if len(s) <= maxTextBytes {
-		return s
-	}
-	s = s[:maxTextBytes]
-	for !utf8.ValidString(s) { // the last character is cut
-		s = s[:len(s)-1]
-	}
-	return s
-}
+func truncate(s string) string { return store.Clip(text.Sanitize(s), maxTextBytes) }
 
 func nilIfEmpty(s string) any {
 	if s == "" {

@@ -1,6 +1,7 @@
 package brake
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -109,8 +110,8 @@ func (s *Status) write(w io.Writer, format string) error {
 	}
 	rows := output.NewRows(w)
 	rows.Add("SINCE", s.describeTime(s.Since, "unknown"))
-	rows.Add("SET BY", valueOr(s.By, "unknown"))
-	rows.Add("REASON", valueOr(s.Reason, "none given"))
+	rows.Add("SET BY", cmp.Or(s.By, "unknown"))
+	rows.Add("REASON", cmp.Or(s.Reason, "none given"))
 	rows.Add("UNTIL", s.describeTime(s.Until, "it is released by hand"))
 	if s.Dropped != nil {
 		rows.Add("DROPPED", output.Count(*s.Dropped, "Event", "Events")+" by the last update of the policy's status")
@@ -136,13 +137,6 @@ func (s *Status) describeTime(value, otherwise string) string {
 		return fmt.Sprintf("%s (%s ago)", value, d)
 	}
 	return fmt.Sprintf("%s (in %s)", value, t.Sub(s.now).Round(time.Second))
-}
-
-func valueOr(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // modeOf returns the mode of a policy.
