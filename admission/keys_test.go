@@ -1,15 +1,21 @@
 package admission
 
 import (
+	"encoding/json"
+	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
+	"github.com/eventquota/eventquota/manifests"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
@@ -39,22 +45,56 @@ func keyKinds() []keyKind {
 			return similarKey(h, object, f.event())
 		}), append([]int{eventType, reason, reporter, instance}, bySource...)},
 	}
-	for part, wanted := range map[policy.KeyPart][]int{
-		policy.KeySource:         {component, host},
-		policy.KeyInvolvedObject: append([]int{foreign}, object...),
-		policy.KeyController:     {component},
-		policy.KeyKind:           {apiVersion, kind},
-		policy.KeyType:           {warning},
-		policy.KeyReason:         {reason},
-		policy.KeyNamespace:      {namespace},
-		policy.KeyUser:           {user},
-	} {
+	for part, wanted := range fieldsOfKeyParts() {
 		kinds = append(kinds, bucketKeyKind("bucket by "+string(part), []policy.KeyPart{part}, wanted))
 	}
 	return append(kinds,
 		bucketKeyKind("bucket by nothing", nil, nil),
 		bucketKeyKind("bucket by two neighbours", []policy.KeyPart{policy.KeyType, policy.KeyReason}, []int{warning, reason}),
 		bucketKeyKind("default bucket", policy.Default().SpamFilter.Per, append([]int{component, host, warning, foreign}, object...)))
+}
+
+// fieldsOfKeyParts returns the fields that each value of per depends on.
+func fieldsOfKeyParts() map[policy.KeyPart][]int {
+	return map[policy.KeyPart][]int{
+		policy.KeySource:         {component, host},
+		policy.KeyInvolvedObject: {foreign, kind, objectNamespace, objectName, objectUID, apiVersion},
+		policy.KeyController:     {component},
+		policy.KeyKind:           {apiVersion, kind},
+		policy.KeyType:           {warning},
+		policy.KeyReason:         {reason},
+		policy.KeyNamespace:      {namespace},
+		policy.KeyUser:           {user},
+	}
+}
+
+// TestEveryKeyPartHasKey fails for a value of per that the API accepts and of which the tests of keys do not know the fields.
+// Given the fields, TestKeysDependOnEachField fails if the value changes no key.
+func TestEveryKeyPartHasKey(t *testing.T) {
+	t.Parallel()
+	content, err := fs.ReadFile(manifests.Files(), "crds/eventquota.io_clustereventquotas.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(content, &crd); err != nil {
+		t.Fatal(err)
+	}
+	limits := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["limits"].Items.Schema
+	known := fieldsOfKeyParts()
+	for _, value := range limits.Properties["per"].Items.Schema.Enum {
+		var part policy.KeyPart
+		if err := json.Unmarshal(value.Raw, &part); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := known[part]; !ok {
+			t.Errorf("per: %s is accepted by the API, but not in fieldsOfKeyParts", part)
+		}
+		delete(known, part)
+	}
+	if len(known) > 0 {
+		t.Errorf("the API does not accept these values of per: %v", slices.Collect(maps.Keys(known)))
+	}
 }
 
 func bucketKeyKind(name string, by []policy.KeyPart, wanted []int) keyKind {
