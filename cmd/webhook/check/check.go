@@ -22,10 +22,10 @@ import (
 
 // options are the flags of check.
 type options struct {
-	Kubeconfig string
-	Namespace  string
-	Events     int
-	Timeout    time.Duration
+	Cluster   *apiserver.Flags
+	Namespace string
+	Events    int
+	Timeout   time.Duration
 }
 
 func (o *options) validate() error {
@@ -75,9 +75,9 @@ account that runs it.`,
 			if err := o.validate(); err != nil {
 				return err
 			}
-			config, err := apiserver.Config(o.Kubeconfig)
+			config, _, err := o.Cluster.Config()
 			if err != nil {
-				return fmt.Errorf("--kubeconfig: %w", err)
+				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), o.Timeout)
 			defer cancel()
@@ -85,7 +85,7 @@ account that runs it.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of the API server; empty for the service account of the pod")
+	o.Cluster = apiserver.AddFlags(f, false)
 	f.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace to write Events in; the webhook configurations must not exclude it")
 	f.IntVar(&o.Events, "events", o.Events, "maximum number of Events to write, at least 2; if Events are not merged, it must exceed the burst of the bucket that refuses them")
 	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time for all checks, at least 1s")

@@ -127,7 +127,7 @@ func (f *fakeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprint(w, f.metrics)
 	case f.failingUser != "" && f.failingUser == user:
 		refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "etcd is unavailable")
-	case r.URL.RawQuery == "dryRun=All":
+	case r.URL.Query().Get("dryRun") == "All":
 		matched := f.schemaOf[user]
 		for _, s := range f.schemas {
 			if s.Name == matched && !f.noHeader {
