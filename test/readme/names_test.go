@@ -29,9 +29,14 @@ func TestFlagsExist(t *testing.T) {
 		"--physical":                      "etcdctl",
 		"--quota-backend-bytes":           "etcd",
 		"--prefix":                        "kubectl",
+		"--previous":                      "kubectl",
 		"--raw":                           "kubectl",
+		"--reset-then-reuse-values":       "helm",
+		"--reuse-values":                  "helm",
+		"--set":                           "helm",
 		"--tail":                          "kubectl",
 		"--server-side":                   "kubectl",
+		"--type":                          "kubectl",
 	}
 	known := helpTexts(t)
 	flag := regexp.MustCompile(`--[a-z][a-z0-9]*(-[a-z0-9]+)*(-\*)?`)

@@ -28,6 +28,7 @@ import (
 	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/ports"
+	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 // TestGracefulStop checks the order of a stop. Readiness fails first, calls are still served during the shutdown delay, and the counts
@@ -53,6 +54,23 @@ func TestGracefulStop(t *testing.T) {
 	}
 	if got := api.counts(); len(got) != 1 || got["first"] != 3 {
 		t.Errorf("written counts are %v, want 3 for first", got)
+	}
+}
+
+// TestStartsWithoutRedis checks that a replica that starts while Redis is down becomes ready, and merges.
+func TestStartsWithoutRedis(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t, redistest.Options{})
+	if err := redis.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, newAPIServer(t), func(o *options) { o.Redis.Addresses = []string{redis.Addr()} })
+	s.ready(t)
+	callWebhook(t, s.opts.Port, "mutate", "first", true)
+	callWebhook(t, s.opts.Port, "mutate", "second", false)
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Errorf("run failed: %v", err)
 	}
 }
 
