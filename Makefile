@@ -139,8 +139,8 @@ test: redis-server chromium tmux ## Run all tests
 	if [ -n "$$failed" ]; then echo "These parts failed:$$failed" >&2; exit 1; fi
 
 .PHONY: test-quick
-test-quick: redis-server ## Run the tests outside of test/, without the race detector
-	go test $(UNITS)
+test-quick: redis-server ## Run the tests outside of test/ with few seeds, without the race detector
+	go test -short $(UNITS)
 
 .PHONY: test-race
 test-race: redis-server ## Run the tests outside of test/ under the race detector: before a release

@@ -72,8 +72,8 @@ func TestRedisRollback(t *testing.T) {
 		return r
 	}
 	storetest.Simulate(t, storetest.Faults{Rollback: true}, storetest.Seeds{First: seeds.First, Runs: seeds.Runs, Steps: 2 * seeds.Steps}, fresh)
-	if rolled < seeds.Runs {
-		t.Errorf("Redis was rolled back in %d runs of %d", rolled, seeds.Runs)
+	if runs := seeds.Count(); rolled < runs {
+		t.Errorf("Redis was rolled back in %d runs of %d", rolled, runs)
 	}
 }
 

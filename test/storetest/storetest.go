@@ -62,10 +62,21 @@ func SeedFlags(runs, steps int) *Seeds {
 	return s
 }
 
+// shortRuns is the number of seeds with -short.
+const shortRuns = 2
+
+// Count returns the number of runs: Runs, or a few with -short.
+func (s Seeds) Count() int {
+	if testing.Short() {
+		return min(s.Runs, shortRuns)
+	}
+	return s.Runs
+}
+
 // each runs a test for each seed.
 func (s Seeds) each(t *testing.T, run func(t *testing.T, rng *rand.Rand)) {
 	t.Helper()
-	for i := range s.Runs {
+	for i := range s.Count() {
 		seed := s.First + uint64(i)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			run(t, rand.New(rand.NewPCG(seed, 0)))

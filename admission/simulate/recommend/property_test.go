@@ -40,7 +40,11 @@ func randomWrites(random *rand.Rand) iter.Seq[generatedWrite] {
 func TestUsualEventsAreNeverRefused(t *testing.T) {
 	t.Parallel()
 	own, compiler := 0, newCompiler(t)
-	for seed := range uint64(20) {
+	seeds := 20
+	if testing.Short() {
+		seeds = 5
+	}
+	for seed := range uint64(seeds) {
 		trace := readTrace(t, auditLogOf("random", randomWrites(rand.New(rand.NewPCG(seed, 1)))))
 		p := proposalFor(t, trace, Options{Headroom: 1, Expected: func(Origin) bool { return true }})
 		if len(p.Storms) > 0 || p.Usual != p.Events {
@@ -52,7 +56,7 @@ func TestUsualEventsAreNeverRefused(t *testing.T) {
 		}
 		own += len(p.Quotas) - 2
 	}
-	if own < 20 {
+	if own < seeds {
 		t.Errorf("%d quotas for one namespace or controller, want some in most", own)
 	}
 }

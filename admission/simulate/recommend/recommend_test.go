@@ -115,7 +115,11 @@ func storms(nodes int) map[string]storm {
 // TestProposalAdmitsQuietAndBoundsStorms has proposals of a quiet cluster, and of the same one in a storm.
 func TestProposalAdmitsQuietAndBoundsStorms(t *testing.T) {
 	t.Parallel()
-	for _, nodes := range []int{100, 1000, 5000} {
+	sizes := []int{100, 1000, 5000}
+	if testing.Short() {
+		sizes = sizes[:1]
+	}
+	for _, nodes := range sizes {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
 			t.Parallel()
 			was := readTrace(t, quiet(nodes))
