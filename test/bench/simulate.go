@@ -48,7 +48,7 @@ func benchSimulate(ctx context.Context, o options) (rounds []figures, err error)
 			return nil, fmt.Errorf("decode: %w", err)
 		}
 		f["simulate_decode_per_s"] = float64(o.simulated) / time.Since(began).Seconds()
-		run := exec.CommandContext(ctx, program, "simulate", log)
+		run := exec.CommandContext(ctx, program, "simulate", log, "--policies", "default")
 		began = time.Now()
 		if output, err := run.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("simulate: %w\n%s", err, output)

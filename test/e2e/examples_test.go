@@ -183,6 +183,7 @@ func examplesByFile() map[string]map[string]example {
 		"store-failure.yaml": {"ClusterEventQuota without-redis": all},
 		"team-limit.yaml":    {"EventQuota shop/team": tenants, "EventPolicy shop/team": tenants},
 		"tenant-quota.yaml":  {"ClusterEventQuota tenants": tenants},
+		"try-first.yaml":     {"ClusterEventPolicy exempt-while-trying": all, "ClusterEventPolicy audited-default": audited},
 		"user-quota.yaml": {"ClusterEventQuota users": {
 			matches: []exampleEvent{normal, normal.by("system:masters")}, ignores: []exampleEvent{normal.by("system:nodes")},
 		}},

@@ -34,10 +34,10 @@ func Command() *cobra.Command {
 		Long: `Lint reads policies and quotas and reports each error with its file, line and field.
 It applies the checks of the API server and the webhook. They find unknown fields and
 values that are not allowed, conditions that do not compile or cost too much, and more
-rules than can be in force in a namespace.
+policies and quotas than can be in force in a namespace.
 
 It warns about policies that never govern and limits that never apply, because another
-rule always comes first. It also warns about controllers, kinds and reasons that look
+always comes first. It also warns about controllers, kinds and reasons that look
 like a misspelled name of Kubernetes, such as Kubelet for kubelet. It shows the
 maximum cost of each condition.
 
@@ -48,7 +48,7 @@ namespace of the kustomization and without its patches. To check its output:
 
   kubectl kustomize DIRECTORY | eventquota lint -
 
-Lint reads no cluster, so it does not compare the files with rules that exist there.
+Lint reads no cluster, so it does not compare the files with policies and quotas there.
 It fails if there is an error or, with --strict, a warning.`,
 		Example: `  eventquota lint policies/
   eventquota lint policies/ -o json | jq '.findings[] | select(.severity == "error")'

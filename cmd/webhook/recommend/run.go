@@ -76,9 +76,9 @@ func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []str
 // set returns the policies that merge Events before quotas count them. A cluster without eventquota gets those of the default
 // installation.
 func (o *options) set(ctx context.Context) (*replay.Set, error) {
-	set, err := o.Set(ctx, true)
+	set, err := o.Set(ctx)
 	if errors.Is(err, policyfile.ErrNoCRDs) {
-		return (&replay.Policies{}).Set(ctx, true)
+		return (&replay.Policies{}).Set(ctx)
 	}
 	return set, err
 }

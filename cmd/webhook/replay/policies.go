@@ -45,13 +45,12 @@ const (
 	Installed = "the default installation" // the built-in default, and the quotas that every installation applies
 )
 
-// Set returns the set that the flags select. Without flags it is that of the default installation or, unless installed is set, the
-// built-in default.
-func (p *Policies) Set(ctx context.Context, installed bool) (*Set, error) {
+// Set returns the set that the flags select. Without flags it is that of the default installation.
+func (p *Policies) Set(ctx context.Context) (*Set, error) {
 	switch {
 	case p.Kubeconfig != "":
 		return clusterSet(ctx, p.Kubeconfig)
-	case installed && len(p.Paths) == 0:
+	case len(p.Paths) == 0:
 		return installedSet()
 	}
 	return ReadSet("policies", p.Paths)

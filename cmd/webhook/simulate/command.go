@@ -36,8 +36,8 @@ func Command() *cobra.Command {
 		Short: "Show what policies and quotas would have done with recorded Events",
 		Long: `Simulate replays recorded Events and decides each as the webhook would have decided it
 at that time. It reports what would have been admitted, merged and dropped, by which
-policy or quota, and how many writes to etcd remain. It also lists rules and limits
-that applied to no Event, and conditions that failed.
+policy or quota, and how many writes to etcd remain. It also lists policies, quotas and
+limits that applied to no Event, and conditions that failed.
 
 FILE is one of the following, a directory of such files (for example from oc adm
 must-gather or kubectl cluster-info dump), or - for standard input. Several inputs are
@@ -79,9 +79,9 @@ Without a recording, --sample generates one, which is the same each time:
            each node starts and stops 6 pods an hour, and every 1,000 nodes or fewer roll
            out 50 pods every five minutes
 
-A recording runs under the built-in default alone. A sample runs under the default
-installation: the built-in default and the quotas that all manifests apply. --policies
-and --kubeconfig choose other rules, and --policies default the built-in default alone.
+Events are decided under the default installation: the built-in default and the quota
+ceiling, which all manifests apply. --policies and --kubeconfig choose other policies and
+quotas in place of ceiling, and --policies default the built-in default alone.
 
 If a recorder updates an Event that would not have been stored, the simulated recorder
 creates it with the count so far. Policies, quotas and labels are in force from

@@ -81,7 +81,7 @@ func (o *options) decisionWriter(cmd *cobra.Command) io.Writer {
 
 // sets returns the sets of policies that the flags select. The first is the subject, and the second is that of --compare.
 func (o *options) sets(ctx context.Context) ([]*replay.Set, error) {
-	first, err := o.Set(ctx, o.Sample != "") // a sample comes from no cluster, so it has no policies of its own
+	first, err := o.Set(ctx)
 	if err != nil || len(o.Compare) == 0 {
 		return []*replay.Set{first}, err
 	}

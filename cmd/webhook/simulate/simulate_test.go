@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ func TestSimulate(t *testing.T) {
 		output string
 	}{
 		"help":                       {args: "--help", output: "help.txt"},
-		"the built-in default":       {args: "audit.log", output: "default.txt"},
+		"the built-in default":       {args: "audit.log --policies default", output: "default.txt"},
 		"policies of a file":         {args: "audit.log --policies policies.yaml", output: "policies.txt"},
 		"policies of a directory":    {args: "audit.log --policies directory", output: "directory.txt"},
 		"as JSON":                    {args: "audit.log --policies policies.yaml -o json", output: "policies.json.txt"},
@@ -41,6 +42,27 @@ func TestSimulate(t *testing.T) {
 				t.Errorf("error %v, standard error %q, want neither", err, notes)
 			}
 			cli.CompareGolden(t, test.output, out)
+		})
+	}
+}
+
+// TestRecordingRunsUnderCeiling checks that the quota of every installation applies to a recording, unless policies are named.
+func TestRecordingRunsUnderCeiling(t *testing.T) {
+	const burst, more = 4000, 50 // of ceiling's limit for a namespace
+	var events strings.Builder
+	for i := range burst + more {
+		fmt.Fprintf(&events, `{"apiVersion":"v1","kind":"Event","metadata":{"name":"e-%[1]d","namespace":"shop"},"type":"Normal","reason":"Killing",`+
+			`"involvedObject":{"kind":"Pod","namespace":"shop","name":"web-%[1]d"},"firstTimestamp":"2026-11-01T12:00:00Z","count":1}`+"\n", i)
+	}
+	for args, want := range map[string]string{
+		"-":                    fmt.Sprintf("%d of 4,050 writes would have been dropped, mostly by ClusterEventQuota ceiling (namespace %[1]d).", more),
+		"- --policies default": "Nothing would have been dropped.",
+	} {
+		t.Run(args, func(t *testing.T) {
+			out, _, err := simulateIn(t, events.String(), strings.Fields(args)...)
+			if err != nil || !strings.Contains(out, want) {
+				t.Errorf("error %v, report\n%s\nwant it to contain %q", err, out, want)
+			}
 		})
 	}
 }
