@@ -7,8 +7,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 )
+
+// Explain returns the policy and quotas of a CREATE, and the limits by which a store would decide it. There are no limits if
+// the API server refuses the Event. It calls no store.
+func (g *Gate) Explain(ctx context.Context, r *Request) (policy.Resolution, store.Limits, error) {
+	q, err := g.prepareEvaluation(ctx, r, true)
+	switch {
+	case err != nil:
+		return policy.Resolution{}, store.Limits{}, err
+	case q.invalid:
+		return q.resolution, store.Limits{}, nil
+	}
+	return q.resolution, g.limitsInForce(q), nil
+}
 
 // CapturingStore is a store that admits every write and keeps the arguments of the last call: the keys and limits by which
 // a Gate decides. A Gate does not call it for a write that nothing merges or limits. It is not safe for concurrent use.

@@ -148,6 +148,21 @@ func (g *Resolution) AuditLimits() iter.Seq2[*Quota, *QuotaLimit] {
 // HasQuotas reports whether any quota matches, or may match.
 func (g *Resolution) HasQuotas() bool { return g.quotas.n > 0 }
 
+// Limit returns the limit of a quota by their names, or nil if it does not apply.
+func (g *Resolution) Limit(quota, limit string) (*Quota, *QuotaLimit) {
+	for q, l := range g.Limits() {
+		if q.Name == quota && l.Name == limit {
+			return q, l
+		}
+	}
+	return nil, nil
+}
+
+// SeparatesNamespaces reports whether only the Events of one namespace use each bucket of a limit of q.
+func (q *Quota) SeparatesNamespaces(l *QuotaLimit) bool {
+	return q.namespaced() || slices.Contains(l.Per, KeyNamespace)
+}
+
 // Rule returns the rule of that name among Policy, AuditPolicy and the matching quotas, or nil.
 func (g *Resolution) Rule(name string) *Rule {
 	for _, p := range []*Policy{g.Policy, g.AuditPolicy} {

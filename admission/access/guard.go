@@ -40,7 +40,7 @@ const (
 	refusedTTL = 10 * time.Second
 )
 
-// accessQuery asks whether a token's user may use verb on path or, if namespace is set, on the EventQuotas of that namespace.
+// accessQuery asks whether a token's user may use verb on path or, if namespace is set, get the EventQuotas of that namespace.
 // With a namespace, the token must be for Audience.
 type accessQuery struct{ token, verb, path, namespace string }
 
@@ -190,7 +190,7 @@ func reviewAccess(ctx context.Context, client kubernetes.Interface, q accessQuer
 		access.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: q.verb, Path: q.path}
 	} else {
 		access.ResourceAttributes = &authorizationv1.ResourceAttributes{
-			Namespace: q.namespace, Verb: q.verb, Group: v1alpha1.GroupName, Version: v1alpha1.Version, Resource: "eventquotas",
+			Namespace: q.namespace, Verb: "get", Group: v1alpha1.GroupName, Version: v1alpha1.Version, Resource: "eventquotas",
 		}
 	}
 	result, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: access}, metav1.CreateOptions{})

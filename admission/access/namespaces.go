@@ -2,7 +2,6 @@ package access
 
 import (
 	"net/http"
-	"strings"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -21,8 +20,9 @@ const (
 	requestsPerSecond, requestBurst, maxLimitedNamespaces = 2, 10, 1024
 )
 
-// NamespaceGuard serves users who may access the EventQuotas of the namespace in the path. It shares no cache or limiter
-// with other Guards, so requests of tenants cannot keep scrapers from metrics. It is safe for concurrent use.
+// NamespaceGuard serves users who may get the EventQuotas of the namespace in the path, whatever the method of their request: it
+// protects handlers that only read. It shares no cache or limiter with other Guards, so requests of tenants cannot keep scrapers
+// from metrics. It is safe for concurrent use.
 type NamespaceGuard struct {
 	guard    *Guard
 	limiters *cache.LRUExpireCache // by namespace, *rate.Limiter
@@ -52,7 +52,7 @@ func (n *NamespaceGuard) Protect(next http.Handler) http.Handler {
 		if sent := r.Header.Values(Header); len(sent) == 1 && r.Header.Get("Authorization") == "" {
 			token = sent[0]
 		}
-		n.guard.serveIfAllowed(w, r, accessQuery{token: token, verb: strings.ToLower(r.Method), namespace: namespace}, limited)
+		n.guard.serveIfAllowed(w, r, accessQuery{token: token, namespace: namespace}, limited)
 	})
 }
 

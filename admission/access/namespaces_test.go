@@ -48,7 +48,12 @@ func tenantServer() *fake.Clientset {
 // getAs requests a namespace with headers, and returns the status.
 func getAs(t *testing.T, h http.Handler, namespace string, headers http.Header) int {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/namespaces/x/live", http.NoBody)
+	return requestAs(t, h, http.MethodGet, namespace, headers)
+}
+
+func requestAs(t *testing.T, h http.Handler, method, namespace string, headers http.Header) int {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, "/namespaces/x/live", http.NoBody)
 	r.SetPathValue("namespace", namespace)
 	r.Header = headers
 	w := httptest.NewRecorder()
@@ -85,8 +90,10 @@ func TestNamespaceGuardRequiresGetOnQuotas(t *testing.T) {
 		"both headers":                              {"shop", both, http.StatusUnauthorized},
 		"an authenticator that knows no audiences":  {"shop", header("unaware"), http.StatusUnauthorized},
 	} {
-		if got := getAs(t, h, test.namespace, test.headers); got != test.status {
-			t.Errorf("%s: got status %d, want %d", says, got, test.status)
+		for _, method := range []string{http.MethodGet, http.MethodPost} { // neither changes anything
+			if got := requestAs(t, h, method, test.namespace, test.headers); got != test.status {
+				t.Errorf("%s, %s: got status %d, want %d", says, method, got, test.status)
+			}
 		}
 	}
 }

@@ -93,12 +93,10 @@ type bucketInfo struct {
 // newBucketInfo describes a bucket that decided d.
 func newBucketInfo(d *admission.DecidedWrite, b *store.Bucket) *bucketInfo {
 	info := &bucketInfo{policy: store.Clip(b.Policy, maxNameBytes), name: store.Clip(b.Name, maxNameBytes)}
-	for quota, limit := range d.Resolution.Limits() {
-		if quota.Name == b.Policy && limit.Name == b.Name {
-			info.scope = bucketScope(limit.Per, d)
-			if quota.Identity.Namespace != "" || slices.Contains(limit.Per, policy.KeyNamespace) {
-				info.namespace = store.Clip(strings.Clone(d.Request.Namespace), maxNameBytes)
-			}
+	if quota, limit := d.Resolution.Limit(b.Policy, b.Name); limit != nil {
+		info.scope = bucketScope(limit.Per, d)
+		if quota.SeparatesNamespaces(limit) {
+			info.namespace = store.Clip(strings.Clone(d.Request.Namespace), maxNameBytes)
 		}
 	}
 	return info

@@ -250,6 +250,16 @@ func TestTooLargeStatusIsIgnored(t *testing.T) {
 			t.Errorf("%s: a status is kept: %v, want %v", report, kept, want)
 		}
 	}
+	for namespace, want := range map[string]int{"a": 2, "": 2, "b": 0} {
+		for _, report := range r.ReportsOf(namespace) {
+			if want--; report.Namespace != namespace {
+				t.Errorf("namespace %q has a report of %s", namespace, report)
+			}
+		}
+		if want != 0 {
+			t.Errorf("namespace %q lacks %d reports", namespace, want)
+		}
+	}
 }
 
 const limit = "limits: [{name: all, burst: 1, tokens: 1}]"

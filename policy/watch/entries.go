@@ -131,6 +131,20 @@ func (c *Cache) Reports() []Report {
 	return all
 }
 
+// ReportsOf returns the reports of the rules of a namespace, or of the cluster for "", as Reports does.
+func (c *Cache) ReportsOf(namespace string) (all []Report) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for kind := range c.sources.Rules {
+		if s := c.rules[scope{namespace, kind}]; s != nil {
+			for _, e := range s.entries {
+				all = append(all, e.report())
+			}
+		}
+	}
+	return all
+}
+
 // putRule adds or updates a rule.
 func (c *Cache) putRule(kind string, object metav1.Object) {
 	r, ok := object.(*Rule)

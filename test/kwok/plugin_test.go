@@ -172,8 +172,6 @@ func grantRights(t *testing.T, client kubernetes.Interface) {
 	clusterRole := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "operator"}, Rules: []rbacv1.PolicyRule{
 		rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "list"),
 		rule("", "events", "list"),
-		{APIGroups: []string{"eventquota.io"}, Resources: []string{"eventpolicies", "eventquotas", "clustereventpolicies", "clustereventquotas"}, Verbs: []string{"list"}},
-		rule("", "namespaces", "get"),
 	}}
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "operator"}, Rules: []rbacv1.PolicyRule{
 		rule("", "services", "get"), rule("", "pods", "list"), rule("", "pods/portforward", "get", "create"), rule("", "serviceaccounts/token", "create"),

@@ -28,7 +28,7 @@ import (
 const tenant = "tenant-of-shop"
 
 // TestTenantSeesOwnNamespaceOnly checks the shipped roles on an API server, for a user with the rights of a tenant in
-// docs/operations.md. It checks the output of top, and that these rights allow no further access.
+// docs/operations.md. It checks the output of top and explain, and that these rights allow no further access.
 func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 	if !cluster.RunIsolated(t) {
 		return
@@ -47,6 +47,10 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 	must(t, set.Install(t.Context()))
 	exposeAsPod(t, admin)
 	apply(t, c, admin, "shop", "secret-ops")
+	_, _, err = c.Kubectl(t.Context(), everyone, "apply", "-f", "-")
+	must(t, err)
+	_, _, err = c.Kubectl(t.Context(), "", "wait", "clustereventquota/everyone", "--for=condition=Ready", "--timeout=1m")
+	must(t, err)
 	for namespace, source := range map[string]string{"shop": "shop-controller", "secret-ops": "ops-controller"} {
 		for n := range 8 {
 			_, err := write(t.Context(), admin, namespace, source, fmt.Sprintf("%s-web-%d", namespace, n), n)
@@ -55,11 +59,19 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 	}
 	config, kubeconfig, err := c.User(tenant)
 	must(t, err)
+	run := func(args ...string) (out string, err error) {
+		eventually(t, "no command is above the rate limit of the namespace", func() (bool, string) {
+			cmd := exec.CommandContext(t.Context(), program(), append(args, "--kubeconfig", kubeconfig)...)
+			cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+			var content []byte
+			content, err = cmd.CombinedOutput()
+			out = string(content)
+			return !strings.Contains(out, "429 Too Many Requests"), out
+		})
+		return out, err
+	}
 	top := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), program(), append([]string{"top", "--interval", "0", "--kubeconfig", kubeconfig}, args...)...)
-		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
-		out, err := cmd.CombinedOutput()
-		return string(out), err
+		return run(append([]string{"top", "--interval", "0"}, args...)...)
 	}
 	if out, err := top("-n", "shop"); err == nil || !strings.Contains(out, "forbidden") {
 		t.Errorf("top without rights: got %q, want the error forbidden", out)
@@ -71,6 +83,8 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 		return err == nil && strings.Contains(out, "shop-web-7"), out
 	})
 	t.Logf("the tenant sees:\n%s", out)
+	checkTenantScreen(t, kubeconfig) // these send few requests, within the burst of the namespace
+	checkTenantPage(t, kubeconfig)
 	for _, by := range []string{"namespace", "source", "object", "reason", "policy"} {
 		out, err := top("-n", "shop", "--by", by, "-o", "json")
 		must(t, err)
@@ -91,7 +105,7 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 			t.Errorf("top %v: got %q, want the error forbidden", args, out)
 		}
 	}
-	checkTenantPage(t, kubeconfig)
+	checkTenantExplains(t, run)
 	checkNoFurtherAccess(t, config)
 }
 
@@ -134,8 +148,9 @@ func grantTenantRights(t *testing.T, admin kubernetes.Interface) {
 	}
 	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: tenant}
 	bind("shop", "eventquota-viewer", "ClusterRole", "eventquota-viewer", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: account.Name})
-	// The ClusterRole edit aggregates this one. No controller runs that would do that.
-	bind("shop", "tenant", "ClusterRole", "system:aggregate-to-edit", user)
+	// The ClusterRole edit aggregates these. No controller runs that would do that.
+	bind("shop", "tenant-edit", "ClusterRole", "system:aggregate-to-edit", user)
+	bind("shop", "tenant-view", "ClusterRole", "system:aggregate-to-view", user)
 	bind(cluster.ServiceNamespace, "tenants", "Role", "eventquota-viewer", user)
 }
 
@@ -150,37 +165,56 @@ func checkNoFurtherAccess(t *testing.T, config *rest.Config) {
 		must(t, err)
 		return request.Status.Token
 	}
-	own, general := tokenFor("eventquota.io"), tokenFor()
+	token, general := tokenFor("eventquota.io"), tokenFor()
 	web, err := rest.HTTPClientFor(config)
 	must(t, err)
 	defer web.CloseIdleConnections()
 	const metrics, webhook = "https:eventquota:metrics", "https:eventquota:webhook"
+	question := func(namespace, objectNamespace string) string {
+		return fmt.Sprintf(`{"samples": [{"metadata": {"namespace": %q}, "involvedObject": {"kind": "Pod", "namespace": %q, "name": "secret-ops-web-0"}}]}`, namespace, objectNamespace)
+	}
+	own, ops := "shop", "secret-ops"
+	for name, test := range map[string]struct {
+		question, path string
+		want           []int
+	}{
+		"a question about its own namespace":                 {question(own, own), "/namespaces/shop/explain", []int{http.StatusOK}},
+		"a question about Events of another namespace":       {question(ops, ops), "/namespaces/shop/explain", []int{http.StatusBadRequest}},
+		"a question about an object of another namespace":    {question(own, ops), "/namespaces/shop/explain", []int{http.StatusBadRequest}},
+		"a question to another namespace":                    {question(ops, ops), "/namespaces/secret-ops/explain", []int{http.StatusForbidden}},
+		"a question to another namespace, by relative paths": {question(ops, ops), "/namespaces/shop/../secret-ops/explain", []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}},
+		"a question about all namespaces":                    {question(ops, ops), "/explain", []int{http.StatusUnauthorized}},
+	} {
+		status, answer := fetch(t.Context(), t, web, proxyURL(config, metrics)+test.path, token, test.question)
+		if !slices.Contains(test.want, status) || strings.Contains(answer, "ops-controller") {
+			t.Errorf("%s: got status %d, want one of %v:\n%.300s", name, status, test.want, answer)
+		}
+	}
 	for name, test := range map[string]struct {
 		port, path, token string
 		want              []int
 	}{
-		"its own namespace":                     {metrics, "/namespaces/shop/live", own, []int{http.StatusOK}},
-		"another namespace":                     {metrics, "/namespaces/secret-ops/live", own, []int{http.StatusForbidden}},
-		"another namespace, by a relative path": {metrics, "/namespaces/shop/../secret-ops/live", own, []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}},
-		"another namespace, escaped":            {metrics, "/namespaces/shop%2F..%2Fsecret-ops/live", own, []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}},
-		"all namespaces":                        {metrics, "/live", own, []int{http.StatusUnauthorized}},
-		"the busiest of all":                    {metrics, "/busiest", own, []int{http.StatusUnauthorized}},
-		"an explanation":                        {metrics, "/explain?key=00000000000000000000000000000000", own, []int{http.StatusUnauthorized}},
-		"metrics":                               {metrics, "/metrics", own, []int{http.StatusUnauthorized}},
-		"a heap profile":                        {metrics, "/debug/pprof/heap", own, []int{http.StatusUnauthorized}},
+		"its own namespace":                     {metrics, "/namespaces/shop/live", token, []int{http.StatusOK}},
+		"another namespace":                     {metrics, "/namespaces/secret-ops/live", token, []int{http.StatusForbidden}},
+		"another namespace, by a relative path": {metrics, "/namespaces/shop/../secret-ops/live", token, []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}},
+		"another namespace, escaped":            {metrics, "/namespaces/shop%2F..%2Fsecret-ops/live", token, []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}},
+		"all namespaces":                        {metrics, "/live", token, []int{http.StatusUnauthorized}},
+		"the busiest of all":                    {metrics, "/busiest", token, []int{http.StatusUnauthorized}},
+		"metrics":                               {metrics, "/metrics", token, []int{http.StatusUnauthorized}},
+		"a heap profile":                        {metrics, "/debug/pprof/heap", token, []int{http.StatusUnauthorized}},
 		"its namespace, with no token":          {metrics, "/namespaces/shop/live", "", []int{http.StatusUnauthorized}},
 		"its namespace, with a general token":   {metrics, "/namespaces/shop/live", general, []int{http.StatusUnauthorized}},
-		"the webhook":                           {webhook, "/mutate", own, []int{http.StatusForbidden}},
-		"the metrics port without TLS":          {"eventquota:metrics", "/namespaces/shop/live", own, []int{http.StatusForbidden}},
+		"the webhook":                           {webhook, "/mutate", token, []int{http.StatusForbidden}},
+		"the metrics port without TLS":          {"eventquota:metrics", "/namespaces/shop/live", token, []int{http.StatusForbidden}},
 	} {
-		status, answer := fetch(t.Context(), t, web, strings.TrimSuffix(config.Host, "/")+"/api/v1/namespaces/"+cluster.ServiceNamespace+"/services/"+test.port+"/proxy"+test.path, test.token)
+		status, answer := fetch(t.Context(), t, web, proxyURL(config, test.port)+test.path, test.token, "")
 		if !slices.Contains(test.want, status) || strings.Contains(answer, "ops-") {
 			t.Errorf("%s: got status %d, want one of %v:\n%.300s", name, status, test.want, answer)
 		}
 	}
 	// A stolen token must be useless for other purposes.
 	stolen := rest.AnonymousClientConfig(config)
-	stolen.BearerToken = own
+	stolen.BearerToken = token
 	if other, err := kubernetes.NewForConfig(stolen); err != nil {
 		t.Error(err)
 	} else if _, err := other.CoreV1().Events("shop").List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
@@ -188,17 +222,31 @@ func checkNoFurtherAccess(t *testing.T, config *rest.Config) {
 	}
 }
 
-func fetch(ctx context.Context, t *testing.T, client *http.Client, url, token string) (status int, answer string) {
+// proxyURL returns the URL of a port of the Service at the API server's proxy.
+func proxyURL(config *rest.Config, port string) string {
+	return strings.TrimSuffix(config.Host, "/") + "/api/v1/namespaces/" + cluster.ServiceNamespace + "/services/" + port + "/proxy"
+}
+
+// fetch gets a URL, or sends a question of explain to it. It tries again while it is above the rate limit of the namespace.
+func fetch(ctx context.Context, t *testing.T, client *http.Client, url, token, question string) (status int, answer string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	must(t, err)
-	if token != "" {
-		request.Header.Set("Eventquota-Token", token)
+	method := http.MethodGet
+	if question != "" {
+		method = http.MethodPost
 	}
-	response, err := client.Do(request)
-	must(t, err)
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	must(t, err)
-	return response.StatusCode, string(content)
+	eventually(t, "a request is not above the rate limit of the namespace", func() (bool, string) {
+		request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(question))
+		must(t, err)
+		if token != "" {
+			request.Header.Set("Eventquota-Token", token)
+		}
+		response, err := client.Do(request)
+		must(t, err)
+		defer response.Body.Close()
+		content, err := io.ReadAll(response.Body)
+		must(t, err)
+		status, answer = response.StatusCode, string(content)
+		return status != http.StatusTooManyRequests, answer
+	})
+	return status, answer
 }

@@ -1,5 +1,6 @@
 // Package explain is the command that shows which Events about an object are merged and dropped, and why. It also has the endpoint of
-// a replica that the command asks.
+// a replica that answers it. The command lists the stored Events, and the replica evaluates its policies for samples of them and reads
+// its store.
 package explain
 
 import (
@@ -20,7 +21,6 @@ import (
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/output"
-	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 )
 
@@ -49,11 +49,14 @@ source of Events it prints:
   - the policies that govern its Events, and why;
   - how many tokens its buckets have, and when each gets its next one.
 
-It reads the stored Events and the policies from the API server with your kubeconfig.
-You need the rights to list Events, eventpolicies, eventquotas, clustereventpolicies
-and clustereventquotas, and to get the namespace. It asks one replica for merged and
-pending counts, with the same rights as top. A replica without Redis knows only its
-own state. Explain changes nothing.
+It lists the stored Events with your kubeconfig, so you need the right to list Events in
+the namespace. It sends some of them to a replica, which answers from its policies and
+its state. A replica without Redis knows only its own state. Explain changes nothing.
+
+It finds a replica as top does, with the same rights. Users who may see only one
+namespace need the rights that top --namespace needs. They also need the right to create
+services/proxy of https:eventquota:metrics in --system-namespace, because explain sends
+a question. They see no quota buckets that other namespaces use too.
 
 It finds sources by their stored Events, so a source without any is not shown. The
 state of merging and dropping is separate for each user, and an Event does not say who
@@ -72,6 +75,7 @@ Kubernetes; --writer names others.`,
 	}
 	f := cmd.Flags()
 	o.Replicas = replicas.AddFlags(f, true)
+	o.Replicas.AddSystemFlag(f)
 	f.StringArrayVar(&o.Writers, "writer", nil, "user whose Events to show; may be repeated; defaults to the users of Kubernetes' own components")
 	output.AddChoiceFlag(cmd, &o.Output, "output", "o", output.Formats(), "format of the report: table, wide for all Events rather than 30 of a source, json, yaml, or name for the names of Events")
 	return cmd
@@ -129,25 +133,15 @@ func (o *options) explain(ctx context.Context, namespace, kind, name string) (*r
 	if err != nil {
 		return nil, err
 	}
-	policies, err := policyfile.ReadCluster(ctx, config, namespace)
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
-	}
-	replica, err := o.Replicas.Open(ctx)
+	selected := *o.Replicas
+	selected.Namespace = namespace
+	replica, err := selected.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer replica.Close()
-	x := explainer{writers: o.Writers, policies: policies.Set(), replica: replica, report: report{
-		Namespace: namespace, Kind: events[0].InvolvedObject.Kind, Name: events[0].InvolvedObject.Name,
-	}}
-	if err := x.explain(ctx, events); err != nil {
-		return nil, err
-	}
-	for _, err := range policies.Invalid {
-		x.addNote("%v", err)
-	}
-	return &x.report, nil
+	r := &report{Namespace: namespace, Kind: events[0].InvolvedObject.Kind, Name: events[0].InvolvedObject.Name}
+	return r, r.ask(ctx, replica, events, o.Writers)
 }
 
 // eventsAbout returns the stored Events about an object in a namespace, without notices. Without an error there is at least one.

@@ -5,16 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"net/url"
 	"time"
 
+	"github.com/eventquota/eventquota/admission"
+	"github.com/eventquota/eventquota/policy/watch"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// maxKeys bounds one request. A group takes at most 32 KiB, and mostly less than 1 KiB.
-const maxKeys = 256
+// bodyTimeout bounds the time in which a question must arrive.
+const bodyTimeout = 5 * time.Second
 
 // Peeker is a store whose state can be read.
 type Peeker interface {
@@ -31,83 +33,79 @@ type Store struct {
 	Now func() time.Time
 }
 
-// peekResponse is the answer to GET /explain: the state that the store has under the requested keys.
-type peekResponse struct {
-	Store string    `json:"store"`
-	At    time.Time `json:"at"` // by the clock of the store
-	// Groups are in the encoding of store/engine, without messages of Events.
-	Groups  map[store.Key][]byte             `json:"groups,omitempty"`
-	Buckets map[store.Key]engine.BucketState `json:"levels,omitempty"` // of quotas
-}
-
-// Handler serves GET /explain?key=KEY with up to 256 keys, each of a group or of a bucket of a quota. It changes nothing. Reading the
-// store takes at most timeout.
-func Handler(s Store, timeout time.Duration) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		keys, err := parseQuery(r.URL.RawQuery)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), timeout)
-		defer cancel()
-		response, err := s.peekResponse(ctx, keys)
-		if err != nil {
-			http.Error(w, "store "+s.Name+" cannot be read: "+err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(response) // it fails if the client has disconnected
-	})
-}
-
 // BucketStates copies the state of buckets of quotas, and the time by the clock of the store.
 func (s Store) BucketStates(ctx context.Context, buckets []store.Key) (engine.Snapshot, error) {
-	state, err := s.Peek(ctx, nil, buckets)
+	return s.read(ctx, nil, buckets)
+}
+
+// read copies the state of groups and of buckets of quotas, and the time by the clock of the store.
+func (s Store) read(ctx context.Context, groups, buckets []store.Key) (engine.Snapshot, error) {
+	state, err := s.Peek(ctx, groups, buckets)
 	if s.Now != nil {
 		state.At = s.Now()
 	}
 	return state, err
 }
 
-// peekResponse reads the store. It leaves out expired groups and messages of Events: no decision depends on messages, and an account
-// that may read metrics need not have the right to read Events.
-func (s Store) peekResponse(ctx context.Context, keys []store.Key) (peekResponse, error) {
-	state, err := s.Peek(ctx, keys, keys)
-	if err != nil {
-		return peekResponse{}, err
-	}
-	if s.Now != nil {
-		state.At = s.Now()
-	}
-	response := peekResponse{Store: s.Name, At: state.At, Groups: map[store.Key][]byte{}, Buckets: state.Buckets}
-	for key, g := range state.Groups {
-		if g.Expired(state.At) {
-			continue
-		}
-		g = g.Clone()
-		for i := range g.Events {
-			g.Events[i].Text, g.Events[i].Messages = "", nil
-		}
-		response.Groups[key] = g.Append(nil)
-	}
-	return response, nil
+// Replica is the part of a replica that answers questions.
+type Replica struct {
+	Store    Store
+	Policies admission.Policies
+	// Reports returns the state of the policies and quotas of a namespace, or of the cluster for "".
+	Reports func(namespace string) []watch.Report
 }
 
-func parseQuery(raw string) ([]store.Key, error) {
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, errors.New("the query is malformed")
-	}
-	keys := make([]store.Key, len(query["key"]))
-	if len(keys) < 1 || len(keys) > maxKeys {
-		return nil, fmt.Errorf("key: must be given 1 to %d times, not %d times", maxKeys, len(keys))
-	}
-	for i, value := range query["key"] {
-		if err := keys[i].UnmarshalText([]byte(value)); err != nil {
-			return nil, fmt.Errorf("key: %w", err)
+// Handler serves POST requests with a question. If the path has a {namespace}, the answer has only what Events of that namespace did,
+// and only Events about its objects are accepted. It changes nothing. It answers one question at a time: evaluating conditions takes
+// CPU time that decisions need too. An answer takes at most timeout, with the wait for others.
+func Handler(r Replica, timeout time.Duration) http.Handler {
+	turn := make(chan struct{}, 1)
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		only := request.PathValue("namespace")
+		q, status, err := readQuestion(w, request, only)
+		if err != nil {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // the server does not wait for the rest of the body
+			http.Error(w, err.Error(), status)
+			return
 		}
+		ctx, cancel := context.WithTimeout(request.Context(), timeout)
+		defer cancel()
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+		case <-ctx.Done():
+			http.Error(w, "the replica is busy with other questions: try again", http.StatusServiceUnavailable)
+			return
+		}
+		a, err := r.answer(ctx, q, only)
+		if err != nil {
+			message := err.Error()
+			if only != "" {
+				message = "the replica cannot answer now: try again" // an error may name a server or a policy
+			}
+			http.Error(w, message, http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_ = json.NewEncoder(w).Encode(a) // it fails if the client has disconnected
+	})
+}
+
+// readQuestion reads and checks a question. With an error, it returns the HTTP status.
+func readQuestion(w http.ResponseWriter, request *http.Request, only string) (*question, int, error) {
+	if request.URL.RawQuery != "" {
+		return nil, http.StatusBadRequest, errors.New("explain: takes no query parameters")
 	}
-	return keys, nil
+	// Not every ResponseWriter has deadlines; those of net/http's servers do.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	content, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxQuestionBytes))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the body must have at most %d bytes", maxQuestionBytes)
+	}
+	if err != nil {
+		return nil, http.StatusBadRequest, errors.New("the body did not arrive completely")
+	}
+	q, err := decodeQuestion(content, only)
+	return q, http.StatusBadRequest, err
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,6 +37,8 @@ func TestBadInputReturnsOneError(t *testing.T) {
 		"no kubeconfig":                        {[]string{"pod/web-0", "--endpoint", r.endpoint.URL}, []string{"--kubeconfig: no kubeconfig at ", missing}},
 		"a missing kubeconfig":                 {[]string{"pod/web-0", "--endpoint", r.endpoint.URL, "--kubeconfig", missing}, []string{"--kubeconfig: ", missing}},
 		"an endpoint without a server":         {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", "http://127.0.0.1:1"}, []string{"--endpoint: ", "connection refused"}},
+		"too many writers":                     {append(with("pod/web-0"), slices.Repeat([]string{"--writer", "a"}, 129)...), []string{"400 Bad Request: writers: must have at most "}},
+		"a writer without a name":              {with("pod/web-0", "--writer", ""), []string{"400 Bad Request: writers[0]: must be the name of a user"}},
 		"an endpoint of another version":       {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", old.URL}, []string{"--endpoint: 404"}},
 		"a replica whose store is unreachable": {[]string{"pod/web-0", "--kubeconfig", r.kubeconfig(), "--endpoint", silent.endpoint.URL}, []string{"--endpoint: 503 Service Unavailable: store redis cannot be read: no connection"}},
 	} {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"context"
+	"errors"
 	"io"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
+	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/watch"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/test/cli"
@@ -37,6 +40,12 @@ func TestExplainReportsMergedPendingAndDropped(t *testing.T) {
 				t.Fatal(err)
 			}
 			cli.CompareGolden(t, filepath.Join("testdata", output), noticeNames.ReplaceAllString(out, "eventquota-NAME"))
+			if strings.HasPrefix(args, "--") {
+				return
+			}
+			if asTenant, err := r.explainAsTenant(strings.Fields(args)...); err != nil || asTenant != out {
+				t.Errorf("as a user of namespace storm: error %v, output\n%s\nwant the same, as there is no quota of several namespaces", err, asTenant)
+			}
 		})
 	}
 }
@@ -63,26 +72,32 @@ func TestObjectAndReportMatchCommand(t *testing.T) {
 	}
 }
 
-func TestExplainListsExcludedPolicies(t *testing.T) {
+// TestExplainListsRejectedPolicies checks the notes about policies and quotas that are invalid or not in force. The users of a namespace
+// get only those about their own.
+func TestExplainListsRejectedPolicies(t *testing.T) {
 	r := newExplainRig(t, stormPolicies, "memory", newMemory(t)).storm()
-	for name, test := range map[string]struct{ policies, note, governs string }{
-		"an invalid policy": {
-			stormPolicies + `---
-apiVersion: eventquota.io/v1alpha1
-kind: ClusterEventPolicy
-metadata: {name: wrong}
-spec: {match: {conditions: [{name: number, expression: 1 + 1}]}}
-`, "Note: ClusterEventPolicy wrong: spec.match.conditions[0].expression: ", "ClusterEventPolicy floor governs BackOff",
-		},
-		"all policies, without CRDs": {"", "Note: the cluster has no policies, because their CRDs are not installed: the built-in default governs", "default governs BackOff"},
+	report := func(kind, namespace, name string, invalid, excluded error) {
+		id := policy.Identity{Kind: kind, Namespace: namespace, Name: name}
+		r.reports[namespace] = append(r.reports[namespace], watch.Report{Identity: id, Err: invalid, Excluded: excluded})
+	}
+	report("ClusterEventPolicy", "", "wrong", errors.New("spec.action: Unsupported value"), nil)
+	report("ClusterEventPolicy", "", "costly", nil, errors.New("conditions cost too much"))
+	report("ClusterEventPolicy", "", "floor", nil, nil)
+	report("EventQuota", "storm", "own", errors.New("spec.limits: Required value"), nil)
+	report("EventQuota", "calm", "other", errors.New("spec.limits: Required value"), nil)
+	own := "Note: EventQuota storm/own: spec.limits: Required value\n"
+	for who, test := range map[string]struct {
+		explain func(...string) (string, error)
+		want    string
+	}{
+		"an administrator": {r.explain, "Note: ClusterEventPolicy costly: conditions cost too much\n\nNote: ClusterEventPolicy wrong: spec.action: Unsupported value\n\n" + own},
+		"a tenant":         {r.explainAsTenant, own},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r.policies = test.policies
-			out, err := r.explain("pod/web-0")
-			if err != nil || !strings.Contains(out, test.note) || !strings.Contains(out, test.governs) {
-				t.Errorf("error %v, output\n%s\nwant %q and %q", err, out, test.note, test.governs)
-			}
-		})
+		out, err := test.explain("pod/web-0")
+		const memory = "Note: the replica keeps its state in memory, which does not have what other replicas have merged and dropped\n\n"
+		if _, notes, found := strings.Cut(out, memory); err != nil || !found || notes != test.want {
+			t.Errorf("%s: error %v, output\n%s\nwant these notes at the end:\n%s", who, err, out, test.want)
+		}
 	}
 }
 

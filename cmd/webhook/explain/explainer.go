@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -16,64 +15,62 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/eventquota/eventquota/admission"
-	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 	"github.com/eventquota/eventquota/policy"
+	"github.com/eventquota/eventquota/policy/watch"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// explainer makes a report. Policies and stored Events come from the API server. The store of a replica has what is merged, pending
-// and dropped, and how many tokens are left.
+// explainer answers one question with the policies and the store of a replica.
 type explainer struct {
-	writers  []string // of --writer
-	policies *policy.Set
-	replica  *replicas.Replica
-	report   report
+	*Replica
+
+	gate    admission.Gate
+	writers []string
+	// only is the only namespace that the answer may say something of; empty for all.
+	only      string
+	registers int                 // read so far
+	reported  sets.Set[store.Key] // registers whose notices are in the answer
+	answer    answer
 }
 
-// explain reports on Events about one object, of which there is at least one.
-func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
-	if len(events) >= maxEvents {
-		x.addNote("only %d Events were read: there may be more", len(events))
-	}
-	var candidates [][]*source // for each source, one entry for each user that may have written its Events
-	var keys []store.Key
-	for _, s := range sourcesOf(events) {
-		writers := s.byWriter(x.writers)
-		for _, candidate := range writers {
-			if err := x.addPolicies(ctx, candidate); err != nil {
-				return fmt.Errorf("explain: %w", err)
-			}
-			keys = append(append(keys, candidate.group), candidate.notices...)
-			for _, b := range candidate.Buckets {
-				keys = append(keys, b.key)
-			}
+// answer answers a question. If only is not empty, it has nothing about other namespaces.
+func (r *Replica) answer(ctx context.Context, q *question, only string) (*answer, error) {
+	x := explainer{Replica: r, gate: admission.Gate{Policies: r.Policies, Now: time.Now}, writers: q.Writers, only: only, reported: sets.New[store.Key]()}
+	for _, s := range sourcesOf(q.Samples) {
+		if err := x.explain(ctx, s); err != nil {
+			return nil, err
 		}
-		candidates = append(candidates, writers)
 	}
-	state, err := x.peek(ctx, keys)
+	if x.answer.Store.Name == "memory" {
+		x.answer.addNote("the replica keeps its state in memory, which does not have what other replicas have merged and dropped")
+	}
+	x.addRejected(q.namespace())
+	return &x.answer, nil
+}
+
+// explain adds a source, with the state that the store has at that time.
+func (x *explainer) explain(ctx context.Context, s *source) error {
+	candidates := s.byWriter(x.writers)
+	for _, candidate := range candidates {
+		if err := x.addPolicies(ctx, candidate); err != nil {
+			return err
+		}
+	}
+	state, err := x.peek(ctx, candidates)
 	if err != nil {
 		return err
 	}
-	notices := sets.New[store.Key]()
-	for _, writers := range candidates {
-		for _, s := range x.chooseWriters(writers, &state) {
-			s.addState(&state)
-			notices.Insert(s.group)
-			notices.Insert(s.notices...)
-			x.report.Sources = append(x.report.Sources, s)
+	x.answer.Store = storeState{x.Store.Name, state.At}
+	for _, s := range x.chooseWriters(candidates, &state) {
+		s.addState(&state)
+		x.answer.Sources = append(x.answer.Sources, answeredSource{*s, s.first})
+		for _, key := range append(s.notices, s.group) {
+			if g := state.Groups[key]; g != nil && !x.reported.Has(key) {
+				x.answer.Dropped = append(x.answer.Dropped, noticesOf(g)...)
+				x.reported.Insert(key)
+			}
 		}
-	}
-	for key := range notices {
-		if g := state.Groups[key]; g != nil {
-			x.report.Dropped = append(x.report.Dropped, noticesOf(g)...)
-		}
-	}
-	slices.SortFunc(x.report.Dropped, func(a, b notice) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
-	})
-	if x.report.Store.Name == "memory" {
-		x.addNote("the replica keeps its state in memory, which does not have what other replicas have merged and dropped")
 	}
 	return nil
 }
@@ -81,22 +78,20 @@ func (x *explainer) explain(ctx context.Context, events []corev1.Event) error {
 // addPolicies adds the policies that govern the Events of s, the buckets that these Events need a token from, and the keys of the
 // notices of quotas.
 func (x *explainer) addPolicies(ctx context.Context, s *source) error {
-	for i, e := range s.stored {
-		if slices.ContainsFunc(s.stored[:i], func(o *corev1.Event) bool { return o.Type == e.Type && o.Reason == e.Reason }) {
-			continue
-		}
-		r := s.createRequest(e)
-		governing := x.policies.Resolve(ctx, r.Namespace, r.Object, &r.Request)
-		for _, err := range governing.Errors {
-			x.addNote("%v", err)
-		}
-		var decides admission.CapturingStore
-		gate := admission.Gate{Policies: policy.NewCurrent(x.policies), Store: &decides, Now: time.Now}
-		if _, err := gate.Mutate(ctx, r); err != nil {
+	for _, e := range s.stored {
+		resolution, limits, err := x.gate.Explain(ctx, s.createRequest(e))
+		if err != nil {
 			return err
 		}
-		s.addPolicy(governing.Policy, e.Reason)
-		s.addBuckets(&governing, &decides.Limits, e)
+		for _, err := range resolution.Errors {
+			if x.only == "" || err.Rule.Identity.Namespace == x.only {
+				x.answer.addNote("%v", err)
+			}
+		}
+		s.addPolicy(resolution.Policy, e.Reason)
+		if shared := s.addBuckets(&resolution, &limits, e, x.only != ""); shared {
+			x.answer.addNote("these Events also need tokens of quotas that other namespaces use too, which are not shown")
+		}
 	}
 	return nil
 }
@@ -119,28 +114,34 @@ func (s *source) createRequest(stored *corev1.Event) *admission.Request {
 	return r
 }
 
-// peek asks the replica for the state that its store has under these keys.
-func (x *explainer) peek(ctx context.Context, keys []store.Key) (engine.Snapshot, error) {
-	state := engine.Snapshot{Groups: map[store.Key]*engine.Group{}, Buckets: map[store.Key]engine.BucketState{}}
-	for chunk := range slices.Chunk(sets.New(keys...).UnsortedList(), maxKeys) {
-		query := url.Values{}
-		for _, key := range chunk {
-			query.Add("key", key.String())
+// peek reads the state of sources and of their quotas. It leaves out expired groups, notices that are in the answer already, and those
+// beyond maxRegisters.
+func (x *explainer) peek(ctx context.Context, all []*source) (engine.Snapshot, error) {
+	groups, buckets := sets.New[store.Key](), sets.New[store.Key]()
+	for _, s := range all {
+		groups.Insert(s.group)
+		for i := range s.Buckets {
+			buckets.Insert(s.Buckets[i].key)
 		}
-		var response peekResponse
-		if err := x.replica.Get(ctx, "/explain", query, &response); err != nil {
-			return state, err
-		}
-		for key, encoded := range response.Groups {
-			g, err := engine.Unmarshal(encoded)
-			if err != nil {
-				return state, fmt.Errorf("explain: the answer of the replica is malformed: %w", err)
-			}
-			state.Groups[key] = g
-		}
-		maps.Copy(state.Buckets, response.Buckets)
-		state.At, x.report.Store.Name, x.report.Store.At = response.At, response.Store, response.At
 	}
+	x.registers += len(groups)
+	for _, s := range all {
+		for _, key := range s.notices {
+			switch {
+			case groups.Has(key) || x.reported.Has(key):
+			case x.registers >= maxRegisters:
+				x.answer.addNote("drops by some quotas are not shown, because too many buckets limit these Events")
+			default:
+				groups.Insert(key)
+				x.registers++
+			}
+		}
+	}
+	state, err := x.Store.read(ctx, groups.UnsortedList(), buckets.UnsortedList())
+	if err != nil {
+		return state, fmt.Errorf("store %s cannot be read: %w", x.Store.Name, err)
+	}
+	maps.DeleteFunc(state.Groups, func(_ store.Key, g *engine.Group) bool { return g.Expired(state.At) })
 	return state, nil
 }
 
@@ -156,14 +157,35 @@ func (x *explainer) chooseWriters(writers []*source, state *engine.Snapshot) (ch
 	if len(chosen) > 0 {
 		return chosen
 	}
-	x.addNote("store %s has no state for Events of %s written by %s. Possible reasons: none came within the windows of the policy, another user wrote them (see --writer), "+
-		"the store lost its state, or it belongs to another cluster or --redis-prefix", x.report.Store.Name, writers[0].name(), strings.Join(users, " or "))
+	x.answer.addNote("store %s has no state for Events of %s written by %s. Possible reasons: none came within the windows of the policy, another user wrote them (see --writer), "+
+		"the store lost its state, or it belongs to another cluster or --redis-prefix", x.Store.Name, writers[0].name(), strings.Join(users, " or "))
 	return writers[:1]
 }
 
-// addNote adds a note, once.
-func (x *explainer) addNote(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(x.report.Notes, text) {
-		x.report.Notes = append(x.report.Notes, text)
+// addRejected adds a note for each policy and quota of a namespace that is invalid or not in force. It does so for those of the cluster
+// too, if the answer may say something of them.
+func (x *explainer) addRejected(namespace string) {
+	reports := x.Reports(namespace)
+	if x.only == "" {
+		reports = append(reports, x.Reports("")...)
 	}
+	slices.SortFunc(reports, func(a, b watch.Report) int { return strings.Compare(a.String(), b.String()) })
+	for i := range reports {
+		if why := cmp.Or(reports[i].Err, reports[i].Excluded); why != nil {
+			x.answer.addNote("%s: %v", reports[i].Identity, why)
+		}
+	}
+}
+
+// addNote adds a note, once.
+func (a *answer) addNote(format string, args ...any) {
+	a.Notes = addOnce(a.Notes, fmt.Sprintf(format, args...))
+}
+
+// addOnce adds a text, unless it is there.
+func addOnce(all []string, text string) []string {
+	if slices.Contains(all, text) {
+		return all
+	}
+	return append(all, text)
 }

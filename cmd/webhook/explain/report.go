@@ -17,19 +17,21 @@ import (
 
 // report is the report on an object. Its JSON is the output of -o json.
 type report struct {
-	Namespace string `json:"namespace"`
-	Kind      string `json:"kind"`
-	Name      string `json:"name"`
-	// Store is the store that was read, and At the time by its clock.
-	Store struct {
-		Name string    `json:"name"`
-		At   time.Time `json:"at"`
-	} `json:"store"`
-	Sources []*source `json:"sources"`
+	Namespace string     `json:"namespace"`
+	Kind      string     `json:"kind"`
+	Name      string     `json:"name"`
+	Store     storeState `json:"store"`
+	Sources   []*source  `json:"sources"`
 	// Dropped has the drops by the spam filters of all sources, and those by quotas about any object; oldest first.
 	Dropped []notice `json:"dropped,omitempty"`
 	// Notes say what is not known, and what is therefore uncertain.
 	Notes []string `json:"notes,omitempty"`
+}
+
+// storeState is the store that was read, and the time by its clock.
+type storeState struct {
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
 }
 
 // source is a source of Events about the object, as one user writes them.
@@ -44,7 +46,8 @@ type source struct {
 	Events   []event           `json:"events,omitempty"`
 	Buckets  []bucket          `json:"buckets,omitempty"`
 
-	stored  []*corev1.Event
+	stored  []*corev1.Event // in a replica, the samples
+	first   int             // the index of its first Event
 	user    policy.UserInfo
 	group   store.Key
 	notices []store.Key // of its quotas
@@ -137,24 +140,30 @@ func precedenceReason(p *policy.Policy) string {
 	return strings.Join(parts, ", ")
 }
 
-// addBuckets adds the buckets that an Event needs a token from. A policy that drops all Events has none.
-func (s *source) addBuckets(governing *policy.Resolution, l *store.Limits, e *corev1.Event) {
+// addBuckets adds the buckets that an Event needs a token from, with the keys of their notices. A policy that drops all Events has only
+// a notice. With separate it leaves out the buckets that other namespaces may use too, and reports whether there are any. The state of a
+// spam filter is part of the group, and an overflow bucket is one of the namespace.
+func (s *source) addBuckets(resolution *policy.Resolution, l *store.Limits, e *corev1.Event, separate bool) (shared bool) {
 	if !l.SpamFilter.Key.IsZero() {
-		s.addBucket(&l.SpamFilter, s.describeKey(governing.Policy.SpamFilter.Per, e))
+		s.addBucket(&l.SpamFilter, s.describeKey(resolution.Policy.SpamFilter.Per, e))
 		s.addOverflow(&l.SpamFilter, e.Namespace)
 	}
 	for i := range l.Quotas {
 		b := &l.Quotas[i]
-		s.notices = append(s.notices, engine.NoticeKey(b))
 		if b.LimitID != "" {
 			s.addOverflow(b, e.Namespace)
 		}
-		for q, limit := range governing.Limits() {
-			if q.Name == b.Policy && limit.Name == b.Name {
-				s.addBucket(b, s.describeKey(limit.Per, e))
-			}
+		quota, limit := resolution.Limit(b.Policy, b.Name)
+		if separate && limit != nil && !quota.SeparatesNamespaces(limit) {
+			shared = true
+			continue
+		}
+		s.notices = append(s.notices, engine.NoticeKey(b))
+		if limit != nil {
+			s.addBucket(b, s.describeKey(limit.Per, e))
 		}
 	}
+	return shared
 }
 
 // addOverflow adds the overflow bucket of a bucket's limit. addState removes it if it is full.
@@ -187,15 +196,11 @@ func (s *source) describeKey(key []policy.KeyPart, e *corev1.Event) string {
 	return strings.Join(words, " ")
 }
 
-// addState adds the store's state: the Events of s, those with the most occurrences first, and how many tokens are left.
+// addState adds the store's state: the Events of s, without their types, and how many tokens are left.
 func (s *source) addState(state *engine.Snapshot) {
 	g := state.Groups[s.group]
 	if s.InStore = g != nil; !s.InStore {
 		g = &engine.Group{}
-	}
-	stored := map[string]*corev1.Event{}
-	for _, e := range s.stored {
-		stored[e.Name] = e
 	}
 	for i := range g.Events {
 		r := &g.Events[i]
@@ -203,18 +208,8 @@ func (s *source) addState(state *engine.Snapshot) {
 		if r.Due != 0 {
 			e.Pending, e.Due = r.Total-r.Written, registerTime(r.Due)
 		}
-		if found := stored[r.Name]; found != nil {
-			e.Type = found.Type
-			delete(stored, r.Name)
-		}
 		s.Events = append(s.Events, e)
 	}
-	for name, e := range stored {
-		s.Events = append(s.Events, event{Name: name, Type: e.Type, Reason: e.Reason, Count: admission.Occurrences(e)})
-	}
-	slices.SortStableFunc(s.Events, func(a, b event) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
-	})
 	for i := range s.Buckets {
 		b := &s.Buckets[i]
 		bucket := cmp.Or(state.Buckets[b.key], g.SpamState(b.key))
@@ -222,6 +217,26 @@ func (s *source) addState(state *engine.Snapshot) {
 	}
 	s.Buckets = slices.DeleteFunc(s.Buckets, func(b bucket) bool {
 		return strings.HasSuffix(b.Bucket, store.OverflowSuffix) && b.Next.IsZero() // a full bucket: nothing is beyond the bound
+	})
+}
+
+// addStored adds the types of Events, and the stored Events that the store does not know. Those with the most occurrences come first.
+func (s *source) addStored(all []*corev1.Event) {
+	stored := map[string]*corev1.Event{}
+	for _, e := range all {
+		stored[e.Name] = e
+	}
+	for i := range s.Events {
+		if found := stored[s.Events[i].Name]; found != nil {
+			s.Events[i].Type = found.Type
+			delete(stored, found.Name)
+		}
+	}
+	for name, e := range stored {
+		s.Events = append(s.Events, event{Name: name, Type: e.Type, Reason: e.Reason, Count: admission.Occurrences(e)})
+	}
+	slices.SortStableFunc(s.Events, func(a, b event) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
 }
 

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path"
+	"net/http/httputil"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,25 +18,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/policy"
-	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/policy/watch"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/memory"
 	"github.com/eventquota/eventquota/test/cli"
 )
 
-// explainRig is a fake cluster with a webhook that has decided Events. It has an API server, and a replica at an endpoint.
+// explainRig is a fake cluster with a webhook that has decided Events. It has an API server, and a replica at an endpoint. The API server
+// lets its user only list Events, and reach the replica as the users of namespace storm do.
 type explainRig struct {
 	t        *testing.T
 	now      time.Time
 	user     string // the writer of Events; empty for the one that explain assumes
-	policies string // YAML; if empty, the cluster has no CRDs
 	gate     *admission.Gate
+	reports  map[string][]watch.Report // by namespace
 	events   []corev1.Event
 	server   *httptest.Server
 	endpoint *httptest.Server
@@ -49,13 +50,16 @@ type peekStore interface {
 
 func newExplainRig(t *testing.T, policies, name string, decides peekStore) *explainRig {
 	t.Helper()
-	r := &explainRig{t: t, now: time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC), policies: policies}
+	r := &explainRig{t: t, now: time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC), reports: map[string][]watch.Report{}}
 	files, err := policyfile.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, document := range r.documents() {
-		if err := files.Decode(document); err != nil {
+	for document := range strings.SplitSeq(policies, "---\n") {
+		if strings.TrimSpace(document) == "" {
+			continue
+		}
+		if err := files.Decode([]byte(document)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,72 +71,61 @@ func newExplainRig(t *testing.T, policies, name string, decides peekStore) *expl
 	if name == "memory" {
 		peek.Now = clock
 	}
+	answers := Replica{Store: peek, Policies: r.gate.Policies, Reports: func(namespace string) []watch.Report { return r.reports[namespace] }}
 	mux := http.NewServeMux()
-	mux.Handle("GET /explain", Handler(peek, time.Minute))
+	mux.Handle("POST /explain", Handler(answers, time.Minute))
+	mux.Handle("POST /namespaces/{namespace}/explain", Handler(answers, time.Minute))
 	r.endpoint = httptest.NewServer(mux)
 	t.Cleanup(r.endpoint.Close)
 	return r
 }
 
-func (r *explainRig) documents() (all [][]byte) {
-	for document := range strings.SplitSeq(r.policies, "---\n") {
-		if strings.TrimSpace(document) != "" {
-			all = append(all, []byte(document))
-		}
-	}
-	return all
-}
+// proxyPath is the path of the API server that leads to a replica.
+const proxyPath = "/api/v1/namespaces/eventquota-system/services/https:eventquota:metrics/proxy"
 
-// list returns the API server's list of policies or quotas of one kind.
-func (r *explainRig) list(resource string) map[string]any {
-	items := []any{}
-	for _, document := range r.documents() {
-		var object map[string]any
-		if err := yaml.Unmarshal(document, &object); err != nil {
-			r.t.Error(err)
-		}
-		if kind, _ := object["kind"].(string); v1alpha1.Resources()[kind].Resource == resource {
-			items = append(items, object)
-		}
-	}
-	return map[string]any{"apiVersion": v1alpha1.GroupVersion().String(), "kind": "List", "items": items}
-}
-
-// serve answers requests to the API server for namespace storm, its Events and its policies.
+// serve answers requests to the API server for Events of namespace storm, for tokens, and for a replica.
 func (r *explainRig) serve(w http.ResponseWriter, request *http.Request) {
-	if r.policies == "" && strings.HasPrefix(request.URL.Path, "/apis/eventquota.io/") {
-		http.NotFound(w, request)
-		return
-	}
 	var response map[string]any
-	switch request.URL.Path {
-	case "/api/v1/namespaces/storm":
-		response = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "storm"}}
-	case "/api/v1/namespaces/storm/events":
+	status := http.StatusOK
+	switch p := request.URL.Path; {
+	case p == "/api/v1/namespaces/storm/events":
 		events := slices.DeleteFunc(slices.Clone(r.events), func(e corev1.Event) bool {
-			return request.URL.Query().Get("fieldSelector") != "involvedObject.name="+e.InvolvedObject.Name
+			return e.Namespace != "storm" || request.URL.Query().Get("fieldSelector") != "involvedObject.name="+e.InvolvedObject.Name
 		})
 		response = map[string]any{"apiVersion": "v1", "kind": "EventList", "items": events}
-	case "/apis/eventquota.io/v1alpha1/clustereventpolicies", "/apis/eventquota.io/v1alpha1/clustereventquotas",
-		"/apis/eventquota.io/v1alpha1/namespaces/storm/eventpolicies", "/apis/eventquota.io/v1alpha1/namespaces/storm/eventquotas":
-		response = r.list(path.Base(request.URL.Path))
-	default:
-		http.NotFound(w, request)
+	case p == "/api/v1/namespaces/storm/serviceaccounts/eventquota-viewer/token":
+		response = map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "status": map[string]any{"token": "storm"}}
+	case strings.HasPrefix(p, proxyPath+"/namespaces/storm/") && request.Header.Get("Eventquota-Token") == "storm":
+		to, err := url.Parse(r.endpoint.URL)
+		if err != nil {
+			r.t.Error(err)
+		}
+		http.StripPrefix(proxyPath, httputil.NewSingleHostReverseProxy(to)).ServeHTTP(w, request)
 		return
+	default:
+		status = http.StatusForbidden
+		response = map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": http.StatusForbidden, "message": p + " is forbidden"}
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(response)
 }
 
-// write writes an Event about pod web-0, a second after the last, and returns the outcome. The API server has the Event unless the
-// webhook refuses it.
+// write writes an Event about pod web-0 of namespace storm, a second after the last, and returns the outcome. The API server has the
+// Event unless the webhook refuses it.
 func (r *explainRig) write(component, eventType, reason, message string) string {
 	r.t.Helper()
 	r.now = r.now.Add(time.Second)
+	return r.writeTo("storm", component, eventType, reason, message)
+}
+
+// writeTo writes an Event as write does, about a pod of any namespace.
+func (r *explainRig) writeTo(namespace, component, eventType, reason, message string) string {
+	r.t.Helper()
 	at := metav1.NewTime(r.now)
 	e := corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: "storm", Name: fmt.Sprintf("web-0.%d", r.now.Unix()%1000)},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "storm", Name: "web-0", UID: "web-0-uid"},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("web-0.%d", r.now.Unix()%1000)},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web-0", UID: "web-0-uid"},
 		Source:         corev1.EventSource{Component: component}, Type: eventType, Reason: reason, Message: message,
 		Count: 1, FirstTimestamp: at, LastTimestamp: at,
 	}
@@ -236,6 +229,12 @@ func (r *explainRig) kubeconfig() string {
 func (r *explainRig) explain(args ...string) (string, error) {
 	r.t.Helper()
 	return explain(r.t, append(args, "--kubeconfig", r.kubeconfig(), "--endpoint", r.endpoint.URL)...)
+}
+
+// explainAsTenant runs eventquota explain for a user who may only ask about namespace storm.
+func (r *explainRig) explainAsTenant(args ...string) (string, error) {
+	r.t.Helper()
+	return explain(r.t, append(args, "--kubeconfig", r.kubeconfig())...)
 }
 
 // report runs eventquota explain for pod web-0, and returns its report.

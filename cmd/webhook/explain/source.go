@@ -23,7 +23,7 @@ func sourcesOf(events []corev1.Event) []*source {
 		key := admission.GroupKey(e, "")
 		s := known[key]
 		if s == nil {
-			s = &source{UID: string(e.InvolvedObject.UID)}
+			s = &source{UID: string(e.InvolvedObject.UID), first: i}
 			s.Component, s.Host = admission.Source(e)
 			known[key] = s
 			all = append(all, s)

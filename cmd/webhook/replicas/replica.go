@@ -2,6 +2,7 @@
 package replicas
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,24 +117,45 @@ func (r *Replica) ExpiresSoon() bool { return !r.expiry.IsZero() && time.Until(r
 
 // Live asks for the counts of a namespace, or of all if it is empty.
 func (r *Replica) Live(ctx context.Context, namespace string) (live busiest.Live, err error) {
-	if r.namespace != "" {
-		err = r.Get(ctx, "/namespaces/"+url.PathEscape(namespace)+"/live", nil, &live)
-		return live, err
-	}
-	if err = r.Get(ctx, "/live", nil, &live); err == nil && namespace != "" {
+	if err = r.Get(ctx, r.path("live"), nil, &live); err == nil && r.namespace == "" && namespace != "" {
 		live = live.FilterNamespace(namespace)
 	}
 	return live, err
 }
 
+// Explain asks a question of package explain, and decodes the answer to the value that into points to. It takes at most 10 s.
+func (r *Replica) Explain(ctx context.Context, question, into any) error {
+	content, err := json.Marshal(question)
+	if err != nil {
+		return fmt.Errorf("encode the question: %w", err)
+	}
+	return r.request(ctx, http.MethodPost, r.path("explain"), nil, content, into)
+}
+
+// path returns the path of what a replica serves about all namespaces, or about the only one to ask about.
+func (r *Replica) path(name string) string {
+	if r.namespace == "" {
+		return "/" + name
+	}
+	return "/namespaces/" + url.PathEscape(r.namespace) + "/" + name
+}
+
 // Get requests path, such as /busiest, with query, and decodes the JSON of the answer to the value that into points to. It takes at
 // most 10 s.
 func (r *Replica) Get(ctx context.Context, path string, query url.Values, into any) error {
+	return r.request(ctx, http.MethodGet, path, query, nil, into)
+}
+
+// request sends a request with JSON as its body, or none, and decodes the JSON of the answer.
+func (r *Replica) request(ctx context.Context, method, path string, query url.Values, content []byte, into any) error {
 	u := r.url.JoinPath(path)
 	u.RawQuery = query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(content))
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
+	}
+	if content != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := r.client.Do(request)
 	if err != nil {

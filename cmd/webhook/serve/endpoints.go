@@ -27,6 +27,8 @@ const (
 	// maxOtherConnections bounds connections to each other port, by probes, scrapers and people. With the longest headers, each takes
 	// up to 500 KiB. A token alone has some KiB.
 	maxOtherConnections = 128
+	// explainTimeout bounds an answer of explain. The client waits for 10 s.
+	explainTimeout = 5 * time.Second
 	// reviewGrace is how long a stop waits for running reviews, in addition to their deadline.
 	reviewGrace = 2 * time.Second
 )
@@ -71,17 +73,24 @@ func (s *server) serveMetrics(ctx context.Context) error {
 }
 
 // metricsMux returns the handler of all paths at --metrics-address. They are read-only. One guard protects the paths about all
-// namespaces, and another the path about a single namespace.
+// namespaces, and another the paths about a single namespace.
 func (s *server) metricsMux() http.Handler {
 	live := s.state.busiest.LiveHandler(s.state.peek.BucketStates, s.opts.Redis.Timeout)
-	all, one := connections.MarkServed(s.pathsMux(live)), connections.MarkServed(live)
+	protectAll, protectOne := connections.MarkServed, connections.MarkServed
 	if s.guard != nil {
-		all, one = s.guard.Protect(all), s.namespaces.Protect(one)
+		protectAll = func(h http.Handler) http.Handler { return s.guard.Protect(connections.MarkServed(h)) }
+		protectOne = func(h http.Handler) http.Handler { return s.namespaces.Protect(connections.MarkServed(h)) }
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", all)
-	mux.Handle("GET /namespaces/{namespace}/live", one)
+	mux.Handle("/", protectAll(s.pathsMux(live)))
+	mux.Handle("GET /namespaces/{namespace}/live", protectOne(live))
+	mux.Handle("POST /namespaces/{namespace}/explain", protectOne(s.explainHandler()))
 	return mux
+}
+
+// explainHandler returns a handler of explain. Each has a turn of its own, so that tenants do not make administrators wait.
+func (s *server) explainHandler() http.Handler {
+	return explain.Handler(explain.Replica{Store: s.state.peek, Policies: s.policies.Current(), Reports: s.policies.ReportsOf}, explainTimeout)
 }
 
 // pathsMux returns the handler of the paths about all namespaces.
@@ -90,7 +99,7 @@ func (s *server) pathsMux(live http.Handler) *http.ServeMux {
 	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.Gatherer, promhttp.HandlerOpts{}))
 	mux.Handle("GET /busiest", s.state.busiest)
 	mux.Handle("GET /live", live)
-	mux.Handle("GET /explain", explain.Handler(s.state.peek, s.opts.Redis.Timeout))
+	mux.Handle("POST /explain", s.explainHandler())
 	if s.guard != nil { // profiles show memory and slow the webhook down
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // also heap, goroutine and other profiles by name
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

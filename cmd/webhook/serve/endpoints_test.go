@@ -65,23 +65,37 @@ func TestMetricsAreSecureByDefault(t *testing.T) {
 	}
 }
 
-// TestLiveEndpointsAreGuarded checks which guard protects which live path. test/live checks what tenants see with a real API server.
+// question asks explain about an Event of namespace shop.
+const question = `{"samples": [{"metadata": {"namespace": "shop"}, "involvedObject": {"namespace": "shop", "name": "web-0"}}]}`
+
+// TestLiveEndpointsAreGuarded checks which guard protects which path of live and explain. test/live checks what tenants see with a real
+// API server.
 func TestLiveEndpointsAreGuarded(t *testing.T) {
 	for scheme, secure := range map[string]bool{"https": true, "http": false} {
 		s := startServer(t, newReviewingAPIServer(t, nil), func(o *options) { o.MetricsSecure = secure })
 		s.ready(t)
 		for path, tokens := range map[string]map[string]int{
-			"/live":                  {"": http.StatusUnauthorized, "somebody": http.StatusForbidden},
-			"/namespaces/shop/live":  {"": http.StatusUnauthorized, "reader": http.StatusUnauthorized},
-			"/namespaces/Shop!/live": {"reader": http.StatusNotFound},
-			"/namespaces/shop":       {"": http.StatusUnauthorized},
+			"/live":                     {"": http.StatusUnauthorized, "somebody": http.StatusForbidden},
+			"/explain":                  {"": http.StatusUnauthorized, "somebody": http.StatusForbidden},
+			"/namespaces/shop/live":     {"": http.StatusUnauthorized, "reader": http.StatusUnauthorized},
+			"/namespaces/shop/explain":  {"": http.StatusUnauthorized, "reader": http.StatusUnauthorized},
+			"/namespaces/Shop!/live":    {"reader": http.StatusNotFound},
+			"/namespaces/Shop!/explain": {"reader": http.StatusNotFound},
+			"/namespaces/shop":          {"": http.StatusUnauthorized},
 		} {
 			for token, want := range tokens {
-				if !secure {
-					want = map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[strings.HasSuffix(path, "/live")]
+				method, body, has := http.MethodGet, "", `"replicas":`
+				if strings.HasSuffix(path, "/explain") {
+					method, body, has = http.MethodPost, question, `"store":`
 				}
-				got := fetch(t, scheme+"://"+s.opts.MetricsAddress+path, token)
-				if got.status != want || strings.Contains(got.body, `"replicas":`) != (want == http.StatusOK) {
+				if !secure && strings.HasPrefix(path, "/namespaces/Shop!") {
+					continue // without a guard, nobody checks the name
+				}
+				if !secure {
+					want = map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[path == "/namespaces/shop"]
+				}
+				got := send(t, method, scheme+"://"+s.opts.MetricsAddress+path, token, body)
+				if got.status != want || strings.Contains(got.body, has) != (want == http.StatusOK) {
 					t.Errorf("%s by %s for token %q is answered %d, want %d:\n%s", path, scheme, token, got.status, want, got.body)
 				}
 			}
@@ -115,9 +129,15 @@ type httpResponse struct {
 // fetch gets a page, with a bearer token unless that is empty.
 func fetch(t *testing.T, url, token string) httpResponse {
 	t.Helper()
+	return send(t, http.MethodGet, url, token, "")
+}
+
+// send sends a request with a body, and with a bearer token unless that is empty.
+func send(t *testing.T, method, url, token, body string) httpResponse {
+	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return httpResponse{}

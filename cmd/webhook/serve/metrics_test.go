@@ -20,7 +20,8 @@ import (
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
-// TestMetricsOfServingWebhook checks the metrics of reviews and of written counts, and that /explain reads the store.
+// TestMetricsOfServingWebhook checks the metrics of reviews and of written counts, and that both paths of explain read the store and
+// the policies.
 func TestMetricsOfServingWebhook(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, newAPIServer(t), func(*options) {})
@@ -32,9 +33,14 @@ func TestMetricsOfServingWebhook(t *testing.T) {
 	cli.Eventually(t, "pending counts are shown", func() bool {
 		return strings.Contains(fetch(t, "http://"+o.MetricsAddress+"/metrics", "").body, `eventquota_settler_pending{store="memory"} 1`)
 	})
-	got := fetch(t, "http://"+o.MetricsAddress+"/explain?key="+store.KeyOf("nobody").String(), "")
-	if got.status != http.StatusOK || !strings.Contains(got.body, `"store":"memory"`) {
-		t.Errorf("/explain answers %d %s, want 200 and the store memory", got.status, got.body)
+	for _, path := range []string{"/explain", "/namespaces/shop/explain"} {
+		got := send(t, http.MethodPost, "http://"+o.MetricsAddress+path, "", question)
+		if got.status != http.StatusOK || !strings.Contains(got.body, `"store":{"name":"memory"`) || !strings.Contains(got.body, `"name":"default"`) {
+			t.Errorf("POST %s answers %d %s, want 200, the store memory and policy default", path, got.status, got.body)
+		}
+		if got := fetch(t, "http://"+o.MetricsAddress+path, ""); got.status == http.StatusOK {
+			t.Errorf("GET %s answers 200 %s, want an error", path, got.body)
+		}
 	}
 	s.end(t)
 	m := s.metrics

@@ -72,7 +72,7 @@ need only two others: to create tokens of the service account eventquota-viewer 
 and to get services/proxy of https:eventquota:metrics in --system-namespace. The
 service account must have the right to get eventquotas there. These users see nothing
 of other namespaces, no cluster-scoped objects, and no quota buckets that other
-namespaces use too.
+namespaces use too. To open an object, you need the rights of explain.
 
 A replica counts while it runs, and is shown for five minutes after it has stopped.
 Totals include all decided writes. A replica tracks 256 rows of each kind and shares
