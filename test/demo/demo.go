@@ -23,7 +23,7 @@ type result struct {
 }
 
 // baselineTime is how long the bystander is measured before a storm.
-const baselineTime = 5 * time.Second
+const baselineTime = 3 * time.Second
 
 // webhookFlags returns the webhook's flags: the shipped deadline.
 func webhookFlags() []string { return []string{"--deadline=200ms"} }

@@ -1,5 +1,5 @@
-// Command demo shows the effect of eventquota: two storms of Events hit an API server, each first with the webhook
-// and then without it. It starts and stops all programs on loopback.
+// Command demo shows the effect of eventquota: three storms of Events hit an API server, each first with the
+// webhook and then without it. It starts and stops all programs on loopback.
 //
 // With -keep, it starts the same control plane and webhook, prints how to reach them, and runs them until it is
 // interrupted.

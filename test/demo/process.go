@@ -15,11 +15,12 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// grantWriters lets the writers of all storms write Events.
+// grantWriters lets the writers of all storms write Events, and operators their objects.
 func grantWriters(ctx context.Context, c *cluster.Cluster) error {
 	writesEvents := rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}}
+	ownsConfigMaps := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "update"}}
 	return errors.Join(
-		c.Grant(ctx, "demo-operators", "system:serviceaccounts:operators", writesEvents),
+		c.Grant(ctx, "demo-operators", "system:serviceaccounts:operators", writesEvents, ownsConfigMaps),
 		c.Grant(ctx, "demo-kubelets", "system:nodes", writesEvents))
 }
 

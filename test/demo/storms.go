@@ -8,7 +8,11 @@ import (
 
 	"github.com/eventquota/eventquota/test/flood"
 	"github.com/eventquota/eventquota/test/storm"
+	"github.com/eventquota/eventquota/test/storm/controller"
 )
+
+// objectChanges is how often the object of the third storm changes.
+const objectChanges = 200
 
 // scenario is a storm that is measured with and without eventquota.
 type scenario struct {
@@ -46,6 +50,15 @@ each namespace a quota:`, wideNodes, wideNodes*podsPerNode),
 			selectors: []string{"reason=EventsDropped"},
 			run:       runWide,
 		},
+		{
+			name: "changing", prefix: "changing_",
+			description: fmt.Sprintf(`A storm about one object that changes all the time: a controller changes a ConfigMap %d times and records
+the same Event each time. The recorder of controller-runtime makes a new Event for each version of the object.
+No policy is applied.`, objectChanges),
+			selectors:    []string{"involvedObject.name=" + controller.Object},
+			showsWithout: []string{"involvedObject.name=" + controller.Object},
+			run:          runChanging,
+		},
 	}
 }
 
@@ -68,4 +81,9 @@ func runNarrow(ctx context.Context, admin *rest.Config, namespace string) error 
 		Reasons:   3,
 	}.Run(ctx, impersonate(admin, flood.ServiceAccount("operators", "noisy")))
 	return err
+}
+
+// runChanging runs the storm about an object that changes.
+func runChanging(ctx context.Context, admin *rest.Config, namespace string) error {
+	return controller.Storm{Namespace: namespace, Changes: objectChanges}.Run(ctx, impersonate(admin, flood.ServiceAccount("operators", "shop")))
 }

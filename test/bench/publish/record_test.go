@@ -138,8 +138,8 @@ func TestRecordHasOneOrigin(t *testing.T) {
 
 func TestAddDemo(t *testing.T) {
 	r := Record{Figures: map[string]float64{}}
-	err := r.AddDemo("spec:\n  burst: 20\nEvents stored:  1 with the webhook\n\nsent: 27900\nwide_bystander_with_p99_ms: 10.5\ncount_error: 0\n")
-	want := map[string]float64{"demo_sent": 27900, "demo_wide_bystander_with_p99_ms": 10.5, "demo_count_error": 0}
+	err := r.AddDemo("spec:\n  burst: 20\nEvents stored:  1 with the webhook\n\nsent: 27900\nwide_bystander_with_p99_ms: 10.5\nchanging_stored_with: 1\ncount_error: 0\n")
+	want := map[string]float64{"demo_sent": 27900, "demo_wide_bystander_with_p99_ms": 10.5, "demo_changing_stored_with": 1, "demo_count_error": 0}
 	if diff := cmp.Diff(want, r.Figures); err != nil || diff != "" {
 		t.Errorf("got error %v; figures (-want +got):\n%s", err, diff)
 	}
