@@ -84,7 +84,7 @@ CHART_VERSION = $(if $(filter v%,$(VERSION)),$(VERSION:v%=%),0.0.0)
 
 .PHONY: chart
 chart: ## Package the chart into bin/
-	go -C test/chart tool helm package $(CURDIR)/manifests/chart --destination $(CURDIR)/bin --version '$(CHART_VERSION)' --app-version 'v$(CHART_VERSION)'
+	go -C test/chart tool helm.sh/helm/v4/cmd/helm package $(CURDIR)/manifests/chart --destination $(CURDIR)/bin --version '$(CHART_VERSION)' --app-version 'v$(CHART_VERSION)'
 
 .PHONY: image
 image: ## Build the container image and a list of what is in it, as files in bin/
@@ -197,12 +197,14 @@ GENERATE := $(CONTROLLER_GEN) object crd paths=./policy/v1alpha1
 POLICIES := $(CRD_REF_DOCS) --renderer markdown --config .ci/policies/config.yaml --templates-dir .ci/policies \
 	--source-path policy/v1alpha1
 DASHBOARD := go -C test/alerts run ./dashboard
+# The table of values in the chart's README, of the comments in values.yaml.
+HELM_DOCS := go -C test/chart tool helm-docs --chart-search-root $(CURDIR)/manifests/chart --sort-values-order file --log-level warning
 
 # The recommended quotas that the chart can install.
 PRESETS := 100-nodes 1000-nodes 5000-nodes
 
 .PHONY: generate
-generate: ## Generate what is made of the API types, of what stores keep and of docs/bench.json, and the dashboard
+generate: ## Generate what is made of the API types, of what stores keep, of values.yaml and of docs/bench.json, and the dashboard
 	$(MSGP) -file store/serialized.go -o store/zz_generated.msgp.go
 	$(MSGP) -file store/engine/encoding.go -o store/engine/zz_generated.msgp.go
 	$(MSGP) -unexported -file admission/simulate/write.go -o admission/simulate/zz_generated.msgp.go
@@ -213,6 +215,7 @@ generate: ## Generate what is made of the API types, of what stores keep and of 
 	cp manifests/dashboards/eventquota.json manifests/chart/files/dashboards/
 	cp manifests/alerts/prometheusrule.yaml manifests/chart/files/alerts/
 	for nodes in $(PRESETS); do cp manifests/components/recommended-$$nodes/pod-lives.yaml manifests/chart/files/quotas/pod-lives-$$nodes.yaml || exit; done
+	$(HELM_DOCS)
 	go run ./test/bench render
 
 .PHONY: verify-generate
@@ -231,7 +234,8 @@ verify-generate:
 	diff manifests/dashboards/eventquota.json "$$dir/eventquota.json" && \
 	diff manifests/chart/files/dashboards/eventquota.json "$$dir/eventquota.json" && \
 	diff manifests/chart/files/alerts/prometheusrule.yaml manifests/alerts/prometheusrule.yaml && \
-	for nodes in $(PRESETS); do diff manifests/chart/files/quotas/pod-lives-$$nodes.yaml manifests/components/recommended-$$nodes/pod-lives.yaml || exit; done
+	for nodes in $(PRESETS); do diff manifests/chart/files/quotas/pod-lives-$$nodes.yaml manifests/components/recommended-$$nodes/pod-lives.yaml || exit; done && \
+	$(HELM_DOCS) --dry-run >"$$dir/README.md" && diff manifests/chart/README.md "$$dir/README.md"
 
 # Pages have the figures of docs/bench.json. That packages have changed since they were measured is said, and with
 # STRICT=-strict it is an error.

@@ -2,103 +2,107 @@ package chart
 
 import (
 	"encoding/json"
-	"log/slog"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
-	"time"
-
-	"helm.sh/helm/v4/pkg/action"
-	helmchart "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/kube"
-	"helm.sh/helm/v4/pkg/release"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// helm runs the actions of the helm program on one release in one namespace.
+// The packages of the helm programs, which are tools of this module.
+const (
+	helm3 = "helm.sh/helm/v3/cmd/helm"
+	helm4 = "helm.sh/helm/v4/cmd/helm"
+)
+
+// helm runs a helm program on one release in one namespace.
 type helm struct {
-	t         *testing.T
-	namespace string
-	config    *action.Configuration
+	t                              *testing.T
+	program, kubeconfig, namespace string
+	home                           string
 }
 
-func newHelm(t *testing.T, c *cluster.Cluster, in string) *helm {
+// newHelm returns the program of a package, which go tool builds once.
+func newHelm(t *testing.T, c *cluster.Cluster, program, in string) *helm {
 	t.Helper()
 	kubeconfig, err := c.Kubeconfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := genericclioptions.NewConfigFlags(false)
-	flags.KubeConfig, flags.Namespace = &kubeconfig, &in
-	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
-	if err := config.Init(flags, in, "secret"); err != nil {
+	built, err := exec.CommandContext(t.Context(), "go", "tool", "-n", program).Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		t.Fatalf("build %s: %s", program, exit.Stderr)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	return &helm{t: t, namespace: in, config: config}
+	return &helm{t: t, program: strings.TrimSpace(string(built)), kubeconfig: kubeconfig, namespace: in, home: t.TempDir()}
 }
 
-func (h *helm) install(chart *helmchart.Chart, values string) {
+// as returns the same release for another helm program.
+func (h *helm) as(c *cluster.Cluster, program string) *helm {
+	return newHelm(h.t, c, program, h.namespace)
+}
+
+// run runs a command on the release, and returns its error with what it printed.
+func (h *helm) run(command string, args ...string) error {
 	h.t.Helper()
-	if _, err := h.tryInstall(chart, values); err != nil {
+	args = append([]string{command, name, "--kubeconfig", h.kubeconfig, "--namespace", h.namespace, "--timeout", "1m"}, args...)
+	helm := exec.CommandContext(h.t.Context(), h.program, args...)
+	for _, variable := range []string{"HOME", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"} {
+		helm.Env = append(helm.Env, variable+"="+h.home)
+	}
+	output, err := helm.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("helm %s: %w: %s", command, err, output)
+	}
+	return nil
+}
+
+func (h *helm) mustRun(command string, args ...string) {
+	h.t.Helper()
+	if err := h.run(command, args...); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// tryInstall runs helm install --create-namespace. It does not wait for Deployments, because no controller makes them ready
-// here.
-func (h *helm) tryInstall(chart *helmchart.Chart, values string) (release.Releaser, error) {
+func (h *helm) install(chart, values string) {
 	h.t.Helper()
-	install := action.NewInstall(h.config)
-	install.ReleaseName, install.Namespace, install.CreateNamespace = name, h.namespace, true
-	install.WaitStrategy, install.Timeout = kube.HookOnlyStrategy, time.Minute
-	return install.RunWithContext(h.t.Context(), chart, h.values(values))
-}
-
-// upgrade runs helm upgrade --reset-values.
-func (h *helm) upgrade(chart *helmchart.Chart, values string) {
-	h.t.Helper()
-	if err := h.tryUpgrade(chart, values, false); err != nil {
+	if err := h.tryInstall(chart, values); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *helm) tryUpgrade(chart *helmchart.Chart, values string, forceConflicts bool) error {
+// tryInstall does not wait for Deployments, because no controller makes them ready here.
+func (h *helm) tryInstall(chart, values string) error {
 	h.t.Helper()
-	upgrade := action.NewUpgrade(h.config)
-	upgrade.Namespace, upgrade.ResetValues, upgrade.ForceConflicts = h.namespace, true, forceConflicts
-	upgrade.WaitStrategy, upgrade.Timeout = kube.HookOnlyStrategy, time.Minute
-	_, err := upgrade.RunWithContext(h.t.Context(), name, chart, h.values(values))
-	return err
+	return h.run("install", chart, "--create-namespace", "--values", h.values(values))
 }
 
-func (h *helm) uninstall() {
+func (h *helm) upgrade(chart, values string) {
 	h.t.Helper()
-	uninstall := action.NewUninstall(h.config)
-	uninstall.WaitStrategy, uninstall.Timeout = kube.HookOnlyStrategy, time.Minute
-	if _, err := uninstall.Run(name); err != nil {
+	if err := h.tryUpgrade(chart, values); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// test runs helm test.
-func (h *helm) test() error {
-	test := action.NewReleaseTesting(h.config)
-	test.Namespace, test.Timeout = h.namespace, time.Minute
-	_, shutdown, err := test.Run(name)
-	if shutdownErr := shutdown(); err == nil {
-		return shutdownErr
-	}
-	return err
+func (h *helm) tryUpgrade(chart, values string, flags ...string) error {
+	h.t.Helper()
+	return h.run("upgrade", append([]string{chart, "--reset-values", "--values", h.values(values)}, flags...)...)
 }
 
-func (h *helm) values(text string) map[string]any {
+// values writes values into a file.
+func (h *helm) values(text string) string {
 	h.t.Helper()
-	values := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+	file := filepath.Join(h.t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		h.t.Fatal(err)
 	}
-	return values
+	return file
 }
 
 func jsonOf(t *testing.T, v any) []byte {

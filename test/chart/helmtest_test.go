@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,8 +41,8 @@ func TestHelmTest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHelm(t, c, namespace)
-	h.install(loadChart(t), "")
+	h := newHelm(t, c, helm4, namespace)
+	h.install(chartDir, "")
 
 	said := make(chan string, 1)
 	_, kubeconfig, err := c.User(testAccount)
@@ -50,7 +51,7 @@ func TestHelmTest(t *testing.T) {
 	}
 	test := func() (string, error) {
 		go func() { said <- runTestPod(t, api, webhook, kubeconfig) }()
-		err := h.test()
+		err := h.run("test")
 		return <-said, err
 	}
 
@@ -58,7 +59,9 @@ func TestHelmTest(t *testing.T) {
 	if err == nil || !strings.Contains(output, "60 equal Events were admitted in namespace default") {
 		t.Fatalf("without the webhook, the test pod returned %v, with the output\n%s", err, output)
 	}
-	serve(t, c, api, webhook)
+	startReplica(t, c, webhook)
+	route(t, api)
+	waitForTrust(t, api, trust{})
 	t.Run("the notes say how to see it merge", func(t *testing.T) { checkNotesExample(t, c) })
 	output, err = test()
 	if err != nil || !strings.Contains(output, `admission webhook "mutate.events.eventquota.io" denied the request: merged into a stored Event`) {
@@ -93,9 +96,8 @@ func runTestPod(t *testing.T, api client.Client, webhook, kubeconfig string) str
 	return string(output)
 }
 
-// serve runs one replica of the Deployment, as an endpoint of the Service, until the test ends. It returns when the replica
-// is ready and its CA is in the webhook configuration.
-func serve(t *testing.T, c *cluster.Cluster, api client.Client, webhook string) {
+// startReplica runs the Deployment's program until the test ends or stop is called. It returns when the replica is ready.
+func startReplica(t *testing.T, c *cluster.Cluster, webhook string) (stop func()) {
 	t.Helper()
 	_, kubeconfig, err := c.User(account)
 	if err != nil {
@@ -111,10 +113,31 @@ func serve(t *testing.T, c *cluster.Cluster, api client.Client, webhook string) 
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		_ = process.Process.Kill()
 		_ = process.Wait()
 	})
+	t.Cleanup(stop)
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+":8081/readyz", nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, nil //nolint:nilerr // not listening yet
+		}
+		return response.StatusCode == http.StatusOK, response.Body.Close()
+	})
+	if err != nil {
+		t.Fatalf("wait for the webhook: %v", err)
+	}
+	return stop
+}
+
+// route makes the replica the endpoint of the Service.
+func route(t *testing.T, api client.Client) {
+	t.Helper()
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "eventquota", Labels: map[string]string{discoveryv1.LabelServiceName: "eventquota"},
@@ -125,26 +148,6 @@ func serve(t *testing.T, c *cluster.Cluster, api client.Client, webhook string) 
 	}
 	if err := api.Create(t.Context(), slice); err != nil {
 		t.Fatal(err)
-	}
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+":8081/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return false, nil //nolint:nilerr // not listening yet
-		}
-		ready := response.StatusCode == http.StatusOK
-		for kind, name := range map[string]string{
-			"MutatingWebhookConfiguration": "mutate.events.eventquota.io", "ValidatingWebhookConfiguration": "validate.events.eventquota.io",
-		} {
-			ready = ready && ca(get(t, api, registration(kind), "", name)) != ""
-		}
-		return ready, response.Body.Close()
-	})
-	if err != nil {
-		t.Fatalf("wait for the webhook: %v", err)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestDNSPolicy(t *testing.T) {
 
 // TestSecurityContexts checks the pods of the webhook, of the Redis for evaluation and of helm test.
 func TestSecurityContexts(t *testing.T) {
-	const redis = "redis: {tryOut: {enabled: true}}\n"
+	const redis = "redis: {tryOut: {enabled: true}, existingSecret: eventquota-redis}\n"
 	for says, tt := range map[string]struct {
 		values  string
 		without bool // ids

@@ -6,85 +6,117 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
-const quotaKind = "ClusterEventQuota"
-
-// TestQuotaPresetsMatchComponents compares the quota of each preset with that of the component. It is a hook only if the API server
-// does not know its kind yet.
+// TestQuotaPresetsMatchComponents compares the quota of each preset with that of the component.
 func TestQuotaPresetsMatchComponents(t *testing.T) {
 	for _, nodes := range []int{100, 1000, 5000} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
-			values := fmt.Sprintf("quotas: {preset: %d}", nodes)
 			component, err := shipped.Objects("overlays/single-replica", fmt.Sprintf("components/recommended-%d-nodes", nodes))
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := normalizeNumbers(find(t, component, quotaKind, "pod-lives").Object["spec"])
-			known, err := render(namespace, values, "eventquota.io/v1alpha1/"+quotaKind)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for says, objects := range map[string][]*unstructured.Unstructured{"hook": mustRender(t, values).Hooks, "object": known.Objects} {
-				got := find(t, objects, quotaKind, "pod-lives")
-				if diff := cmp.Diff(want, normalizeNumbers(got.Object["spec"])); diff != "" {
-					t.Errorf("%s: component (-) and chart (+) differ:\n%s", says, diff)
-				}
-				if _, isHook := got.GetAnnotations()[hook]; isHook != (says == "hook") {
-					t.Errorf("%s: annotations %v", says, got.GetAnnotations())
-				}
+			want := normalizeNumbers(find(t, component, quotaKind.Kind, "pod-lives").Object["spec"])
+			got := find(t, mustRender(t, fmt.Sprintf("quotas: {preset: %d}", nodes)).Objects, quotaKind.Kind, "pod-lives")
+			if diff := cmp.Diff(want, normalizeNumbers(got.Object["spec"])); diff != "" {
+				t.Errorf("component (-) and chart (+) differ:\n%s", diff)
 			}
 		})
 	}
-	for _, o := range mustRender(t, "").Hooks {
+	for _, o := range mustRender(t, "").Objects {
 		if o.GetName() == "pod-lives" {
 			t.Error("pod-lives is there unasked")
 		}
 	}
 }
 
-// TestPresetFollowsUpgrades installs a preset by the hook, and upgrades to others, which take the quota over from the hook.
+// TestPresetFollowsUpgrades checks when a quota of the chart is replaced, and when it is kept.
 func TestPresetFollowsUpgrades(t *testing.T) {
+	for says, program := range map[string]string{"Helm 3": helm3, "Helm 4": helm4} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			checkPreset(t, program)
+		})
+	}
+}
+
+func checkPreset(t *testing.T, program string) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	api, err := client.New(c.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind := schema.GroupVersionKind{Group: "eventquota.io", Version: "v1alpha1", Kind: quotaKind}
-	uid := ""
-	expect := func(step string, burst int) {
+	h := newHelm(t, c, program, namespace)
+	// The burst of the last limit tells the presets apart.
+	expect := func(step string, burst int) types.UID {
 		t.Helper()
-		quota := get(t, api, kind, "", "pod-lives")
+		quota := get(t, api, quotaKind, "", "pod-lives")
 		limits, _, _ := unstructured.NestedSlice(quota.Object, "spec", "limits")
 		last := limits[len(limits)-1].(map[string]any)
 		if fmt.Sprint(last["name"], last["burst"]) != fmt.Sprint("cluster", burst) {
 			t.Errorf("%s: the last limit is %v, want a burst of %d", step, last, burst)
 		}
-		if uid == "" {
-			uid = string(quota.GetUID())
+		return quota.GetUID()
+	}
+	patch := func(says, patch string) {
+		t.Helper()
+		quota := get(t, api, quotaKind, "", "pod-lives")
+		if err := api.Patch(t.Context(), quota, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Fatalf("%s: %v", says, err)
 		}
-		if string(quota.GetUID()) != uid {
+	}
+	same := func(step string, burst int, uid types.UID) {
+		t.Helper()
+		if got := expect(step, burst); got != uid {
 			t.Errorf("%s: the quota was created again", step)
 		}
 	}
-	newHelm(t, c, namespace).install(loadChart(t), "quotas: {preset: 100}")
-	expect("installation", 800)
-	// Each with a new client, as in a new process: a Helm configuration caches the kinds that it finds first.
-	newHelm(t, c, namespace).upgrade(loadChart(t), "quotas: {preset: 1000}")
-	expect("upgrade from the hook", 4000)
-	newHelm(t, c, namespace).upgrade(loadChart(t), "quotas: {preset: 5000}")
-	expect("another upgrade", 20000)
-	newHelm(t, c, namespace).upgrade(loadChart(t), "")
-	expect("upgrade to none", 20000)
-	newHelm(t, c, namespace).upgrade(loadChart(t), "quotas: {preset: 100}")
-	expect("upgrade to a preset again", 800)
-	newHelm(t, c, namespace).uninstall()
-	expect("uninstallation", 800)
-	newHelm(t, c, namespace).install(loadChart(t), "quotas: {preset: 1000}")
-	expect("another installation", 4000)
+	h.install(chartDir, "quotas: {preset: 100}")
+	uid := expect("installation", 800)
+	h.upgrade(chartDir, "{quotas: {preset: 100}, replicaCount: 1, shutdownDelaySeconds: 6}")
+	same("upgrade of something else", 800, uid)
+	h.upgrade(chartDir, "quotas: {preset: 1000}")
+	uid = expect("upgrade", 4000)
+	h.upgrade(chartDir, "")
+	same("upgrade to none", 4000, uid)
+	h.upgrade(chartDir, "quotas: {preset: 5000}")
+	uid = expect("upgrade to a preset again", 20000)
+	h.mustRun("rollback", "1")
+	same("rollback", 20000, uid)
+	h.mustRun("uninstall")
+	same("uninstallation", 20000, uid)
+	h.install(chartDir, "quotas: {preset: 1000}")
+	uid = expect("another installation", 4000)
+
+	patch("label", `{"metadata":{"labels":{"team":"platform"}}}`)
+	h.upgrade(chartDir, "quotas: {preset: 1000}")
+	same("upgrade after a label", 4000, uid)
+	patch("edit", `{"spec":{"mode":"Audit"}}`)
+	h.upgrade(chartDir, "quotas: {preset: 100}")
+	same("upgrade of an edited quota", 4000, uid)
+	h.mustRun("uninstall")
+	h.install(chartDir, "quotas: {preset: 100}")
+	same("installation beside an edited quota", 4000, uid)
+
+	if err := api.Delete(t.Context(), get(t, api, quotaKind, "", "pod-lives")); err != nil {
+		t.Fatal(err)
+	}
+	h.upgrade(chartDir, "quotas: {preset: 100}")
+	expect("upgrade after a deletion", 800)
+
+	// A quota that a user created has no checksum.
+	mine := get(t, api, quotaKind, "", "pod-lives")
+	if err := api.Delete(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	mine.SetResourceVersion("")
+	mine.SetAnnotations(nil)
+	createObject(t, api, mine)
+	h.upgrade(chartDir, "quotas: {preset: 5000}")
+	same("upgrade of a user's quota", 800, mine.GetUID())
 }

@@ -12,7 +12,6 @@ import (
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
-	helmchart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,7 +32,7 @@ func valueSets() map[string]string {
 	const redis = "redis: {addresses: [redis.eventquota-system.svc:6379], username: eventquota, existingSecret: eventquota-redis}\n"
 	return map[string]string{
 		"single-replica":  "",
-		"redis":           "{replicaCount: 3, redis: {tryOut: {enabled: true}}}",
+		"redis":           "{replicaCount: 3, redis: {tryOut: {enabled: true}, existingSecret: eventquota-redis}}",
 		"self-signed":     "replicaCount: 3\n" + redis,
 		"cert-manager":    "replicaCount: 3\ncertificates: {mode: certManager}\n" + redis,
 		"validating-only": "replicaCount: 3\nwebhook: {validatingOnly: true}\n" + redis,
@@ -59,7 +58,7 @@ redis: {addresses: ["a:7000", "b:7000"], cluster: true}
 networkPolicy: {redis: {ports: [7000], cidrs: [10.1.0.0/16]}, apiServer: {cidrs: [10.2.0.1/32, "fd00::1/128"], ports: [6443]}, metricsNamespace: ""}`,
 		"everything of the pod": `
 replicaCount: 2
-redis: {tryOut: {enabled: true}}
+redis: {tryOut: {enabled: true}, existingSecret: eventquota-redis}
 image: {repository: registry.example.org:5000/eventquota, digest: "sha256:` + strings.Repeat("a", 64) + `", pullPolicy: Always}
 imagePullSecrets: [{name: pull}]
 shutdownDelaySeconds: 10
@@ -132,10 +131,11 @@ certificates:
 		"the quota of 100 nodes":               "quotas: {preset: 100}",
 		"the quota of 1,000 nodes":             "quotas: {preset: 1000}",
 		"the quota of 5,000 nodes":             "quotas: {preset: 5000}",
-		"user ids of OpenShift":                "{replicaCount: 2, redis: {tryOut: {enabled: true}}, podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}}",
+		"user ids of OpenShift":                "{replicaCount: 2, redis: {tryOut: {enabled: true}, existingSecret: eventquota-redis}, podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}}",
 		"user ids of one's own":                "podSecurityContext: {runAsUser: 1000650000, runAsGroup: 1000650000, fsGroup: null, supplementalGroups: [1000650001]}",
 		"as a dependency":                      "{global: {anything: at all}, enabled: true, webhook: {failurePolicy: Ignore}}",
 		"tests in another namespace":           "test: {namespace: kube-system}",
+		"GKE Autopilot":                        "resources: {requests: {cpu: 500m, memory: 512Mi}, limits: {memory: 512Mi}}",
 	}
 }
 
@@ -228,14 +228,4 @@ func identities(objects []*unstructured.Unstructured) []string {
 
 func identity(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
-}
-
-// loadChart loads a copy of the chart that the test can change.
-func loadChart(t *testing.T) *helmchart.Chart {
-	t.Helper()
-	chart, err := loader.LoadDir(chartDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return chart
 }

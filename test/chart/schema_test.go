@@ -87,3 +87,22 @@ func (n node) compare(t *testing.T, path string, values map[string]any, definiti
 		}
 	}
 }
+
+// TestValuesAreDescribed checks the table of the comments in values.yaml.
+func TestValuesAreDescribed(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(chartDir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(content), "| value | default | meaning |\n")
+	rows := 0
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, " | ")
+		if rows++; rows > 1 && (len(cells) != 3 || strings.TrimSpace(strings.TrimSuffix(cells[2], "|\n")) == "") {
+			t.Errorf("no meaning, or a bar in it: %s", row)
+		}
+	}
+	if rows < 100 {
+		t.Errorf("the table has %d rows", rows)
+	}
+}

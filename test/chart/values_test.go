@@ -101,7 +101,15 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		},
 		"two kinds of Redis": {
 			"redis: {" + redis + ", tryOut: {enabled: true}}",
-			"redis.tryOut.enabled installs a Redis: no other values of redis can be set with it",
+			"redis.tryOut.enabled installs a Redis: of the other values of redis, only database, prefix, existingSecret and passwordKey can be set with it",
+		},
+		"a password that each rendering would change": {
+			"redis: {tryOut: {enabled: true}}",
+			"redis.existingSecret is empty, and Helm does not read from the cluster (helm template, Argo CD): each rendering would make another password for redis.tryOut",
+		},
+		"a Redis for evaluation without a password": {
+			"redis: {tryOut: {enabled: true}, existingSecret: a, passwordKey: ''}",
+			"redis.passwordKey is empty, but the Redis of redis.tryOut has a password",
 		},
 		"a Redis that is nowhere": {
 			"redis: {existingSecret: a}",

@@ -24,8 +24,8 @@ func TestOverlaysOfPlatformsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?ms)^```yaml kustomization\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
-	if len(blocks) != 2 {
-		t.Fatalf("the page has %d overlays, want those of a host network and of OpenShift", len(blocks))
+	if len(blocks) != 3 {
+		t.Fatalf("the page has %d overlays, want those of a host network, of GKE Autopilot and of OpenShift", len(blocks))
 	}
 
 	t.Run("host network", func(t *testing.T) {
@@ -50,9 +50,18 @@ func TestOverlaysOfPlatformsPage(t *testing.T) {
 		}
 	})
 
+	t.Run("GKE Autopilot", func(t *testing.T) {
+		t.Parallel()
+		d, _ := renderPageOverlay(t, blocks[1][1])
+		r := d.Spec.Template.Spec.Containers[0].Resources
+		if !r.Requests.Memory().Equal(*r.Limits.Memory()) || r.Requests.Cpu().String() != "500m" {
+			t.Errorf("requests are %v and limits %v, want the same memory", r.Requests, r.Limits)
+		}
+	})
+
 	t.Run("OpenShift", func(t *testing.T) {
 		t.Parallel()
-		d, namespace := renderPageOverlay(t, blocks[1][1])
+		d, namespace := renderPageOverlay(t, blocks[2][1])
 		s := d.Spec.Template.Spec.SecurityContext
 		if s.RunAsUser != nil || s.RunAsGroup != nil || s.FSGroup != nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil {
 			t.Errorf("the security context of the pod is %+v, want the shipped one without IDs", s)

@@ -35,9 +35,10 @@ func commandCoverage() map[string]coverage {
 		"kubectl get events -A -o json | " + fromSource + " simulate -": byRunning("WRITES TO ETCD"),
 
 		// That test uses Helm's library.
-		"helm install eventquota manifests/chart --namespace eventquota-system --create-namespace": byOtherTest("test/chart", "TestReleaseLifecycle"),
-		"helm test eventquota --namespace eventquota-system --logs":                                byOtherTest("test/chart", "TestHelmTest"),
-		"kubectl create secret generic eventquota-redis -n eventquota-system --from-file=password": byOtherTest("test/chart", "TestOverlaysMatchValues"),
+		"helm install eventquota manifests/chart --namespace eventquota-system --create-namespace":                                byOtherTest("test/chart", "TestReleaseLifecycle"),
+		"helm test eventquota --namespace eventquota-system --logs":                                                               byOtherTest("test/chart", "TestHelmTest"),
+		"kubectl create secret generic eventquota-redis -n eventquota-system --from-file=password":                                byOtherTest("test/chart", "TestOverlaysMatchValues"),
+		"kubectl -n eventquota-system create secret generic eventquota-redis --from-literal=password=\"$(openssl rand -hex 16)\"": byOtherTest("test/chart", "TestTryOutRedisNeedsPassword"),
 		"helm upgrade eventquota manifests/chart -n eventquota-system --set replicaCount=3" +
 			" --set 'redis.addresses={redis.example.org:6379}' --set redis.username=eventquota" +
 			" --set redis.existingSecret=eventquota-redis": byOtherTest("test/chart", "TestOverlaysMatchValues"),

@@ -18,7 +18,7 @@
   "sentinel-master" .sentinel.master
   "sentinel-username" .sentinel.username
   "server-name" .tls.serverName -}}
-{{- if .existingSecret -}}
+{{- if include "eventquota.redis.secret" $ -}}
 {{- $flags = merge $flags (dict
   "password-file" .passwordKey
   "sentinel-password-file" .sentinel.passwordKey

@@ -41,6 +41,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{/* The Secret of Redis, if it has one. */}}
+{{- define "eventquota.redis.secret" -}}
+{{ .Values.redis.existingSecret | default (ternary "redis" "" .Values.redis.tryOut.enabled) }}
+{{- end }}
+
 {{/* An image from its values, with a default tag. */}}
 {{- define "eventquota.image" -}}
 {{- $tag := .image.tag | default .tag -}}
