@@ -186,6 +186,14 @@ func readinessDoesNotNeedPermissions(t *testing.T, w *world) {
 		}
 		t.Log(tt.name, errReader)
 		expectError(t, errReader, tt.want)
+		called, err := reader.IsCalled(ctx)
+		w.must(err)
+		if want := tt.name != "no configurations"; called != want {
+			t.Errorf("%s: the Service is called: %t, want %t", tt.name, called, want)
+		}
+		if _, err := blind.IsCalled(ctx); !apierrors.IsForbidden(err) {
+			t.Errorf("whether the Service is called, without the right to read configurations: %v, want Forbidden", err)
+		}
 	}
 
 	// A replica that loses its rights forgets what it has read.

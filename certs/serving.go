@@ -55,6 +55,12 @@ func (s *Serving) Ready() error {
 	return s.trust.check(&h.pair, h.segments, time.Now())
 }
 
+// IsCalled asks the API server whether a webhook configuration calls the Service. The error says why one could not be read.
+func (s *Serving) IsCalled(ctx context.Context) (bool, error) {
+	found, err := s.trust.read(ctx)
+	return len(found) > 0, err
+}
+
 // Run maintains the certificate and the webhook configurations until ctx ends. It checks them about every 10 seconds. An
 // error is logged once, until it changes, and the last certificate is served meanwhile.
 func (s *Serving) Run(ctx context.Context) error {

@@ -32,9 +32,9 @@ type Options struct {
 	RequestsPerSecond int
 	// DrainTimeout is how long Run continues to make pending writes after its context has ended. Default 15s.
 	DrainTimeout time.Duration
-	// Shared is true if other replicas can take over the queue. Run then ends once it has made the writes that it has claimed, and
-	// leaves all others to the next replica. Default false.
-	Shared bool
+	// TakenOver reports whether another replica takes over the queue. Run asks once, when its context has ended. If so, it ends once it
+	// has made the writes that it has claimed, and leaves all others to the next replica. Default never.
+	TakenOver func(context.Context) bool
 	// Abandon ends Run when it is closed, at once and without another write, as another replica may have taken over. Default
 	// never.
 	Abandon <-chan struct{}
@@ -55,6 +55,9 @@ func (o *Options) setDefaults() {
 	o.Tracer = cmp.Or[trace.Tracer](o.Tracer, noop.Tracer{})
 	if o.Available == nil {
 		o.Available = func() bool { return true }
+	}
+	if o.TakenOver == nil {
+		o.TakenOver = func(context.Context) bool { return false }
 	}
 }
 
@@ -89,18 +92,18 @@ func New(queue store.Queue, events Events, o Options) *Settler {
 
 var errDrainTimeout = errors.New("drain timeout has passed")
 
-// Run makes writes as they fall due until ctx ends. Then, within DrainTimeout, it makes all pending writes, due or not; with Shared,
-// only those already claimed. It returns an error if some of these are still pending.
+// Run makes writes as they fall due until ctx ends. Then, within DrainTimeout, it makes all pending writes, due or not; if another
+// replica takes over, only those already claimed. It returns an error if some of these are still pending.
 func (s *Settler) Run(ctx context.Context) error {
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	go s.watchStop(ctx, work, stop)
-	ended, pause := ctx.Done(), minPause
+	ended, pause, takenOver := ctx.Done(), minPause, false
 	for {
 		var left int
 		if ended != nil {
 			left = s.claim(work, 0)
-		} else if left = s.claimLast(work); left == 0 {
+		} else if left = s.claimLast(work, takenOver); left == 0 {
 			return nil
 		}
 		pause = min(2*pause, maxPause)
@@ -109,7 +112,7 @@ func (s *Settler) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ended:
-			ended, pause = nil, minPause
+			ended, pause, takenOver = nil, minPause, s.opts.TakenOver(work)
 		case <-time.After(pause):
 		case <-work.Done():
 			if errors.Is(context.Cause(work), errDrainTimeout) {
@@ -138,11 +141,11 @@ func (s *Settler) watchStop(ctx, work context.Context, stop context.CancelCauseF
 	}
 }
 
-// claimLast claims the writes to make before Run ends, and returns how many groups are left. With Shared, only groups already
-// claimed are left, and none while the store is unavailable: they stay pending for the next replica.
-func (s *Settler) claimLast(ctx context.Context) int {
+// claimLast claims the writes to make before Run ends, and returns how many groups are left. If another replica takes over, only
+// groups already claimed are left, and none while the store is unavailable: they stay pending for that replica.
+func (s *Settler) claimLast(ctx context.Context, takenOver bool) int {
 	switch {
-	case !s.opts.Shared:
+	case !takenOver:
 		return s.claim(ctx, math.MaxInt64)
 	case !s.opts.Available():
 		return 0

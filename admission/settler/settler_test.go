@@ -2,6 +2,7 @@ package settler_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -191,20 +192,39 @@ func TestDrainFailsWithPendingWrites(t *testing.T) {
 	}
 }
 
-func TestSharedStoreDrainsClaimsOnly(t *testing.T) {
-	runInBubble(t, func(r *rig) {
-		r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b", func(p *store.PendingWrite) { p.Due = time.Now().Add(time.Hour) })}
-		r.answer = func(q *request) error {
-			if q.after < time.Minute {
-				return errRefused
-			}
-			return nil
-		}
-		r.run(time.Minute, settler.Options{Shared: true})
-		if want := []string{"a written"}; !slices.Equal(r.queue.outcomes, want) {
-			r.Errorf("came %v, want %v", r.queue.outcomes, want)
-		}
-	})
+// TestDrainLeavesRestToNextReplica has one write that is claimed when the settler stops, and one that falls due much later.
+func TestDrainLeavesRestToNextReplica(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		takenOver bool
+		want      []string
+	}{
+		"another replica takes over": {true, []string{"a written"}},
+		"no replica takes over":      {false, []string{"a written", "b written"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runInBubble(t, func(r *rig) {
+				r.queue.writes = []store.PendingWrite{r.pending("a"), r.pending("b", func(p *store.PendingWrite) { p.Due = time.Now().Add(time.Hour) })}
+				r.answer = func(q *request) error {
+					if q.after < time.Minute {
+						return errRefused
+					}
+					return nil
+				}
+				var asked []time.Duration
+				r.run(time.Minute, settler.Options{TakenOver: func(context.Context) bool {
+					asked = append(asked, time.Since(r.started))
+					return tt.takenOver
+				}})
+				if slices.Sort(r.queue.outcomes); !slices.Equal(r.queue.outcomes, tt.want) {
+					r.Errorf("came %v, want %v", r.queue.outcomes, tt.want)
+				}
+				if want := []time.Duration{time.Minute}; !slices.Equal(asked, want) {
+					r.Errorf("asked whether another takes over after %v, want %v", asked, want)
+				}
+			})
+		})
+	}
 }
 
 // TestDrainDoesNotWaitForUnavailableSharedStore checks that the settler leaves the writes that it has claimed to the
@@ -217,7 +237,9 @@ func TestDrainDoesNotWaitForUnavailableSharedStore(t *testing.T) {
 			unavailable.Store(true)
 			return errRefused
 		}
-		r.run(time.Minute, settler.Options{Shared: true, Available: func() bool { return !unavailable.Load() }})
+		r.run(time.Minute, settler.Options{
+			TakenOver: func(context.Context) bool { return true }, Available: func() bool { return !unavailable.Load() },
+		})
 		if took := time.Since(r.started); took != time.Minute || len(r.queue.outcomes) > 0 {
 			r.Errorf("ended after %v with %v, want 1m0s and nothing completed", took, r.queue.outcomes)
 		}

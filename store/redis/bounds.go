@@ -17,56 +17,60 @@ var errTooManyRegisters = errors.New("namespace has reached its limit of registe
 const (
 	// overBoundsTTL is how long a replica remembers that Redis refused to create a bucket or register.
 	overBoundsTTL = 5 * time.Second
-	// maxOverBounds is how many of them it remembers.
-	maxOverBounds = 1 << 16
+	// unreadableTTL is how long a claim skips a register that it could not read.
+	unreadableTTL = time.Minute
+	// maxRecentKeys is how many keys a replica remembers.
+	maxRecentKeys = 1 << 16
 )
 
-// overBounds are the buckets and registers that Redis refused to create, as their namespace had reached its limit.
-type overBounds struct {
+// recentKeys are the keys that were added less than ttl ago. Namespaces share the memory for them.
+type recentKeys struct {
+	ttl  time.Duration
 	mu   sync.Mutex
 	lru  *store.FairLRU[time.Time] // when each was added
 	last atomic.Int64              // when the last was added, in microseconds
 }
 
-func newOverBounds() *overBounds { return &overBounds{lru: store.NewFairLRU[time.Time](maxOverBounds)} }
-
-func (o *overBounds) add(namespace string, key store.Key, here time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	e := o.lru.Get(key)
-	if e == nil {
-		e = o.lru.Add(key, namespace, here)
-	}
-	e.Value = here
-	o.lru.Update(e, 1, false)
-	o.lru.Shrink(0)
-	o.last.Store(here.UnixMicro())
+func newRecentKeys(ttl time.Duration) *recentKeys {
+	return &recentKeys{ttl: ttl, lru: store.NewFairLRU[time.Time](maxRecentKeys)}
 }
 
-// has reports whether a key was refused a short time ago.
-func (o *overBounds) has(key store.Key, here time.Time) bool {
-	if here.UnixMicro()-o.last.Load() >= overBoundsTTL.Microseconds() {
+func (r *recentKeys) add(namespace string, key store.Key, here time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.lru.Get(key)
+	if e == nil {
+		e = r.lru.Add(key, namespace, here)
+	}
+	e.Value = here
+	r.lru.Update(e, 1, false)
+	r.lru.Shrink(0)
+	r.last.Store(here.UnixMicro())
+}
+
+// has reports whether a key was added less than ttl ago.
+func (r *recentKeys) has(key store.Key, here time.Time) bool {
+	if here.UnixMicro()-r.last.Load() >= r.ttl.Microseconds() {
 		return false
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	e := o.lru.Get(key)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.lru.Get(key)
 	switch {
 	case e == nil:
 		return false
-	case here.Sub(e.Value) < overBoundsTTL:
+	case here.Sub(e.Value) < r.ttl:
 		return true
 	}
-	o.lru.Remove(e)
+	r.lru.Remove(e)
 	return false
 }
 
-// forget forgets that a key was refused.
-func (o *overBounds) forget(key store.Key) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if e := o.lru.Get(key); e != nil {
-		o.lru.Remove(e)
+func (r *recentKeys) forget(key store.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.lru.Get(key); e != nil {
+		r.lru.Remove(e)
 	}
 }
 

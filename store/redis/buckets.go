@@ -140,7 +140,7 @@ func (rs *tokenRequests) addForced(given tokenRequests) {
 }
 
 // withOverflow returns the requests, with overflow buckets for the buckets that Redis refused to create.
-func (rs tokenRequests) withOverflow(namespace string, over *overBounds, here time.Time) tokenRequests {
+func (rs tokenRequests) withOverflow(namespace string, over *recentKeys, here time.Time) tokenRequests {
 	if len(rs) == 0 {
 		return nil
 	}

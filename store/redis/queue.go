@@ -25,7 +25,8 @@ const (
 	completeTimeout = 2 * time.Second
 )
 
-// Claim implements store.Queue. If Redis does not answer, it returns an error with the writes that it has read.
+// Claim implements store.Queue. If Redis does not answer, it returns an error with the writes that it has read. Registers that cannot be
+// read are skipped for a while, so that they do not take the turns of others.
 func (s *Store) Claim(
 	ctx context.Context, _ time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
@@ -33,8 +34,11 @@ func (s *Store) Claim(
 		return nil, nil
 	}
 	due, err := s.due(ctx, ahead)
+	skip := func(turn string, register store.Key) bool {
+		return s.unreadable.has(register, s.opts.Now()) || claimed(turn, register)
+	}
 	var writes []store.PendingWrite
-	for picked := range slices.Chunk(s.turns.Pick(engine.DueQueues(due), n, claimed), registersPerRead) {
+	for picked := range slices.Chunk(s.turns.Pick(engine.DueQueues(due), n, skip), registersPerRead) {
 		some, readErr := s.claim(ctx, picked, ahead)
 		writes, err = append(writes, some...), errors.Join(err, readErr)
 	}
@@ -115,6 +119,7 @@ func (s *Store) claim(ctx context.Context, due []engine.DueGroup, ahead time.Dur
 		value, _ := answer[1+i].(string)
 		r, decodeErr := decode(value)
 		if decodeErr != nil {
+			s.unreadable.add(d.Namespace(), d.Group, s.opts.Now())
 			err = errors.Join(err, decodeErr)
 			continue
 		}

@@ -84,7 +84,8 @@ type Store struct {
 	turns         engine.RoundRobin
 	cache         *registerCache
 	buckets       *bucketCache
-	overBounds    *overBounds
+	overBounds    *recentKeys // buckets and registers that Redis refused to create, as their namespace had reached its limit
+	unreadable    *recentKeys // registers that a claim could not read
 	backlog       *backlog
 	serving       sync.WaitGroup // counts goroutines that serve a cached register
 	stopping      atomic.Bool    // attempts ignore the circuit breaker
@@ -122,7 +123,7 @@ func New(client redisclient.Caller, o Options) *Store {
 	s.prefix = o.Prefix + "{" + hex.EncodeToString(tag[:3]) + "}:"
 	s.index, s.process = s.prefix+"due", string(s.steps.Process[:])
 	s.cache = newRegisterCache(registerCacheBytes)
-	s.buckets, s.overBounds = newBucketCache(o.Bounds), newOverBounds()
+	s.buckets, s.overBounds, s.unreadable = newBucketCache(o.Bounds), newRecentKeys(overBoundsTTL), newRecentKeys(unreadableTTL)
 	s.backlog = newBacklog(backlogBytes)
 	return s
 }

@@ -117,6 +117,34 @@ func TestUnreadableRegisterAffectsNoOther(t *testing.T) {
 	}
 }
 
+// TestUnreadableRegistersTakeNoTurns has more unreadable registers than a claim takes, as after a rollback from a version with another
+// format. They have been due for longer than the pending write of the same namespace, which is claimed all the same.
+func TestUnreadableRegistersTakeNoTurns(t *testing.T) {
+	const perClaim = 10
+	client, l := connect(t, redistest.Start(t, redistest.Options{}).Addr()), limits(10)
+	s, corrupt := newStore(t, client), corruptions(t)["of a newer format"]
+	for i := range 3 * perClaim {
+		pod := fmt.Sprint("pod-", i)
+		for n := range 2 {
+			decide(t, s, eventWrite(pod, "m", n), l)
+		}
+		key := s.GroupKey(eventWrite(pod, "m", 0).GroupKey)
+		if err := corrupt(client, key, client.Get(t.Context(), key).Val()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 2 {
+		decide(t, s, eventWrite("readable", "m", n), l)
+	}
+	for range 4 {
+		writes, _ := s.Claim(t.Context(), time.Now(), time.Hour, perClaim, noneClaimed)
+		if len(writes) == 1 && writes[0].Ref.Group == eventWrite("readable", "m", 0).GroupKey {
+			return
+		}
+	}
+	t.Error("four claims did not return the pending write of the readable register")
+}
+
 // TestLargestRegisterIsReadable decides by a register of the maximum size.
 func TestLargestRegisterIsReadable(t *testing.T) {
 	client, l := connect(t, redistest.Start(t, redistest.Options{}).Addr()), limits(10)

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,9 +81,7 @@ func TestAPIServerWorksWithoutWebhook(t *testing.T) {
 func (e *noWebhookEnv) checkUninstall(namespace string) {
 	e.Helper()
 	e.brake("on") // creates a policy, which is deleted too
-	for kind, name := range configurations() {
-		e.kubectl("", "delete", kind, name)
-	}
+	e.deleteConfigurations()
 	e.eventually("the API server no longer calls the webhook", func() bool {
 		before := e.calls()
 		e.probe(namespace)
@@ -92,27 +89,9 @@ func (e *noWebhookEnv) checkUninstall(namespace string) {
 		return before[cluster.MutatingWebhook].Total == after[cluster.MutatingWebhook].Total &&
 			before[cluster.ValidatingWebhook].Total == after[cluster.ValidatingWebhook].Total
 	})
-	// No controller runs here that would empty the namespace, so kubectl must not wait for it.
-	e.kubectl("", "delete", "--ignore-not-found", "--wait=false", "-k", shippedOverlay)
-	e.eventually("all objects except the namespace are deleted", func() bool {
-		remaining := e.kubectl("", "get", "--ignore-not-found", "-o", "name", "-k", shippedOverlay)
-		return strings.TrimSpace(remaining) == "namespace/"+cluster.ServiceNamespace
-	})
-	ending, err := e.client.CoreV1().Namespaces().Get(e.Context(), cluster.ServiceNamespace, metav1.GetOptions{})
-	e.must(err)
-	if ending.DeletionTimestamp == nil || len(ending.Finalizers) > 0 {
-		e.Errorf("the namespace has deletionTimestamp %v and finalizers %q, want a deletionTimestamp and no finalizer", ending.DeletionTimestamp, ending.Finalizers)
-	}
-	for _, group := range []string{"eventquota.io", "admissionregistration.k8s.io"} {
-		kinds := e.kubectl("", "api-resources", "--api-group="+group, "--no-headers", "-o", "name")
-		for kind := range strings.FieldsSeq(kinds) {
-			if remaining := e.kubectl("", "get", kind, "-A", "-o", "name"); strings.Contains(remaining, "eventquota") {
-				e.Errorf("%s remains after the uninstall", remaining)
-			}
-		}
-	}
+	e.deleteManifests(shippedOverlay)
 	before := e.calls()
-	_, err = e.client.CoreV1().Events(namespace).Create(e.Context(),
+	_, err := e.client.CoreV1().Events(namespace).Create(e.Context(),
 		coreEvent(namespace, "afterwards", "web", "back-off"), metav1.CreateOptions{})
 	e.must(err)
 	if after := e.calls(); !maps.Equal(after, before) {

@@ -22,16 +22,17 @@ import (
 )
 
 const (
-	// rolloutRate is the number of requests a second by recorders during a rollout, for about 150 Events.
-	rolloutRate = 170
+	// requestRate is the number of requests a second by recorders during a rollout, for at least eventRate Events.
+	requestRate = 340
 	// endpointLag is how long a replica may remain an endpoint after its stop signal. The shipped shutdown delay is
 	// more than twice that, to leave time for a busy machine.
 	endpointLag = 2 * time.Second
 )
 
-// TestRolloutFailsNoCallAndLosesNoCount restarts all replicas of the shipped Deployment, with its flags and its
-// surge, while recorders write Events. In Kubernetes, the stop signal and the removal of the endpoint race each
-// other, so each replica stops in a different order.
+// TestRolloutFailsNoCallAndLosesNoCount replaces all replicas of the shipped Deployment, with its flags and its
+// surge, while recorders write Events: once as an update does, and once as its rollback does. In Kubernetes, the stop
+// signal and the removal of the endpoint race each other, so each replica stops in a different order. In package
+// store/redis, TestReplicasOfTwoVersionsShareRegisters has replicas of two versions.
 func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -52,16 +53,19 @@ func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 	e.must(e.set.Stop(t.Context(), free))
 
 	begun := time.Now()
-	end := e.pacedStorm(rolloutRate)
-	e.eventually("all old replicas are called", func() bool { return e.othersAnswered(free) })
-	rollout := time.Now()
-	for i, ending := range endings {
-		e.must(e.set.Restart(t.Context(), free))
-		ending(e, i)
-		free = i
+	end := e.pacedStorm(requestRate)
+	e.eventually("all replicas are called", func() bool { return e.othersAnswered(free) })
+	oldest := 0
+	for _, rollout := range []string{"update", "rollback"} {
+		since := time.Now()
+		for _, ending := range endings {
+			e.must(e.set.Restart(t.Context(), free))
+			ending(e, oldest)
+			free, oldest = oldest, (oldest+1)%len(e.set.Replicas)
+		}
+		t.Logf("the %s took %s", rollout, time.Since(since).Round(time.Second))
+		e.eventually("all new replicas are called after the "+rollout, func() bool { return e.othersAnswered(free) })
 	}
-	t.Logf("the rollout took %s", time.Since(rollout).Round(time.Second))
-	e.eventually("all new replicas are called", func() bool { return e.othersAnswered(free) })
 	e.must(end())
 	lasted := time.Since(begun)
 	e.checkNoneFailed()

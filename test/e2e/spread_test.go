@@ -39,7 +39,7 @@ func TestCallsAreSpreadOverReplicas(t *testing.T) {
 	e.checkNoneFailed()
 
 	// A rolling update during a storm, to replicas that never end a connection.
-	end := e.pacedStorm(rolloutRate)
+	end := e.pacedStorm(requestRate)
 	for i := range e.set.Replicas {
 		e.must(e.set.Stop(t.Context(), i))
 		e.must(e.set.Restart(t.Context(), i, "--calls-per-connection=0"))

@@ -30,7 +30,9 @@ func (w *world) startLeader(r *replica) *leader {
 	w.terms++
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &leader{name: fmt.Sprint("settler ", w.terms), replica: r, cancel: cancel, abandon: make(chan struct{}), ended: make(chan struct{})}
-	s := l.settler(settler.Options{Shared: true, Available: r.available, Abandon: l.abandon})
+	s := l.settler(settler.Options{
+		TakenOver: func(context.Context) bool { return true }, Available: r.available, Abandon: l.abandon,
+	})
 	go func() {
 		defer close(l.ended)
 		if err := s.Run(ctx); err != nil && !w.mix.Slow && !w.mix.Junk { // in these mixes, a timeout or an unreadable register is not a violation

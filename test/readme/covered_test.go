@@ -107,6 +107,8 @@ func commandCoverage() map[string]coverage {
 		"gh attestation verify oci://ghcr.io/eventquota/eventquota:v0.1.0 --repo eventquota/eventquota": untried("nothing has been released yet"),
 		"go tool pprof heap": byOtherTest("cmd/webhook/serve", "TestMetricsAreSecureByDefault"),
 
+		"kubectl -n eventquota-system delete deployment eventquota --cascade=foreground": byOtherTest("test/e2e", "TestUninstallFailsNoCallAndLosesNoCount"),
+
 		"kubectl delete mutatingwebhookconfiguration mutate.events.eventquota.io":     byRunning("deleted"),
 		"kubectl delete validatingwebhookconfiguration validate.events.eventquota.io": byRunning("deleted"),
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // run serves until ctx ends or a part fails, and then stops the parts in order. Readiness fails first. The webhook stops after the
-// shutdown delay, and the sink when no call is left. Then the background work of the store stops, and the settlers when no write is
-// pending. The endpoints for health and metrics stop last.
+// shutdown delay, and the sink when no call is left. Then the settler of a shared store stops, the background work of the store, and the
+// settler of this replica's own store when no write is pending. The endpoints for health and metrics stop last.
 func (s *server) run(ctx context.Context) error {
 	defer s.flushTraces() // last, because the settler makes spans too
 	defer s.state.close()
@@ -19,6 +19,7 @@ func (s *server) run(ctx context.Context) error {
 	parts, failed := errgroup.WithContext(root)
 	serving, stopServing := context.WithCancel(root)
 	sinking, stopSinking := context.WithCancel(root)
+	leading, stopLeading := context.WithCancel(root)
 	background, stopBackground := context.WithCancel(root)
 	settling, stopSettling := context.WithCancel(root)
 	observing, stopObserving := context.WithCancel(root)
@@ -43,8 +44,16 @@ func (s *server) run(ctx context.Context) error {
 		return s.serveWebhook(serving)
 	})
 	parts.Go(func() error {
-		defer stopBackground()
+		defer stopLeading()
 		s.runSink(sinking)
+		return nil
+	})
+	parts.Go(func() error {
+		err := s.state.leadTask(leading)
+		context.AfterFunc(leading, stopBackground) // not before, even if the task has failed
+		if err != nil {
+			return fmt.Errorf("settler: %w", err)
+		}
 		return nil
 	})
 	parts.Go(func() error {

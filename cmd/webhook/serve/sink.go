@@ -104,6 +104,9 @@ func (o *options) sinkDrain() time.Duration {
 	return o.DrainTimeout / 3
 }
 
+// settleDrain returns the rest of --drain-timeout.
+func (o *options) settleDrain() time.Duration { return o.DrainTimeout - o.sinkDrain() }
+
 // runSink sends copies until ctx ends, and then waits until all queued copies are sent or given up.
 func (s *server) runSink(ctx context.Context) {
 	if s.sink == nil {

@@ -24,6 +24,9 @@ import (
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 
+// isCalledTimeout bounds the requests for the webhook configurations when a leader stops.
+const isCalledTimeout = 3 * time.Second
+
 // state has the stores of a replica and the parts that work on them.
 type state struct {
 	// store decides about Events. audit evaluates rules in mode Audit.
@@ -34,9 +37,12 @@ type state struct {
 	maxWriteInterval time.Duration
 	// busiest counts decisions by namespace, source, object, reason and policy.
 	busiest *busiest.Replicas
+	// leadTask writes the pending counts of all replicas, and statuses, while this replica is their leader. It needs the background
+	// functions, so it stops before them. Without a shared store it does nothing.
+	leadTask task
 	// background functions run while the store decides. They stop before settleTask does, which also writes the counts they leave.
 	background []func(context.Context)
-	// settleTask writes pending counts and statuses until its context ends, and then drains.
+	// settleTask writes the pending counts of this replica until its context ends, and then drains.
 	settleTask task
 	// close closes the connections to a shared store. All other parts must have stopped.
 	close func()
@@ -53,7 +59,7 @@ func (s *server) newState() (*state, error) {
 		return s.newRedisState(own)
 	}
 	all := busiest.NewReplicas(nil, "", s.log)
-	local := s.settlerTask("memory", own, settler.Options{StoreID: own.ID()}, all)
+	local := s.settlerTask("memory", own, settler.Options{StoreID: own.ID(), DrainTimeout: s.opts.settleDrain()}, all)
 	return &state{
 		store:            s.metrics.Store.Observe("memory", own),
 		audit:            memory.New(memory.Options{Bytes: memory.AuditBytes, NoSettler: true}),
@@ -61,6 +67,7 @@ func (s *server) newState() (*state, error) {
 		close:            func() {},
 		maxWriteInterval: time.Minute,
 		busiest:          all,
+		leadTask:         func(ctx context.Context) error { <-ctx.Done(); return nil },
 		settleTask:       runAll(local, s.statusTask(all), s.releaseTask()),
 		undelivered:      own.ReportSinkLoss,
 		peek:             explain.Store{Name: "memory", Peeker: own, Now: time.Now},
@@ -97,13 +104,24 @@ func (s *server) newRedisState(own *memory.Store) (*state, error) {
 	auditOptions.Deadline, auditOptions.Available = s.opts.StoreDeadline, auditBreaker.Closed
 	auditDecider := fallback.New(audit, audit, auditOptions)
 	all := busiest.NewReplicas(client, s.opts.RedisPrefix, s.log)
-	local := s.settlerTask("memory", own, settler.Options{StoreID: own.ID()}, all)
+	// The leader drains first, and then each replica its own store, which rarely has anything.
+	ownDrain := s.opts.settleDrain() / 3
+	local := s.settlerTask("memory", own, settler.Options{StoreID: own.ID(), DrainTimeout: ownDrain}, all)
 	lease, err := newLease(s.clients.config, podNamespace(namespaceFile))
 	if err != nil {
 		return nil, err
 	}
 	term := func(ctx context.Context, abandon <-chan struct{}) error {
-		options := settler.Options{Shared: true, Available: breaker.Closed, Abandon: abandon}
+		takenOver := func(ctx context.Context) bool {
+			if s.isCalled(ctx) {
+				return true
+			}
+			shared.Flush(ctx) // what the sink has lost, for example
+			return false
+		}
+		options := settler.Options{
+			TakenOver: takenOver, Available: breaker.Closed, Abandon: abandon, DrainTimeout: s.opts.settleDrain() - ownDrain,
+		}
 		return runAll(s.settlerTask("redis", shared, options, all), s.statusTask(all), s.releaseTask())(ctx)
 	}
 	watchEviction := func(ctx context.Context) {
@@ -118,7 +136,8 @@ func (s *server) newRedisState(own *memory.Store) (*state, error) {
 		busiest:          all,
 		close:            func() { _ = client.Close() },
 		background:       []func(context.Context){watchEviction, shared.Run, probe, audit.Run, probeAudit, all.Run},
-		settleTask:       runAll(local, newElection(lease, term)),
+		leadTask:         newElection(lease, term),
+		settleTask:       local,
 		undelivered:      shared.ReportSinkLoss,
 		peek:             explain.Store{Name: "redis", Peeker: shared},
 	}, nil
@@ -127,7 +146,7 @@ func (s *server) newRedisState(own *memory.Store) (*state, error) {
 // settlerTask returns a task that writes the pending counts in queue. Metrics call the store name, and counts gets the number of writes.
 func (s *server) settlerTask(name string, queue store.Queue, o settler.Options, counts *busiest.Replicas) task {
 	m := &s.metrics.Settler
-	o.RequestsPerSecond, o.DrainTimeout, o.Tracer = s.opts.SettleRate, s.opts.DrainTimeout-s.opts.sinkDrain(), s.tracer()
+	o.RequestsPerSecond, o.Tracer = s.opts.SettleRate, s.tracer()
 	observe := m.ObserverFor(name)
 	o.Observe = func(a settler.Attempt) {
 		observe(a)
@@ -147,6 +166,19 @@ func (s *server) statusTask(counts status.Counts) task {
 // releaseTask releases emergency brakes whose end has passed, for one term.
 func (s *server) releaseTask() task {
 	return release.New(s.brakes, s.clients.dynamic).Run
+}
+
+// isCalled reports whether the API server still calls the Service, as far as its webhook configurations can be read. Without them,
+// eventquota is taken out or uninstalled, so no replica may follow that writes the counts in Redis.
+func (s *server) isCalled(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, isCalledTimeout)
+	defer cancel()
+	called, err := s.certs.IsCalled(ctx)
+	if err != nil || called {
+		return true
+	}
+	s.log.Info("No webhook configuration calls eventquota, writing all pending counts")
+	return false
 }
 
 // breakerOptions returns options that log whether Redis is available, and set its metric.
