@@ -64,6 +64,12 @@ FIGURES := bin/bench.json
 figures: ## Record bin/bench.json, and of DEMO=FILE what make demo printed, in docs/bench.json, and render docs
 	go run ./test/bench record $(FIGURES:%=-figures '%') $(if $(DEMO),-demo '$(DEMO)')
 
+# All versions of Kubernetes that test/controlplane builds, or VERSIONS="1.34 1.37", and all parts, or PARTS="facts validation".
+.PHONY: compatibility
+compatibility: export GOGC := 400
+compatibility: redis-server ## Test on each version of Kubernetes, or those of VERSIONS=, and record it in docs/compatibility.md
+	go run ./test/compatibility -versions '$(VERSIONS)' -parts '$(PARTS)'; tested=$$?; go run ./test/bench render && exit $$tested
+
 ##@ Release
 
 .PHONY: release
@@ -146,7 +152,7 @@ test-quick: redis-server ## Run the tests outside of test/ with few seeds, witho
 test-race: redis-server ## Run the tests outside of test/ under the race detector: before a release
 	$(RACE_TEST) $(UNITS)
 
-# The facts about the API server are also tested with the oldest supported Kubernetes. None differs from the newest today.
+# The facts about the API server are also tested with the oldest Kubernetes that test/controlplane builds. None differs from the newest today.
 OLDEST = $(patsubst test/controlplane/kubernetes-%.mod,%,$(firstword $(sort $(wildcard test/controlplane/kubernetes-*.mod))))
 
 UNITS = $(shell go list ./... | grep -v /eventquota/test/)
@@ -204,7 +210,7 @@ HELM_DOCS := go -C test/chart tool helm-docs --chart-search-root $(CURDIR)/manif
 PRESETS := 100-nodes 1000-nodes 5000-nodes
 
 .PHONY: generate
-generate: ## Generate what is made of the API types, of what stores keep, of values.yaml and of docs/bench.json, and the dashboard
+generate: ## Generate what is made of the API types, of what stores keep, of values.yaml and of records in docs, and the dashboard
 	$(MSGP) -file store/serialized.go -o store/zz_generated.msgp.go
 	$(MSGP) -file store/engine/encoding.go -o store/engine/zz_generated.msgp.go
 	$(MSGP) -unexported -file admission/simulate/write.go -o admission/simulate/zz_generated.msgp.go
@@ -237,15 +243,15 @@ verify-generate:
 	for nodes in $(PRESETS); do diff manifests/chart/files/quotas/pod-lives-$$nodes.yaml manifests/components/recommended-$$nodes/pod-lives.yaml || exit; done && \
 	$(HELM_DOCS) --dry-run >"$$dir/README.md" && diff manifests/chart/README.md "$$dir/README.md"
 
-# Pages have the figures of docs/bench.json. That packages have changed since they were measured is said, and with
-# STRICT=-strict it is an error.
+# Pages have the figures of docs/bench.json and the results of docs/compatibility.json. That packages have changed since figures were
+# measured is said, and with STRICT=-strict it is an error.
 .PHONY: verify-figures
 verify-figures:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && \
 	go run ./test/bench render -out "$$dir" $(STRICT) && set +x && \
 	(cd "$$dir" && find . -name '*.md') | sort >"$$dir/pages" && \
 	while read -r page; do \
-		diff -u "$$page" "$$dir/$$page" || { echo "$$page is not what docs/bench.json says: make generate renders it" >&2; exit 1; }; \
+		diff -u "$$page" "$$dir/$$page" || { echo "$$page is not what the records in docs say: make generate renders it" >&2; exit 1; }; \
 	done <"$$dir/pages"
 
 # What is shipped is put together, its policies do what their tests say, and its metrics are those that are documented. Whether an
@@ -254,7 +260,7 @@ verify-figures:
 verify-shipped:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && go run ./test/manifests -version v0.0.0 -dir "$$dir"
 	go test ./admission/metrics -run 'TestMetrics(AreDocumented|PassPromlint)'
-	go -C test/readme test -count=1 -skip TestPageCommands .
+	go -C test/readme test -count=1 -skip 'TestPageCommands|TestRedisCommands' .
 	go run ./cmd/webhook test test/policies
 	go test ./test/manifests -run 'TestObjects|TestWebhookConfigurations|TestReleaseHas|TestImages'
 

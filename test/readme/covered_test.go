@@ -56,6 +56,8 @@ func commandCoverage() map[string]coverage {
 
 		"eventquota test ci.eventquota-test.yaml": byRunning(),
 
+		`make compatibility VERSIONS="1.34 1.37" PARTS="facts validation"`: byTarget("compatibility"),
+
 		"export CGO_ENABLED=0 GOFLAGS='-trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace'": untried("it only sets variables"),
 		"go test ./test/e2e -run '^TestOneReplica$' -count=1 -v":                               byOtherTest("test/e2e", "TestOneReplica"),
 
@@ -78,7 +80,7 @@ func commandCoverage() map[string]coverage {
 		patchParameter + `'{"data":{"refuse":"All"}}'`:                   byOtherTest("test/manifests", "TestBrakeWithoutWebhook"),
 		patchParameter + `'{"data":{"refuse":"Listed","controllers":"kubelet","reasons":"Pulled,Started"}}'`: byOtherTest("test/manifests", "TestBrakeWithoutWebhook"),
 		patchParameter + `'{"data":null}'`: byOtherTest("test/manifests", "TestBrakeWithoutWebhook"),
-		`kubectl get --raw /metrics | grep -E '^apiserver_(storage_size_bytes|resource_objects.*resource="events")'`: byOtherTest("test/facts", "TestFullEtcd"),
+		`kubectl get --raw /metrics | grep -E '^apiserver_(storage_size_bytes|(resource|storage)_objects.*resource="events")'`: byOtherTest("test/facts", "TestFullEtcd"),
 		"kubectl get events -A --no-headers -o custom-columns=NAMESPACE:.metadata.namespace" +
 			" | sort | uniq -c | sort -rn | head": byOtherTest("test/facts", "TestFullEtcd"),
 		"kubectl delete --raw /api/v1/namespaces/storm/events":                                                                     byOtherTest("test/facts", "TestFullEtcd"),
