@@ -32,9 +32,9 @@ func Command() *cobra.Command {
 		Use:   "lint FILE...",
 		Short: "Check files of policies and quotas",
 		Long: `Lint reads policies and quotas and reports each error with its file, line and field.
-It applies the checks of the API server and the webhook. They find unknown fields and
-values that are not allowed, conditions that do not compile or cost too much, and more
-policies and quotas than can be in force in a namespace.
+It applies the checks of the API server and the webhook. They find unknown fields,
+values that are not allowed, and conditions that do not compile or cost too much. They
+also find more policies and quotas than can be in force in a namespace.
 
 It warns about policies that never govern and limits that never apply, because another
 always comes first. It also warns about controllers, kinds and reasons that look
