@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventquota/eventquota/test/cluster"
 	redistest "github.com/eventquota/eventquota/test/redis"
@@ -65,10 +64,11 @@ func TestUninstallFailsNoCallAndLosesNoCount(t *testing.T) {
 		return true
 	})
 	e.must(end())
+	lasted := time.Since(begun)
 	e.checkNoneFailed()
 	sent := e.audit().PerObject()
-	t.Logf("%d occurrences about %d objects reached the API server: %.0f a second",
-		e.audit().Occurrences(), len(sent), float64(e.audit().Occurrences())/time.Since(begun).Seconds())
+	t.Logf("%d occurrences about %d objects reached the API server in %s: %.0f a second",
+		e.audit().Occurrences(), len(sent), lasted.Round(time.Second), float64(e.audit().Occurrences())/lasted.Seconds())
 	if diff := cmp.Diff(sent, e.reportedByObject()); diff != "" {
 		t.Errorf("occurrences after the uninstall (-sent +reported):\n%s", diff)
 	}
