@@ -64,6 +64,12 @@ FIGURES := bin/bench.json
 figures: ## Record bin/bench.json, and of DEMO=FILE what make demo printed, in docs/bench.json, and render docs
 	go run ./test/bench record $(FIGURES:%=-figures '%') $(if $(DEMO),-demo '$(DEMO)')
 
+# All versions of Kubernetes that test/controlplane builds, or VERSIONS="1.34 1.37", and all parts, or PARTS="facts validation".
+.PHONY: compatibility
+compatibility: export GOGC := 400
+compatibility: redis-server ## Test on each version of Kubernetes, or those of VERSIONS=, and record it in docs/compatibility.md
+	go run ./test/compatibility -versions '$(VERSIONS)' -parts '$(PARTS)'; tested=$$?; go run ./test/bench render && exit $$tested
+
 ##@ Release
 
 .PHONY: release
@@ -202,7 +208,7 @@ DASHBOARD := go -C test/alerts run ./dashboard
 PRESETS := 100-nodes 1000-nodes 5000-nodes
 
 .PHONY: generate
-generate: ## Generate what is made of the API types, of what stores keep and of docs/bench.json, and the dashboard
+generate: ## Generate what is made of the API types, of what stores keep and of records in docs, and the dashboard
 	$(MSGP) -file store/serialized.go -o store/zz_generated.msgp.go
 	$(MSGP) -file store/engine/encoding.go -o store/engine/zz_generated.msgp.go
 	$(MSGP) -unexported -file admission/simulate/write.go -o admission/simulate/zz_generated.msgp.go
@@ -233,15 +239,15 @@ verify-generate:
 	diff manifests/chart/files/alerts/prometheusrule.yaml manifests/alerts/prometheusrule.yaml && \
 	for nodes in $(PRESETS); do diff manifests/chart/files/quotas/pod-lives-$$nodes.yaml manifests/components/recommended-$$nodes/pod-lives.yaml || exit; done
 
-# Pages have the figures of docs/bench.json. That packages have changed since they were measured is said, and with
-# STRICT=-strict it is an error.
+# Pages have the figures of docs/bench.json and the results of docs/compatibility.json. That packages have changed since figures were
+# measured is said, and with STRICT=-strict it is an error.
 .PHONY: verify-figures
 verify-figures:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && \
 	go run ./test/bench render -out "$$dir" $(STRICT) && set +x && \
 	(cd "$$dir" && find . -name '*.md') | sort >"$$dir/pages" && \
 	while read -r page; do \
-		diff -u "$$page" "$$dir/$$page" || { echo "$$page is not what docs/bench.json says: make generate renders it" >&2; exit 1; }; \
+		diff -u "$$page" "$$dir/$$page" || { echo "$$page is not what the records in docs say: make generate renders it" >&2; exit 1; }; \
 	done <"$$dir/pages"
 
 # What is shipped is put together, its policies do what their tests say, and its metrics are those that are documented. Whether an
@@ -250,7 +256,7 @@ verify-figures:
 verify-shipped:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && go run ./test/manifests -version v0.0.0 -dir "$$dir"
 	go test ./admission/metrics -run 'TestMetrics(AreDocumented|PassPromlint)'
-	go -C test/readme test -count=1 -skip TestPageCommands .
+	go -C test/readme test -count=1 -skip 'TestPageCommands|TestRedisCommands' .
 	go run ./cmd/webhook test test/policies
 	go test ./test/manifests -run 'TestObjects|TestWebhookConfigurations|TestReleaseHas|TestImages'
 

@@ -158,6 +158,11 @@ func TestRecordAndRender(t *testing.T) {
 		files[page] = string(content)
 	}
 	maps.Copy(files, sourcesOfConstants(t))
+	for _, file := range []string{publish.CompatibilityFile, "test/controlplane/go.mod"} {
+		content, err := os.ReadFile(filepath.Join(repository, file))
+		must(t, err)
+		files[file] = string(content)
+	}
 	for name, content := range files {
 		write(t, filepath.Join(dir, name), content)
 	}

@@ -55,6 +55,8 @@ func commandCoverage() map[string]coverage {
 
 		"eventquota test ci.eventquota-test.yaml": byRunning(),
 
+		`make compatibility VERSIONS="1.34 1.37" PARTS="facts validation"`: byTarget("compatibility"),
+
 		"export CGO_ENABLED=0 GOFLAGS='-trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace'": untried("it only sets variables"),
 		"go test ./test/e2e -run '^TestOneReplica$' -count=1 -v":                               byOtherTest("test/e2e", "TestOneReplica"),
 

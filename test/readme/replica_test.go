@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -31,7 +32,7 @@ func (e *env) startReplica() {
 	}
 	// The set creates these itself, and would not overwrite what kubectl has applied.
 	e.run("kubectl -n eventquota-system delete deployment,networkpolicy eventquota")
-	redis := redistest.Start(e, redistest.Options{Users: []redistest.User{{Name: "eventquota", Password: "secret", Rules: e.redisRights()}}})
+	redis := redistest.Start(e, redistest.Options{Users: []redistest.User{{Name: "eventquota", Password: "secret", Rules: redisRights(e.T)}}})
 	e.write("password", "secret")
 	set, err := replica.StartSet(e.Context(), e.cluster, e.program, 1,
 		"--self-managed-certificates", "--redis-addresses="+redis.Addr(), "--redis-username=eventquota",
@@ -72,14 +73,14 @@ func (e *env) checkRedisUser(metrics string) {
 }
 
 // redisRights returns the rights of the Redis user in docs/operations.md.
-func (e *env) redisRights() string {
-	e.Helper()
-	for _, b := range read(e.T, "docs/operations.md").blocks {
+func redisRights(t *testing.T) string {
+	t.Helper()
+	for _, b := range read(t, "docs/operations.md").blocks {
 		if _, rules, ok := strings.Cut(b.code, "ACL SETUSER eventquota on >... "); ok {
 			return strings.Join(strings.Fields(rules), " ")
 		}
 	}
-	e.Fatal("docs/operations.md does not say which rights the user at Redis needs")
+	t.Fatal("docs/operations.md does not say which rights the user at Redis needs")
 	return ""
 }
 

@@ -122,18 +122,23 @@ func (r Record) Stale(ctx context.Context, root string) (all []string, err error
 	return all, nil
 }
 
-// changed returns the files of a group that differ from a commit, sorted. They include untracked files.
+// changed returns the files of a group that differ from a commit, sorted.
 func (g group) changed(ctx context.Context, root, commit string) ([]string, error) {
-	tracked, err := git(ctx, root, slices.Concat([]string{"diff", "--name-only", "--no-renames", "-z", commit, "--"}, g.paths)...)
+	files, err := changedFiles(ctx, root, commit, g.paths...)
+	return slices.DeleteFunc(files, func(file string) bool { return !affectsFigures(file) }), err
+}
+
+// changedFiles returns the files matching git pathspecs that differ from a commit, sorted. They include untracked files.
+func changedFiles(ctx context.Context, root, commit string, paths ...string) ([]string, error) {
+	tracked, err := git(ctx, root, slices.Concat([]string{"diff", "--name-only", "--no-renames", "-z", commit, "--"}, paths)...)
 	if err != nil {
 		return nil, err
 	}
-	added, err := git(ctx, root, slices.Concat([]string{"ls-files", "--others", "--exclude-standard", "-z", "--"}, g.paths)...)
+	added, err := git(ctx, root, slices.Concat([]string{"ls-files", "--others", "--exclude-standard", "-z", "--"}, paths)...)
 	if err != nil {
 		return nil, err
 	}
 	files := strings.FieldsFunc(tracked+added, func(r rune) bool { return r == 0 })
-	files = slices.DeleteFunc(files, func(file string) bool { return !affectsFigures(file) })
 	slices.Sort(files)
 	return files, nil
 }

@@ -1,6 +1,6 @@
 // Package publish puts measured figures into the documentation. docs/bench.json has the figures, and the commit and machine that they
 // were measured with. Pages have blocks between <!-- figures: NAME --> and <!-- end -->, which are rendered from the template NAME in
-// templates/. No figure is typed by hand.
+// templates/. No figure is typed by hand. The same renders the results of tests on several versions, which are in docs/compatibility.json.
 //
 // To publish a figure, give its name the prefix of a group (groups.go), and add a row to a template. If docs/bench.json lacks the figure,
 // rendering fails with its name. Put rows for figures that are not measured yet into {{if any "PREFIX"}}.

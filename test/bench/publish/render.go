@@ -26,7 +26,12 @@ func Render(root string, r Record, aims []Aim) (map[string]string, error) {
 	for _, a := range aims {
 		s.aims[a.Figure] = a
 	}
-	blocks, err := template.New("").Funcs(s.functions()).Funcs(newConstants(root).functions()).ParseFS(templates, "templates/*.tmpl")
+	results, err := newCompatibilitySheet(root)
+	if err != nil {
+		return nil, err
+	}
+	functions := template.New("").Funcs(s.functions()).Funcs(newConstants(root).functions()).Funcs(results.functions())
+	blocks, err := functions.ParseFS(templates, "templates/*.tmpl")
 	if err != nil {
 		return nil, fmt.Errorf("parse the templates: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -19,9 +20,10 @@ type release struct {
 }
 
 // minor returns the version without its patch number, such as 1.37.
-func (r release) minor() string {
-	return r.version[:strings.LastIndexByte(r.version, '.')]
-}
+func (r release) minor() string { return Minor(r.version) }
+
+// Minor returns a version without its patch number, such as 1.37 of 1.37.2.
+func Minor(version string) string { return version[:strings.LastIndexByte(version, '.')] }
 
 // releases lists the versions that the control plane module in moduleDir can build, the default first. The mod files
 // are the only place with version numbers: a new mod file adds a version.
@@ -43,6 +45,21 @@ func releases(moduleDir string) ([]release, error) {
 		found = append(found, release{version: string(required[1]), modFile: filepath.Base(path)})
 	}
 	return found, nil
+}
+
+// Versions returns the Kubernetes versions, such as 1.37.2, that the checkout in root can build, the newest first.
+func Versions(root string) ([]string, error) {
+	from, err := releases(filepath.Join(root, "test", "controlplane"))
+	if err != nil {
+		return nil, err
+	}
+	// The default is the newest, and the file names sort by version.
+	slices.Reverse(from[1:])
+	versions := make([]string, len(from))
+	for i, r := range from {
+		versions[i] = r.version
+	}
+	return versions, nil
 }
 
 // findRelease returns the release with the given minor or full version, or the default if wanted is empty. The error

@@ -65,6 +65,16 @@ func TestReleasesOfThisCheckout(t *testing.T) {
 	if diff := cmp.Diff([]string{"1.37", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36"}, minors); diff != "" {
 		t.Errorf("minor versions, the default first (-want +got):\n%s", diff)
 	}
+	newestFirst, err := Versions(filepath.Join(moduleDir, "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range newestFirst {
+		newestFirst[i] = Minor(newestFirst[i])
+	}
+	if diff := cmp.Diff([]string{"1.37", "1.36", "1.35", "1.34"}, newestFirst); diff != "" {
+		t.Errorf("minor versions, the newest first (-want +got):\n%s", diff)
+	}
 	if len(sums) != len(from) {
 		t.Errorf("%d releases have %d distinct fingerprints, want one each", len(from), len(sums))
 	}
