@@ -42,20 +42,27 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestReadTests reads the output of four tests: one passes, one fails, one is skipped, and one does not end.
 func TestReadTests(t *testing.T) {
 	const output = `
 {"Action":"start","Package":"p"}
 {"Action":"run","Package":"p","Test":"TestPasses"}
-{"Action":"run","Package":"p","Test":"TestPasses/sub"}
-{"Action":"output","Package":"p","Test":"TestPasses/sub","Output":"all is well\n"}
-{"Action":"pass","Package":"p","Test":"TestPasses/sub","Elapsed":1}
+{"Action":"run","Package":"p","Test":"TestPasses/sub/with a slash"}
+{"Action":"output","Package":"p","Test":"TestPasses/sub/with a slash","Output":"all is well\n"}
+{"Action":"pass","Package":"p","Test":"TestPasses/sub/with a slash","Elapsed":1}
 {"Action":"pass","Package":"p","Test":"TestPasses","Elapsed":2.4}
-{"Action":"run","Package":"p","Test":"TestFails"}
-{"Action":"run","Package":"p","Test":"TestFails/sub"}
-{"Action":"output","Package":"p","Test":"TestFails/sub","Output":"the reason\n"}
-{"Action":"fail","Package":"p","Test":"TestFails/sub","Elapsed":1}
-{"Action":"fail","Package":"p","Test":"TestFails","Elapsed":1}
+{"Action":"run","Package":"other","Test":"TestPasses"}
+{"Action":"pass","Package":"other","Test":"TestPasses","Elapsed":0.1}
+{"Action":"run","Package":"p","Test":"TestSubtestFails"}
+{"Action":"run","Package":"p","Test":"TestSubtestFails/a"}
+{"Action":"run","Package":"p","Test":"TestSubtestFails/b"}
+{"Action":"output","Package":"p","Test":"TestSubtestFails/a","Output":"the reason\n"}
+{"Action":"fail","Package":"p","Test":"TestSubtestFails/a","Elapsed":1}
+{"Action":"pass","Package":"p","Test":"TestSubtestFails/b","Elapsed":1}
+{"Action":"fail","Package":"p","Test":"TestSubtestFails","Elapsed":1}
+{"Action":"run","Package":"p","Test":"TestCleanupFails"}
+{"Action":"run","Package":"p","Test":"TestCleanupFails/a"}
+{"Action":"pass","Package":"p","Test":"TestCleanupFails/a","Elapsed":1}
+{"Action":"fail","Package":"p","Test":"TestCleanupFails","Elapsed":1}
 {"Action":"run","Package":"p","Test":"TestIsSkipped"}
 {"Action":"skip","Package":"p","Test":"TestIsSkipped","Elapsed":0}
 {"Action":"run","Package":"p","Test":"TestHangs"}
@@ -68,12 +75,12 @@ func TestReadTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := publish.Result{Passed: 1, Skipped: 1, Failed: []string{"TestFails", "TestHangs"}}
+	want := publish.Result{Passed: 4, Skipped: 1, Failed: []string{"TestCleanupFails", "TestHangs", "TestSubtestFails/a"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 	for text, logged := range map[string]bool{
-		"pass TestPasses in 2s\n": true, "fail TestFails in 1s\n": true, "the reason": true, "panic": true, "FAIL\tp": true, "all is well": false,
+		"pass TestPasses in 2s\n": true, "fail TestSubtestFails in 1s\n": true, "the reason": true, "panic": true, "FAIL\tp": true, "all is well": false,
 	} {
 		if strings.Contains(log.String(), text) != logged {
 			t.Errorf("logged %q: %t, want %t; the log:\n%s", text, !logged, logged, &log)

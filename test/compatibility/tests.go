@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -14,19 +16,20 @@ import (
 
 // testEvent is a line of go test -json. go doc test2json describes it.
 type testEvent struct {
+	testName
+
 	Action  string
-	Package string
-	Test    string // empty if the event is about the package
 	Elapsed float64
 	Output  string
 }
 
-// readTests reads the output of go test -json. It counts a test that does not end as failed. It logs how each test ended, and the
-// whole output of failed ones.
+// testName is the name of a test or subtest. Test is empty if it is that of a package.
+type testName struct{ Package, Test string }
+
+// readTests reads the output of go test -json. It logs how each test ended, and the whole output of each that did not pass.
 func readTests(output io.Reader, log io.Writer) (publish.Result, error) {
-	var result publish.Result
-	unfinished := map[string]string{} // tests by package and name
-	outputs := map[string]string{}    // of packages, and of tests that have not passed
+	outcomes := map[testName]string{} // the last action
+	outputs := map[testName]string{}  // of tests with their subtests, and of packages
 	for lines := json.NewDecoder(output); ; {
 		var e testEvent
 		err := lines.Decode(&e)
@@ -34,34 +37,57 @@ func readTests(output io.Reader, log io.Writer) (publish.Result, error) {
 			break
 		}
 		if err != nil {
-			return result, fmt.Errorf("read the output of go test -json: %w", err)
+			return publish.Result{}, fmt.Errorf("read the output of go test -json: %w", err)
 		}
-		test, _, isSubtest := strings.Cut(e.Test, "/")
-		key := e.Package + " " + test
-		outputs[key] += e.Output
-		if isSubtest || test == "" {
+		top := e.testName
+		top.Test, _, _ = strings.Cut(e.Test, "/")
+		outputs[top] += e.Output
+		if e.Test == "" || !slices.Contains([]string{"run", "pass", "skip", "fail"}, e.Action) {
 			continue
 		}
-		switch e.Action {
-		case "run":
-			unfinished[key] = test
+		outcomes[e.testName] = e.Action
+		if e.testName != top || e.Action == "run" {
 			continue
-		case "pass":
+		}
+		fmt.Fprintf(log, "%s %s in %.0fs\n", e.Action, e.Test, e.Elapsed)
+		if e.Action == "pass" {
+			delete(outputs, top)
+		}
+	}
+	for _, name := range sorted(outputs) {
+		fmt.Fprint(log, outputs[name])
+	}
+	return countOutcomes(outcomes), nil
+}
+
+// countOutcomes counts tests. A test with subtests counts only if it failed and they did not. A test that did not end has failed.
+func countOutcomes(outcomes map[testName]string) (result publish.Result) {
+	hasSubtest, hasFailed := map[testName]bool{}, map[testName]bool{}
+	for _, name := range slices.Backward(sorted(outcomes)) { // subtests before their test
+		failed := false
+		switch outcome := outcomes[name]; {
+		case outcome == "pass" && !hasSubtest[name]:
 			result.Passed++
-			delete(outputs, key)
-		case "skip":
+		case outcome == "skip" && !hasSubtest[name]:
 			result.Skipped++
-		case "fail":
-			result.Failed = append(result.Failed, test)
+		case outcome == "pass", outcome == "skip":
 		default:
-			continue
+			failed = true
+			if !hasFailed[name] {
+				result.Failed = append(result.Failed, name.Test)
+			}
 		}
-		delete(unfinished, key)
-		fmt.Fprintf(log, "%s %s in %.0fs\n", e.Action, test, e.Elapsed)
+		for above := path.Dir(name.Test); above != "."; above = path.Dir(above) {
+			of := testName{name.Package, above}
+			hasSubtest[of], hasFailed[of] = true, hasFailed[of] || failed
+		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(outputs)) {
-		fmt.Fprint(log, outputs[key])
-	}
-	result.Failed = append(result.Failed, slices.Sorted(maps.Values(unfinished))...)
-	return result, nil
+	slices.Sort(result.Failed)
+	return result
+}
+
+func sorted(names map[testName]string) []testName {
+	return slices.SortedFunc(maps.Keys(names), func(a, b testName) int {
+		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Test, b.Test))
+	})
 }

@@ -31,7 +31,7 @@ type Result struct {
 	Version string `json:"version,omitempty"`
 	Commit  string `json:"commit"` // a full hash
 	Date    string `json:"date"`   // such as 2026-11-27
-	// Passed and Skipped count tests, not their subtests. Failed has the names of the failed ones.
+	// Passed and Skipped count tests, where a test with subtests does not count itself. Failed has the names of failed ones.
 	Passed  int      `json:"passed,omitempty"`
 	Skipped int      `json:"skipped,omitempty"`
 	Failed  []string `json:"failed,omitempty"`
