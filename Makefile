@@ -152,7 +152,7 @@ test-quick: redis-server ## Run the tests outside of test/ with few seeds, witho
 test-race: redis-server ## Run the tests outside of test/ under the race detector: before a release
 	$(RACE_TEST) $(UNITS)
 
-# The facts about the API server are also tested with the oldest supported Kubernetes. None differs from the newest today.
+# The facts about the API server are also tested with the oldest Kubernetes that test/controlplane builds. None differs from the newest today.
 OLDEST = $(patsubst test/controlplane/kubernetes-%.mod,%,$(firstword $(sort $(wildcard test/controlplane/kubernetes-*.mod))))
 
 UNITS = $(shell go list ./... | grep -v /eventquota/test/)

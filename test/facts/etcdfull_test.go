@@ -172,7 +172,7 @@ func (f *fullEtcd) isRecognized() {
 	// The API server stays ready: it only reads.
 	f.kubectl("", "get", "--raw", "/readyz")
 	metrics := f.kubectl("", "get", "--raw", "/metrics")
-	for _, pattern := range []string{`(?m)^apiserver_storage_size_bytes`, `(?m)^apiserver_resource_objects.*resource="events"`} {
+	for _, pattern := range []string{`(?m)^apiserver_storage_size_bytes`, `(?m)^apiserver_(resource|storage)_objects.*resource="events"`} {
 		if !regexp.MustCompile(pattern).MatchString(metrics) {
 			f.Errorf("the API server has no metric that matches %s", pattern)
 		}

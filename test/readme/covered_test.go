@@ -79,7 +79,7 @@ func commandCoverage() map[string]coverage {
 		patchParameter + `'{"data":{"refuse":"All"}}'`:                   byOtherTest("test/manifests", "TestBrakeWithoutWebhook"),
 		patchParameter + `'{"data":{"refuse":"Listed","controllers":"kubelet","reasons":"Pulled,Started"}}'`: byOtherTest("test/manifests", "TestBrakeWithoutWebhook"),
 		patchParameter + `'{"data":null}'`: byOtherTest("test/manifests", "TestBrakeWithoutWebhook"),
-		`kubectl get --raw /metrics | grep -E '^apiserver_(storage_size_bytes|resource_objects.*resource="events")'`: byOtherTest("test/facts", "TestFullEtcd"),
+		`kubectl get --raw /metrics | grep -E '^apiserver_(storage_size_bytes|(resource|storage)_objects.*resource="events")'`: byOtherTest("test/facts", "TestFullEtcd"),
 		"kubectl get events -A --no-headers -o custom-columns=NAMESPACE:.metadata.namespace" +
 			" | sort | uniq -c | sort -rn | head": byOtherTest("test/facts", "TestFullEtcd"),
 		"kubectl delete --raw /api/v1/namespaces/storm/events":                                                                     byOtherTest("test/facts", "TestFullEtcd"),
