@@ -23,7 +23,7 @@ const maxQualifiedNameBytes = content.DNS1123SubdomainMaxLength + 1 + 63
 
 // Rejects reports whether the API server's validation is certain to refuse a CREATE of e: an Event that it rejects is never
 // stored. e is the Event as in a review of the mutating phase, namespace the namespace of the request, and throughEventsAPI
-// reports whether the client used events.k8s.io/v1. The rules are those of Kubernetes 1.34 to 1.37.
+// reports whether the client used events.k8s.io/v1. The rules are those of Kubernetes 1.31 to 1.37.
 //
 // The API server may also refuse Events that Rejects accepts, because a review does not show everything:
 //   - A time in the first second of the year 1 is set for the API server, but null in the review.
