@@ -7,7 +7,7 @@
 //   - e2e: the other tests of test/e2e.
 //   - priority-levels: test/prioritylevels.
 //
-// The part redis runs once: the tests of store/redis and store/redisclient, with the redis-server on PATH.
+// The part "redis" runs once: the tests of store/redis and store/redisclient, with the redis-server on PATH.
 //
 // When a part ends, its result replaces the one before in docs/compatibility.json. Runs can thus be spread over days, and an
 // interrupted one loses only the part under way. The tested files must be those of a commit. bench render renders the results.
