@@ -78,7 +78,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	timeToAnswer := timeout - timeout/10 // the last tenth is for sending the answer
 	ctx, cancel := context.WithDeadline(req.Context(), began.Add(min(timeToAnswer, h.Deadline)))
 	defer cancel()
-	// Not every ResponseWriter has deadlines; those of net/http's servers do. Their read deadline ends ctx too.
+	// Not every ResponseWriter has deadlines; those of net/http's servers do. The read deadline is for the body.
 	_ = http.NewResponseController(w).SetReadDeadline(began.Add(min(timeToAnswer, max(h.Deadline, bodyTimeout))))
 	_ = http.NewResponseController(w).SetWriteDeadline(began.Add(timeout))
 
@@ -248,13 +248,14 @@ func (l *Limiter) allow(now time.Time, namespace string) bool {
 	return l.remaining.tryAcquire(namespace)
 }
 
-// respondError answers a call that gets no review. It does not wait for the rest of the body, so the server closes the
-// connection: it cannot find the start of a next call there.
+// respondError answers a call that gets no review, and closes the connection. It does not wait for the rest of the body, so the server
+// cannot find the start of a next call there. If it has read the whole body, the read deadline ends the context of all later calls.
 func respondError(ctx context.Context, w http.ResponseWriter, err error, status int) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.Int("http.response.status_code", status))
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+	w.Header().Set("Connection", "close")
 	http.Error(w, err.Error(), status)
 }
 

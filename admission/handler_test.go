@@ -224,3 +224,24 @@ func TestBodyThatNeverArrives(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedCallEndsConnection has calls whose whole body is read. Its read deadline would end the context of a later call.
+func TestRefusedCallEndsConnection(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(newTestHandlers(newMemory(t)).mutate)
+	defer web.Close()
+	for _, body := range []string{"", "no review", `{"kind": "AdmissionReview"}`} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+longTimeout, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := web.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusBadRequest || !response.Close {
+			t.Errorf("%q: status %d, and the connection ends: %t, want 400 and true", body, response.StatusCode, response.Close)
+		}
+	}
+}

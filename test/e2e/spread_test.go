@@ -21,6 +21,10 @@ const minFairShare = 0.15
 // spreadCalls is the number of calls that make 300 connections.
 const spreadCalls = 1200
 
+// spreadRate is the number of requests a second by recorders while replicas are replaced. Nearly each call needs a new connection here, so
+// this is the load of a much faster storm.
+const spreadRate = 170
+
 // TestCallsAreSpreadOverReplicas checks that calls to a Service are spread over its replicas, because connections
 // end, and that no call fails as a result.
 func TestCallsAreSpreadOverReplicas(t *testing.T) {
@@ -39,7 +43,7 @@ func TestCallsAreSpreadOverReplicas(t *testing.T) {
 	e.checkNoneFailed()
 
 	// A rolling update during a storm, to replicas that never end a connection.
-	end := e.pacedStorm(requestRate)
+	end := e.pacedStorm(spreadRate)
 	for i := range e.set.Replicas {
 		e.must(e.set.Stop(t.Context(), i))
 		e.must(e.set.Restart(t.Context(), i, "--calls-per-connection=0"))

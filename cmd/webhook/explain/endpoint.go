@@ -64,7 +64,10 @@ func Handler(r Replica, timeout time.Duration) http.Handler {
 		only := request.PathValue("namespace")
 		q, status, err := readQuestion(w, request, only)
 		if err != nil {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // the server does not wait for the rest of the body
+			// The server does not wait for the rest of the body. So it must end the connection, on which the read deadline would end the
+			// context of all later requests.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+			w.Header().Set("Connection", "close")
 			http.Error(w, err.Error(), status)
 			return
 		}

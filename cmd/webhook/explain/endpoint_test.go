@@ -109,6 +109,24 @@ func TestBadQuestionsReturnOneError(t *testing.T) {
 	}
 }
 
+// TestBadQuestionEndsConnection has a question whose whole body is read. Its read deadline would end the context of a later request.
+func TestBadQuestionEndsConnection(t *testing.T) {
+	t.Parallel()
+	r := newExplainRig(t, "", "memory", newMemory(t))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.endpoint.URL+stormPath, strings.NewReader("[]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := r.endpoint.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusBadRequest || !response.Close {
+		t.Errorf("status %d, and the connection ends: %t, want 400 and true", response.StatusCode, response.Close)
+	}
+}
+
 // TestAnswersOmitEventMessages checks that answers contain no message of an Event. An account that may read metrics need not have the
 // right to read Events.
 func TestAnswersOmitEventMessages(t *testing.T) {
