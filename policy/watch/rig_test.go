@@ -80,7 +80,10 @@ func asRead(o runtime.Object) runtime.Object {
 }
 
 // List implements watch.Source. A continue token is the key of the object that was last.
-func (s *source) List(_ context.Context, namespace string, o metav1.ListOptions, take func(metav1.Object)) (found metav1.ListMeta, err error) {
+func (s *source) List(ctx context.Context, namespace string, o metav1.ListOptions, take func(metav1.Object)) (found metav1.ListMeta, err error) {
+	if err := ctx.Err(); err != nil {
+		return found, err
+	}
 	list, err := s.FakeControllerSource.List(metav1.ListOptions{})
 	if err != nil {
 		return found, err

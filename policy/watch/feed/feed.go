@@ -29,7 +29,8 @@ type Feed struct {
 
 	source   Source
 	resource string
-	listing  Listing // of the last list
+	mu       sync.Mutex // held while a list is read
+	listing  Listing    // of the last list
 	listed   chan struct{}
 	once     sync.Once
 	logLimit rate.Sometimes
@@ -49,7 +50,8 @@ func New(resource string, s Source) *Feed {
 // Listed is closed once all objects are known. If the API server does not serve the resource, there are none.
 func (f *Feed) Listed() <-chan struct{} { return f.listed }
 
-// Run passes on objects until ctx ends. While the API server does not answer, it passes on nothing.
+// Run passes on objects until ctx ends, and none after it has returned. While the API server does not answer, it passes on
+// nothing.
 func (f *Feed) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("resource", f.resource)
 	lists := &cache.ListWatch{
@@ -67,6 +69,10 @@ func (f *Feed) Run(ctx context.Context) {
 	// Its errors are already logged here.
 	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, pagedList{}), nil, reflectorStore{f},
 		cache.ReflectorOptions{Name: f.resource, TypeDescription: f.resource}).RunWithContext(logr.NewContext(ctx, logr.Discard()))
+	// The Reflector does not wait for a list that it has begun to read.
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listing = nil
 }
 
 // pagedList makes a Reflector use lists, which are read in pages. It would store a streamed list as a whole first.
@@ -77,6 +83,11 @@ func (pagedList) IsWatchListSemanticsUnSupported() bool { return true }
 
 // listAll reads a list page by page, and returns a list with its resource version and no objects.
 func (f *Feed) listAll(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err // Run may have returned
+	}
 	f.listing = f.OnList()
 	for o := (metav1.ListOptions{}); ; {
 		read, err := Page(ctx, f.source, "", o, f.listing.Add)
