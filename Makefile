@@ -105,12 +105,16 @@ plugin: ## Pack the kubectl plugin for every platform, and a manifest for krew, 
 site: ## Render README.md, DESIGN.md and docs/ as a site with search in bin/site
 	go -C .ci/site tool hugo --quiet --noBuildLock --cleanDestinationDir --panicOnWarning --destination $(CURDIR)/bin/site
 
-# Of real runs: simulate of a sample, top and ui of the storms of their tests, and the demo.
+# Of real runs: simulate of a sample, top and ui of the storms of their tests, and the demo. Chromium's sandbox does not run as root; the
+# page is our own.
 .PHONY: pictures
 pictures: build demo-built chromium tmux ## Make the pictures of docs/pictures from real runs
 	mkdir -p bin/pictures docs/pictures
 	cd manifests/components/recommended-1000-nodes && \
 		$(CURDIR)/bin/eventquota simulate --sample churn --policies pod-lives.yaml | sed '22,$$d' | fold -s -w 110 >$(CURDIR)/bin/pictures/simulate.ansi
+	cd manifests/components/recommended-1000-nodes && \
+		$(CURDIR)/bin/eventquota simulate --sample churn --policies pod-lives.yaml -o html >$(CURDIR)/bin/pictures/simulate.html
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1100,670 --screenshot=docs/pictures/simulate.png bin/pictures/simulate.html
 	go test -count=1 ./test/live -run TestScreenInTerminal -pictures $(CURDIR)/bin/pictures
 	go -C test/page test -count=1 . -run TestUIPage -pictures $(CURDIR)/bin/pictures
 	bin/demo >bin/pictures/demo
