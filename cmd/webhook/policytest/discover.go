@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
 // fileSuffix is the end of the names of test files, before .yaml or .yml.
@@ -18,7 +20,7 @@ func discover(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, err
+			return nil, document.ReadError(path, err)
 		}
 		if !info.IsDir() {
 			files = append(files, filepath.Clean(path))
@@ -28,7 +30,7 @@ func discover(paths []string) (files []string, err error) {
 		err = fs.WalkDir(os.DirFS(path), ".", func(name string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
-				return err
+				return document.ReadError(filepath.Join(path, name), err)
 			case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
 				return fs.SkipDir
 			case !d.IsDir() && isTestFile(d.Name()):
@@ -37,7 +39,7 @@ func discover(paths []string) (files []string, err error) {
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
 		if len(files) == before {
 			return nil, fmt.Errorf("%s: has no file, in it or below, whose name ends in %s.yaml", path, fileSuffix)

@@ -146,7 +146,7 @@ func TestBadArgumentsReturnOneError(t *testing.T) {
 		want string
 	}{
 		"nothing":                  {nil, "test: name at least one file or directory"},
-		"a file that is not there": {[]string{"nothing.yaml"}, "test: stat nothing.yaml: no such file"},
+		"a file that is not there": {[]string{"nothing.yaml"}, "test: nothing.yaml: cannot be read: no such file or directory"},
 		"a directory without any":  {[]string{empty}, "test: " + empty + ": has no file, in it or below, whose name ends in eventquota-test.yaml"},
 		"no expression":            {[]string{"passing", "--run", "("}, `--run "(": must be a regular expression: missing closing )`},
 		"a name of no test":        {[]string{"passing", "--run", "nothing"}, `--run "nothing": matches no test`},

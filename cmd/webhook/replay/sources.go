@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/admission/simulate/sample"
+	"github.com/eventquota/eventquota/cmd/webhook/document"
 )
 
 // Sources returns the inputs: a sample, or files, the files of directories, and standard input for -.
@@ -42,30 +44,46 @@ func (r *Recordings) Sources(stdin io.Reader, files []string) ([]simulate.Source
 func filesAt(path string) (all []simulate.Source, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, err
+		return nil, document.ReadError(path, err)
 	}
 	source := func(path string, info fs.FileInfo, inDirectory bool) simulate.Source {
 		size := info.Size()
 		if !info.Mode().IsRegular() { // a pipe
 			size = -1
 		}
-		return simulate.Source{Name: path, Size: size, FromDirectory: inDirectory, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+		return simulate.Source{Name: path, Size: size, FromDirectory: inDirectory, Open: func() (io.ReadCloser, error) { return open(path) }}
 	}
 	if !info.IsDir() {
 		return []simulate.Source{source(path, info, false)}, nil
 	}
 	err = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
+		if err == nil && !entry.Type().IsRegular() {
+			return nil
 		}
-		info, err := entry.Info()
+		var info fs.FileInfo
 		if err == nil {
-			all = append(all, source(path, info, true))
+			info, err = entry.Info()
 		}
-		return err
+		if err != nil {
+			return document.ReadError(path, err)
+		}
+		all = append(all, source(path, info, true))
+		return nil
 	})
-	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s: the directory has no files", path)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(all) == 0:
+		return nil, fmt.Errorf("%s: the directory has no files", path)
 	}
-	return all, err
+	return all, nil
+}
+
+// open opens a file. The error does not name it, as the Source has its name.
+func open(path string) (io.ReadCloser, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, errors.New(document.ReadError(path, err).Reason)
+	}
+	return file, nil
 }

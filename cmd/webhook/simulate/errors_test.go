@@ -35,7 +35,7 @@ func TestBadInputReturnsOneError(t *testing.T) {
 		"an unknown sample":               {[]string{"--sample", "rain"}, []string{`"rain" for "--sample" flag: must be one of churn, narrow, probes, quiet`}},
 		"a sample of no nodes":            {[]string{"--sample", "quiet", "--sample-nodes", "0"}, []string{"--sample-nodes 0: must be from 1 to 100000"}},
 		"a sample of many nodes":          {[]string{"--sample", "quiet", "--sample-nodes", "100001"}, []string{"--sample-nodes 100001: must be from 1 to 100000"}},
-		"a missing file":                  {[]string{"no.log"}, []string{"simulate: stat no.log: ", "no such file"}},
+		"a missing file":                  {[]string{"no.log"}, []string{"simulate: no.log: cannot be read: no such file or directory"}},
 		"a directory without Events":      {[]string{"directory"}, []string{"simulate: the input has no Event writes"}},
 		"a directory without files":       {[]string{t.TempDir()}, []string{": the directory has no files"}},
 		"an unknown format":               {[]string{"audit.log", "-o", "xml"}, []string{`"xml" for "-o, --output" flag: must be one of table, json, html, decisions`}},
