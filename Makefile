@@ -149,7 +149,7 @@ test: redis-server chromium tmux ## Run all tests
 	if [ -n "$$failed" ]; then echo "These parts failed:$$failed" >&2; exit 1; fi
 
 .PHONY: test-quick
-test-quick: redis-server ## Run the tests outside of test/ with few seeds, without the race detector
+test-quick: redis-server ## Run the tests outside of test/ with few seeds, without API servers and the race detector
 	go test -short $(UNITS)
 
 .PHONY: test-race

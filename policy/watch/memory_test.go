@@ -108,6 +108,9 @@ func (h *largeAPIServer) fillMetadata() {
 // TestCacheMemoryIsBounded bounds the memory for namespaces and their objects, however many and large they are, both
 // while they are listed and watched and afterwards. Lists must take few requests.
 func TestCacheMemoryIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads two gigabytes of objects")
+	}
 	const buffers, keptEach, most = 8 << 20, 64 << 10, 96 << 20
 	for says, h := range map[string]*largeAPIServer{
 		"few that are as large as can be": {policies: 150, bytes: 1 << 20},

@@ -40,6 +40,9 @@ func resident() int64 {
 // TestStormWithoutRedisFitsMemoryLimit writes Events of 128 KiB while Redis is unavailable. The replica stays within the
 // memory limit of the manifest. Each occurrence that was not stored is reported to Redis later, or handed over.
 func TestStormWithoutRedisFitsMemoryLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it decides 16 GB of Events")
+	}
 	const decisions, objects, long = 131_072, 16_384, 128 << 10
 	soft, hard := shippedLimit(t, `GOMEMLIMIT\n +value: (\d+)MiB`), shippedLimit(t, `limits:\n +memory: (\d+)Mi`)
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(soft))

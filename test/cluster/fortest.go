@@ -5,10 +5,13 @@ import (
 	"testing"
 )
 
-// ForTest starts a control plane that stops when the test ends, and fails the test if that fails. A nil opts.Log
-// means standard error, so that the progress of a first build is visible.
+// ForTest starts a control plane that stops when the test ends, and fails the test if that fails. With -short, it skips the test. A
+// nil opts.Log means standard error, so that the progress of a first build is visible.
 func ForTest(tb testing.TB, opts Options) *Cluster {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("no control plane is started with -short")
+	}
 	if opts.Log == nil {
 		opts.Log = os.Stderr
 	}
