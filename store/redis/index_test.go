@@ -3,6 +3,8 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -43,6 +45,37 @@ func TestClaimHidesNoNewPendingWrites(t *testing.T) {
 		claimAll(t, settling)
 		if pending, err := other.Pending(t.Context()); pending != 1 || err != nil {
 			t.Fatalf("%d registers are in the index (%v), want the one with a pending write", pending, err)
+		}
+	}
+}
+
+// TestClaimFindsWritesInShrunkenIndex has a claim that reads only the beginning of a long index, most of which is gone at the next
+// claim. A settler that stops takes a claim without writes for the end of its work.
+func TestClaimFindsWritesInShrunkenIndex(t *testing.T) {
+	const longIndex = 20_000 // a claim reads 16,384 entries
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s, l := newStore(t, client), limits(10)
+	for n := range 2 {
+		decide(t, s, eventWrite("pod", "m", n), l)
+	}
+	later := float64(time.Now().Add(24 * time.Hour).UnixMicro())
+	var others []goredis.Z
+	var names []any
+	for i := range longIndex {
+		group := store.KeyOf("other", strconv.Itoa(i))
+		others = append(others, goredis.Z{Score: later, Member: string(group[:]) + "default"})
+		names = append(names, others[i].Member)
+	}
+	if err := client.ZAdd(t.Context(), s.IndexKey(), others...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		writes, err := s.Claim(t.Context(), time.Now(), math.MaxInt64, 1, noneClaimed)
+		if err != nil || len(writes) != 1 {
+			t.Errorf("claimed %d writes (%v), want the pending one", len(writes), err)
+		}
+		if err := client.ZRem(t.Context(), s.IndexKey(), names...).Err(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -60,11 +60,14 @@ func (s *Store) due(ctx context.Context, ahead time.Duration) (due []engine.DueG
 			return due, err
 		}
 		due = append(due, page.due...)
+		next := from + indexPage
 		if !page.full {
-			s.claimOffset.Store(0)
-			return due, nil
+			next = 0
 		}
-		s.claimOffset.Store(from + indexPage)
+		s.claimOffset.Store(next)
+		if next == first || next == 0 && from < first {
+			break // the whole index has been read
+		}
 	}
 	return due, nil
 }
