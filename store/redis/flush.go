@@ -54,8 +54,14 @@ func (s *Store) Run(ctx context.Context) {
 	s.spillSince(s.opts.Now())
 }
 
-// Flush sends the backlog to Redis, as long as Redis answers.
-func (s *Store) Flush(ctx context.Context) {
+// Flush sends the backlog to Redis, as long as Redis answers. It reports whether Redis always did.
+func (s *Store) Flush(ctx context.Context) (answered bool) {
+	select {
+	case s.flushing <- struct{}{}:
+		defer func() { <-s.flushing }()
+	case <-ctx.Done():
+		return false
+	}
 	var failed atomic.Bool
 	var attempts errgroup.Group
 	attempts.SetLimit(flushConcurrency)
@@ -75,6 +81,7 @@ func (s *Store) Flush(ctx context.Context) {
 		})
 	}
 	_ = attempts.Wait() // no function returns an error, so that attempts under way are not cancelled
+	return !failed.Load()
 }
 
 // spillExcess spills items that have waited too long. If the backlog is still too large, it spills the least recently changed

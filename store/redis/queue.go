@@ -25,15 +25,22 @@ const (
 	completeTimeout = 2 * time.Second
 )
 
+var errBacklog = errors.New("this replica has not reported all of its decisions to Redis")
+
 // Claim implements store.Queue. If Redis does not answer, it returns an error with the writes that it has read. Registers that cannot be
-// read are skipped for a while, so that they do not take the turns of others.
+// read are skipped for a while, so that they do not take the turns of others. Before it claims ahead, it flushes the backlog: a settler
+// that makes its last writes would otherwise miss what this replica has not reported yet.
 func (s *Store) Claim(
 	ctx context.Context, _ time.Time, ahead time.Duration, n int, claimed func(string, store.Key) bool,
 ) ([]store.PendingWrite, error) {
 	if n <= 0 {
 		return nil, nil
 	}
+	answered := ahead <= 0 || s.Flush(ctx)
 	due, err := s.due(ctx, ahead)
+	if !answered {
+		err = errors.Join(errBacklog, err)
+	}
 	skip := func(turn string, register store.Key) bool {
 		return s.unreadable.has(register, s.opts.Now()) || claimed(turn, register)
 	}
@@ -51,8 +58,9 @@ func (s *Store) Claim(
 	return writes, err
 }
 
-// due returns registers with writes that are due by ahead.
+// due returns registers with writes that are due by ahead. After the end of the index it reads on from the beginning.
 func (s *Store) due(ctx context.Context, ahead time.Duration) (due []engine.DueGroup, err error) {
+	first := s.claimOffset.Load()
 	for range indexPages {
 		from := s.claimOffset.Load()
 		page, err := s.page(ctx, beforeAll, ahead, from, indexPage)

@@ -87,6 +87,7 @@ type Store struct {
 	overBounds    *recentKeys // buckets and registers that Redis refused to create, as their namespace had reached its limit
 	unreadable    *recentKeys // registers that a claim could not read
 	backlog       *backlog
+	flushing      chan struct{}  // has an element during a Flush, so that another one waits
 	serving       sync.WaitGroup // counts goroutines that serve a cached register
 	stopping      atomic.Bool    // attempts ignore the circuit breaker
 	stopped       atomic.Bool    // no further attempt begins
@@ -117,7 +118,7 @@ func New(client redisclient.Caller, o Options) *Store {
 		o.OnUnreported = func(time.Time, string, store.Key, *engine.Drops) {}
 	}
 	o.StepTimeout = max(o.StepTimeout, 200*time.Millisecond)
-	s := &Store{client: client, opts: o, steps: store.NewStepIDs()}
+	s := &Store{client: client, opts: o, steps: store.NewStepIDs(), flushing: make(chan struct{}, 1)}
 	tag := store.KeyOf("hash tag", o.Prefix)
 	s.buffers.New = func() any { return new([]byte) }
 	s.prefix = o.Prefix + "{" + hex.EncodeToString(tag[:3]) + "}:"

@@ -2,12 +2,17 @@ package redis_test
 
 import (
 	"context"
+	"math"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/engine"
+	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
 // TestSinkLossWaitsForItsDrops reports losses of the sink before and after their drops are flushed, also while Redis is
@@ -52,5 +57,32 @@ func TestSinkLossWaitsForItsDrops(t *testing.T) {
 				t.Errorf("%+v, want a notice of 2, neither in the sink", writes)
 			}
 		})
+	}
+}
+
+// TestLastClaimsHaveTheBacklog has drops that a replica could not report before its settler makes its last writes. Claims fail until
+// Redis has the drops, and then return their notice, as the settler ends with the first claim that returns nothing.
+func TestLastClaimsHaveTheBacklog(t *testing.T) {
+	var down atomic.Bool
+	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())
+	s := newStore(t, caller(func(ctx context.Context, cmds ...goredis.Cmder) error {
+		if down.Load() && slices.Contains(cmds[0].Args(), any("step")) {
+			return errRefused
+		}
+		return client.Call(ctx, cmds...)
+	}))
+	down.Store(true)
+	if d := s.DecideLocally(eventWrite("pod", "a", 1), limits(0)); d.Verdict != store.Drop {
+		t.Fatalf("%v, want a drop", d.Verdict)
+	}
+	claim := func() ([]store.PendingWrite, error) {
+		return s.Claim(t.Context(), time.Now(), math.MaxInt64, 10, noneClaimed)
+	}
+	if writes, err := claim(); err == nil {
+		t.Errorf("claimed %d writes without an error, want one: Redis lacks the drops", len(writes))
+	}
+	down.Store(false)
+	if writes, err := claim(); err != nil || len(writes) != 1 || writes[0].Notice == nil {
+		t.Errorf("claimed %+v (%v), want a notice", writes, err)
 	}
 }
