@@ -30,8 +30,8 @@ const (
 type Options struct {
 	// RequestsPerSecond bounds the requests to the API server, reads and retries included. It is the burst, too. Default 100.
 	RequestsPerSecond int
-	// DrainTimeout is how long Run continues to make pending writes after its context has ended. Default 15s.
-	DrainTimeout time.Duration
+	// DrainTimeout returns how long Run continues to make pending writes after its context has ended. Run asks once, then. Default 15s.
+	DrainTimeout func() time.Duration
 	// TakenOver reports whether another replica takes over the queue. Run asks once, when its context has ended. If so, it ends once it
 	// has made the writes that it has claimed, and leaves all others to the next replica. Default never.
 	TakenOver func(context.Context) bool
@@ -51,8 +51,10 @@ type Options struct {
 
 func (o *Options) setDefaults() {
 	o.RequestsPerSecond = cmp.Or(o.RequestsPerSecond, 100)
-	o.DrainTimeout = cmp.Or(o.DrainTimeout, 15*time.Second)
 	o.Tracer = cmp.Or[trace.Tracer](o.Tracer, noop.Tracer{})
+	if o.DrainTimeout == nil {
+		o.DrainTimeout = func() time.Duration { return 15 * time.Second }
+	}
 	if o.Available == nil {
 		o.Available = func() bool { return true }
 	}
@@ -90,7 +92,11 @@ func New(queue store.Queue, events Events, o Options) *Settler {
 	}
 }
 
-var errDrainTimeout = errors.New("drain timeout has passed")
+// drainTimeoutError is the cause for the end of all work when DrainTimeout has passed.
+type drainTimeoutError time.Duration
+
+// Error implements error.
+func (e drainTimeoutError) Error() string { return "a drain of " + time.Duration(e).String() }
 
 // Run makes writes as they fall due until ctx ends. Then, within DrainTimeout, it makes all pending writes, due or not; if another
 // replica takes over, only those already claimed. It returns an error if some of these are still pending.
@@ -115,8 +121,8 @@ func (s *Settler) Run(ctx context.Context) error {
 			ended, pause, takenOver = nil, minPause, s.opts.TakenOver(work)
 		case <-time.After(pause):
 		case <-work.Done():
-			if errors.Is(context.Cause(work), errDrainTimeout) {
-				return fmt.Errorf("counts of %d or more sources and objects are still pending after a drain of %s", left, s.opts.DrainTimeout)
+			if timeout := drainTimeoutError(0); errors.As(context.Cause(work), &timeout) {
+				return fmt.Errorf("counts of %d or more sources and objects are still pending after %w", left, timeout)
 			}
 			return nil
 		}
@@ -126,13 +132,15 @@ func (s *Settler) Run(ctx context.Context) error {
 // watchStop ends work when Abandon is closed, or DrainTimeout after ctx has ended.
 func (s *Settler) watchStop(ctx, work context.Context, stop context.CancelCauseFunc) {
 	var drained <-chan time.Time
+	var timeout time.Duration
 	ended := ctx.Done()
 	for {
 		select {
 		case <-ended:
-			ended, drained = nil, time.After(s.opts.DrainTimeout)
+			timeout = s.opts.DrainTimeout()
+			ended, drained = nil, time.After(timeout)
 		case <-drained:
-			stop(errDrainTimeout)
+			stop(drainTimeoutError(timeout))
 		case <-s.opts.Abandon:
 			stop(nil)
 		case <-work.Done():

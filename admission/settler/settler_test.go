@@ -1,7 +1,6 @@
 package settler_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -170,7 +169,7 @@ func TestDrainFailsWithPendingWrites(t *testing.T) {
 		},
 		"the store does not answer": {
 			func(r *rig) { r.queue.failingClaims = 1 << 20 },
-			settler.Options{DrainTimeout: time.Second},
+			settler.Options{DrainTimeout: func() time.Duration { return time.Second }},
 			"counts of 1 or more sources and objects are still pending after a drain of 1s",
 		},
 	}
@@ -183,7 +182,10 @@ func TestDrainFailsWithPendingWrites(t *testing.T) {
 				if err == nil || err.Error() != tt.want {
 					r.Errorf("error %v, want %s", err, tt.want)
 				}
-				drain := cmp.Or(tt.o.DrainTimeout, 15*time.Second)
+				drain := 15 * time.Second
+				if tt.o.DrainTimeout != nil {
+					drain = tt.o.DrainTimeout()
+				}
 				if took := time.Since(r.started); took != time.Minute+drain {
 					r.Errorf("ended after %v, want %v", took, time.Minute+drain)
 				}

@@ -49,8 +49,8 @@ func TestClaimHidesNoNewPendingWrites(t *testing.T) {
 	}
 }
 
-// TestClaimFindsWritesInShrunkenIndex has a claim that reads only the beginning of a long index, most of which is gone at the next
-// claim. A settler that stops takes a claim without writes for the end of its work.
+// TestClaimFindsWritesInShrunkenIndex has a claim that reads only the beginning of a long index. Before the next claim, most of the
+// index is deleted. A settler that stops ends with the first claim that finds no writes.
 func TestClaimFindsWritesInShrunkenIndex(t *testing.T) {
 	const longIndex = 20_000 // a claim reads 16,384 entries
 	client := connect(t, redistest.Start(t, redistest.Options{}).Addr())

@@ -162,7 +162,7 @@ func (w *world) drain(by *replica, within time.Duration) {
 	l := &leader{name: "the last settler", replica: by, ending: true, ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	s := l.settler(settler.Options{DrainTimeout: within, Available: func() bool { return true }})
+	s := l.settler(settler.Options{DrainTimeout: func() time.Duration { return within }, Available: func() bool { return true }})
 	w.runToEnd(20*time.Minute, func() {
 		if err := s.Run(ctx); err != nil && !w.mix.Junk {
 			w.reportViolation(kindStuck, "the last settler: %v", err)

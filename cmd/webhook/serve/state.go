@@ -59,7 +59,7 @@ func (s *server) newState() (*state, error) {
 		return s.newRedisState(own)
 	}
 	all := busiest.NewReplicas(nil, "", s.log)
-	local := s.settlerTask("memory", own, settler.Options{StoreID: own.ID(), DrainTimeout: s.opts.settleDrain()}, all)
+	local := s.settlerTask("memory", own, settler.Options{StoreID: own.ID(), DrainTimeout: s.opts.settleDrain}, all)
 	return &state{
 		store:            s.metrics.Store.Observe("memory", own),
 		audit:            memory.New(memory.Options{Bytes: memory.AuditBytes, NoSettler: true}),
@@ -104,23 +104,16 @@ func (s *server) newRedisState(own *memory.Store) (*state, error) {
 	auditOptions.Deadline, auditOptions.Available = s.opts.StoreDeadline, auditBreaker.Closed
 	auditDecider := fallback.New(audit, audit, auditOptions)
 	all := busiest.NewReplicas(client, s.opts.RedisPrefix, s.log)
-	// The leader drains first, and then each replica its own store, which rarely has anything.
-	ownDrain := s.opts.settleDrain() / 3
-	local := s.settlerTask("memory", own, settler.Options{StoreID: own.ID(), DrainTimeout: ownDrain}, all)
+	// The leader drains first, and then each replica its own store, in the rest of the time. At least a third is left for it.
+	shares := &drains{total: s.opts.settleDrain()}
+	local := s.settlerTask("memory", own, settler.Options{StoreID: own.ID(), DrainTimeout: shares.last}, all)
 	lease, err := newLease(s.clients.config, podNamespace(namespaceFile))
 	if err != nil {
 		return nil, err
 	}
 	term := func(ctx context.Context, abandon <-chan struct{}) error {
-		takenOver := func(ctx context.Context) bool {
-			if s.isCalled(ctx) {
-				return true
-			}
-			shared.Flush(ctx) // what the sink has lost, for example
-			return false
-		}
 		options := settler.Options{
-			TakenOver: takenOver, Available: breaker.Closed, Abandon: abandon, DrainTimeout: s.opts.settleDrain() - ownDrain,
+			TakenOver: s.isCalled, Available: breaker.Closed, Abandon: abandon, DrainTimeout: shares.first,
 		}
 		return runAll(s.settlerTask("redis", shared, options, all), s.statusTask(all), s.releaseTask())(ctx)
 	}
@@ -136,7 +129,7 @@ func (s *server) newRedisState(own *memory.Store) (*state, error) {
 		busiest:          all,
 		close:            func() { _ = client.Close() },
 		background:       []func(context.Context){watchEviction, shared.Run, probe, audit.Run, probeAudit, all.Run},
-		leadTask:         newElection(lease, term),
+		leadTask:         runAll(newElection(lease, term), shares.begin),
 		settleTask:       local,
 		undelivered:      shared.ReportSinkLoss,
 		peek:             explain.Store{Name: "redis", Peeker: shared},
@@ -219,6 +212,25 @@ func (s *state) runBackground(ctx context.Context) {
 	running.Wait()
 	<-ctx.Done()
 }
+
+// drains shares a time between the drains of two settlers that stop one after the other.
+type drains struct {
+	total time.Duration
+	began time.Time // the first drain
+}
+
+// begin is a task that notes when its context ends.
+func (d *drains) begin(ctx context.Context) error {
+	<-ctx.Done()
+	d.began = time.Now()
+	return nil
+}
+
+// first returns the time for the first drain.
+func (d *drains) first() time.Duration { return d.total - d.total/3 }
+
+// last returns the time for the second drain. The task begin must have ended.
+func (d *drains) last() time.Duration { return max(d.total/3, d.total-time.Since(d.began)) }
 
 // task runs until its context ends. It may then take some time to stop.
 type task func(ctx context.Context) error
