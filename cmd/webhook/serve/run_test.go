@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,35 +71,6 @@ func TestStartsWithoutRedis(t *testing.T) {
 	s.stop()
 	if err := <-s.ended; err != nil {
 		t.Errorf("run failed: %v", err)
-	}
-}
-
-// TestOwnCountsGetAllTheTimeOfADrain stops a replica while Redis is down and the API server takes no writes at first. A replica that does
-// not lead has all of --drain-timeout for the counts that it could not report to Redis.
-func TestOwnCountsGetAllTheTimeOfADrain(t *testing.T) {
-	t.Parallel()
-	const refusals = 3 // the next try comes more than a third of the time later
-	redis := redistest.Start(t, redistest.Options{})
-	if err := redis.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	api := newAPIServer(t)
-	var tries atomic.Int64
-	accepts := api.Config.Handler
-	api.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/events") && tries.Add(1) <= refusals {
-			http.Error(w, "", http.StatusServiceUnavailable)
-			return
-		}
-		accepts.ServeHTTP(w, r)
-	})
-	s := startServer(t, api, func(o *options) { o.Redis.Addresses, o.DrainTimeout = []string{redis.Addr()}, 9*time.Second })
-	s.ready(t)
-	callWebhook(t, s.opts.Port, "mutate", "first", true)
-	callWebhook(t, s.opts.Port, "mutate", "second", false)
-	s.end(t)
-	if n := tries.Load(); n != refusals+1 {
-		t.Errorf("%d tries to write the notice, want %d", n, refusals+1)
 	}
 }
 

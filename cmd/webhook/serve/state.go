@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/admission/release"
@@ -24,8 +25,8 @@ import (
 	"github.com/eventquota/eventquota/store/redisclient"
 )
 
-// isCalledTimeout bounds the requests for the webhook configurations when a leader stops.
-const isCalledTimeout = 3 * time.Second
+// isCalledTimeout bounds the requests for the webhook configurations when a leader stops, and isCalledPause is the time between two.
+const isCalledTimeout, isCalledPause = 3 * time.Second, 250 * time.Millisecond
 
 // state has the stores of a replica and the parts that work on them.
 type state struct {
@@ -166,12 +167,20 @@ func (s *server) releaseTask() task {
 func (s *server) isCalled(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, isCalledTimeout)
 	defer cancel()
-	called, err := s.certs.IsCalled(ctx)
-	if err != nil || called {
-		return true
+	for {
+		called, err := s.certs.IsCalled(ctx)
+		switch {
+		case called:
+			return true
+		case err == nil:
+			s.log.Info("No webhook configuration calls eventquota, writing all pending counts")
+			return false
+		case ctx.Err() != nil, apierrors.IsForbidden(err):
+			s.log.Info("Cannot read the webhook configurations, leaving pending counts to the next leader", "reason", err.Error())
+			return true
+		}
+		<-time.After(isCalledPause)
 	}
-	s.log.Info("No webhook configuration calls eventquota, writing all pending counts")
-	return false
 }
 
 // breakerOptions returns options that log whether Redis is available, and set its metric.
