@@ -67,9 +67,9 @@ func (k key) String() string {
 type brake struct {
 	uid             types.UID
 	resourceVersion string
-	annotation      string    // at most maxEndBytes of it
-	end             time.Time // zero if the annotation is not a time
-	// next is the time of the next try, from end on, and delay the wait before the try after that.
+	annotation      string // at most maxEndBytes of it
+	hasEnd          bool   // the annotation is a time
+	// next is the time of the next try, from the end on, and delay the wait before the try after that.
 	next  time.Time
 	delay time.Duration
 }
@@ -120,7 +120,7 @@ func (r *Releaser) next(now time.Time) (key, *brake, time.Duration) {
 	wait := maxWait
 	for k, b := range r.brakes {
 		switch {
-		case b.end.IsZero():
+		case !b.hasEnd:
 		case b.next.After(now):
 			wait = min(wait, b.next.Sub(now))
 		default:
@@ -213,9 +213,9 @@ func (r *Releaser) put(ctx context.Context, kind string, o metav1.Object) {
 	if len(annotation) > maxEndBytes {
 		err = fmt.Errorf("has %d bytes", len(annotation))
 	} else {
-		b.end, err = time.Parse(time.RFC3339, annotation)
+		b.next, err = time.Parse(time.RFC3339, annotation)
 	}
-	b.next = b.end
+	b.hasEnd = err == nil
 	r.mu.Lock()
 	before := r.brakes[k]
 	r.brakes[k] = b

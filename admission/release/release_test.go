@@ -69,6 +69,16 @@ func TestAnEndThatIsChangedCounts(t *testing.T) {
 	})
 }
 
+// TestEndOfYearOne has the end that a zero time is written as.
+func TestEndOfYearOne(t *testing.T) {
+	run(t, func(r *rig) {
+		defer r.start()()
+		r.tenants.Add(brakeUntil("shop", time.Time{}.Format(time.RFC3339)))
+		r.pass(time.Second)
+		r.wantReleased("shop/emergency-brake after 0s")
+	})
+}
+
 func TestTheNextLeaderReleases(t *testing.T) {
 	run(t, func(r *rig) {
 		r.cluster.Add(brakeUntil("", r.in(10*time.Minute)))
