@@ -103,8 +103,8 @@ func lead(ctx, held context.Context, term leaderTerm) error {
 	case ctx.Err() == nil:
 		return err
 	case err != nil:
-		// The counts are still in the store, so they are not lost.
-		log.Info("Left pending counts to the next leader", "reason", err.Error())
+		// They are not lost, unless this was an uninstall.
+		log.Info("Stopped with counts still pending; they wait in Redis for the next leader", "reason", err.Error())
 	}
 	return nil
 }
