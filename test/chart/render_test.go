@@ -148,6 +148,11 @@ type rendered struct {
 // render renders the chart for a release in the given namespace, without an API server. The kinds are those that an API server
 // would know besides Kubernetes' own.
 func render(in, values string, kinds ...string) (*rendered, error) {
+	return renderRelease(name, in, values, kinds...)
+}
+
+// renderRelease is render for a release of another name.
+func renderRelease(name, in, values string, kinds ...string) (*rendered, error) {
 	install := action.NewInstall(action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler)))
 	install.DryRunStrategy = action.DryRunClient
 	install.ReleaseName, install.Namespace = name, in

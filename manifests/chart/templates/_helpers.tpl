@@ -14,7 +14,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* Labels of pods, which an upgrade does not change. */}}
 {{- define "eventquota.podLabels" -}}
 {{ include "eventquota.selector" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/part-of: eventquota
 {{- end }}
 
@@ -31,7 +31,7 @@ app.kubernetes.io/part-of: eventquota
 
 {{- define "eventquota.redis.podLabels" -}}
 {{ include "eventquota.redis.selector" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: store
 {{- end }}
 
@@ -125,7 +125,7 @@ tlsConfig:
       key: ca.crt
     {{- else }}
     secret:
-      name: {{ include "eventquota.certificate" . }}
+      name: {{ include "eventquota.certificate" . | quote }}
       key: ca.crt
     {{- end }}
 {{- end }}

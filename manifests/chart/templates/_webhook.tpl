@@ -20,7 +20,7 @@ webhooks:
   admissionReviewVersions: [v1]
   clientConfig:
     service:
-      namespace: {{ $namespace }}
+      namespace: {{ $namespace | quote }}
       name: eventquota
       {{- if ne $certificates.mode "selfManaged" }}
       path: {{ .path }}
@@ -42,7 +42,7 @@ webhooks:
     matchExpressions:
     - key: kubernetes.io/metadata.name
       operator: NotIn
-      values: [{{ $namespace }}]
+      values: [{{ $namespace | quote }}]
     {{- with $webhook.namespaceSelector.matchExpressions }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
