@@ -42,6 +42,10 @@ func TestTryOutRedisNeedsPassword(t *testing.T) {
 			if got := ask("AUTH", password); got != "+OK" {
 				t.Errorf("with the password, Redis answers %q, want OK", got)
 			}
+			// The chart refuses higher databases.
+			if last, next := ask("SELECT", "15"), ask("SELECT", "16"); last != "+OK" || !strings.HasPrefix(next, "-ERR") {
+				t.Errorf("of the databases 15 and 16, Redis says %q and %q, want OK and an error", last, next)
+			}
 		})
 	}
 }

@@ -55,6 +55,7 @@ redis:
 		"a Redis Cluster": `
 replicaCount: 5
 redis: {addresses: ["a:7000", "b:7000"], cluster: true}
+extraArgs: [--redis-timeout=2s]
 networkPolicy: {redis: {ports: [7000], cidrs: [10.1.0.0/16]}, apiServer: {cidrs: [10.2.0.1/32, "fd00::1/128"], ports: [6443]}, metricsNamespace: ""}`,
 		"everything of the pod": `
 replicaCount: 2

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,4 +106,30 @@ func TestValuesAreDescribed(t *testing.T) {
 	if rows < 100 {
 		t.Errorf("the table has %d rows", rows)
 	}
+}
+
+// TestNullIsExplained sets each value to null. Either it can be left out, or the error names it.
+func TestNullIsExplained(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(chartDir, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]any
+	if err := yaml.UnmarshalStrict(content, &values); err != nil {
+		t.Fatal(err)
+	}
+	var check func(path []string, values map[string]any)
+	check = func(path []string, values map[string]any) {
+		for name, value := range values {
+			path := append(slices.Clone(path), name)
+			null := strings.Join(path, ": {") + ": null" + strings.Repeat("}", len(path)-1)
+			if _, err := render(namespace, null); err != nil && !strings.Contains(err.Error(), "'"+name+"'") {
+				t.Errorf("%s: %v", null, err)
+			}
+			if object, ok := value.(map[string]any); ok {
+				check(path, object)
+			}
+		}
+	}
+	check(nil, values)
 }

@@ -15,8 +15,18 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		"a value that is needed and taken":     {"replicaCount: null", "missing property 'replicaCount'"},
 		"a failurePolicy that locks out":       {"webhook: {failurePolicy: Fail}", "at '/webhook/failurePolicy': value must be 'Ignore'"},
 		"a certificate of nobody":              {"certificates: {mode: letsEncrypt}", "at '/certificates/mode': value must be one of 'selfManaged', 'certManager', 'provided'"},
+		"a CA that is indented":                {"certificates: {provided: {caBundle: '  -----BEGIN CERTIFICATE-----'}}", "at '/certificates/provided/caBundle'"},
 		"a CA in base64":                       {"certificates: {provided: {caBundle: LS0t}}", "at '/certificates/provided/caBundle'"},
 		"Redis without a port":                 {"redis: {addresses: [redis]}", "at '/redis/addresses/0'"},
+		"a repository with a tag":              {"image: {repository: 'ghcr.io/eventquota/eventquota:v1'}", "at '/image/repository'"},
+		"a Secret without a name":              {"imagePullSecrets: [{name: ''}]", "at '/imagePullSecrets/0/name'"},
+		"a name with two dots":                 {"redis: {existingSecret: a..b}", "at '/redis/existingSecret'"},
+		"a label with a space":                 {"podLabels: {team: a b}", "at '/podLabels/team'"},
+		"a label whose name has a space":       {"nodeSelector: {a b: c}", "at '/nodeSelector': additional properties 'a b' not allowed"},
+		"an annotation with two slashes":       {"podAnnotations: {a/b/c: d}", "at '/podAnnotations': additional properties 'a/b/c' not allowed"},
+		"a block of too many bits":             {"networkPolicy: {apiServer: {cidrs: [10.0.0.0/33]}}", "at '/networkPolicy/apiServer/cidrs/0'"},
+		"a collector without a port":           {"sink: {otlpEndpoint: 'http://collector4317'}", "at '/sink/otlpEndpoint'"},
+		"a collector with a space":             {"sink: {otlpEndpoint: 'http://a b:4317'}", "at '/sink/otlpEndpoint'"},
 		"a prefix with braces":                 {"redis: {prefix: '{a}'}", "at '/redis/prefix'"},
 		"a digest of another kind":             {"image: {digest: 'md5:1'}", "at '/image/digest'"},
 		"a policy of pulling that is none":     {"image: {pullPolicy: Sometimes}", "at '/image/pullPolicy'"},
@@ -115,6 +125,30 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 			"redis: {existingSecret: a}",
 			"redis.addresses is empty, but other values of redis are set",
 		},
+		"a database of no Redis": {
+			"redis: {database: 3}",
+			"redis.addresses is empty, but other values of redis are set",
+		},
+		"a database that the Redis for evaluation lacks": {
+			"redis: {tryOut: {enabled: true}, existingSecret: a, database: 16}",
+			"redis.database is 16, but the Redis of redis.tryOut has only 0 to 15",
+		},
+		"a port above all ports": {
+			"{redis: {addresses: ['a:65536']}, networkPolicy: {enabled: false}}",
+			"redis.addresses has a:65536: the port must be from 1 to 65535",
+		},
+		"a collector's port above all ports": {
+			"{sink: {otlpEndpoint: 'http://a:65536'}, networkPolicy: {enabled: false}}",
+			"sink.otlpEndpoint has http://a:65536: the port must be from 1 to 65535",
+		},
+		"a PriorityClass that only Kubernetes can create": {
+			"priorityClass: {name: system-cluster-critical}",
+			"priorityClass.name is system-cluster-critical, and only Kubernetes creates such classes: set priorityClass.create to false",
+		},
+		"a flag that needs rights": {
+			"extraArgs: [--workloads]",
+			"extraArgs has --workloads, a flag that the chart sets: use its values",
+		},
 		"servers that are neither sentinels nor a Cluster": {
 			"redis: {addresses: ['a:6379', 'b:6379']}",
 			"redis.addresses has several addresses, which need redis.cluster or redis.sentinel.master",
@@ -157,7 +191,7 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		},
 		"a collector that the network policy does not let through": {
 			"sink: {otlpEndpoint: 'https://collector:4319/v1/logs'}",
-			"networkPolicy.sink.ports lacks 4319, the port of sink.otlpEndpoint",
+			"networkPolicy.sink.ports lacks 4319, the port of https://collector:4319/v1/logs in sink.otlpEndpoint",
 		},
 		"a certificate that is provided by nobody": {
 			"certificates: {mode: provided}",
