@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,59 +57,75 @@ type Replica struct {
 }
 
 // Handler serves POST requests with a question. If the path has a {namespace}, the answer has only what Events of that namespace did,
-// and only Events about its objects are accepted. It changes nothing. It answers one question at a time: evaluating conditions takes
-// CPU time that decisions need too. An answer takes at most timeout, with the wait for others.
+// and only Events about its objects are accepted. It changes nothing. It answers one question at a time: decoding it and evaluating
+// conditions takes memory and CPU time that decisions need too. An answer takes at most timeout, with the wait for others.
 func Handler(r Replica, timeout time.Duration) http.Handler {
 	turn := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		only := request.PathValue("namespace")
-		q, status, err := readQuestion(w, request, only)
+		content, status, err := readQuestion(w, request)
+		if err == nil {
+			content, status, err = r.inTurn(request, turn, timeout, content)
+		}
 		if err != nil {
-			// The server does not wait for the rest of the body. So it must end the connection, on which the read deadline would end the
-			// context of all later requests.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
-			w.Header().Set("Connection", "close")
 			http.Error(w, err.Error(), status)
-			return
-		}
-		ctx, cancel := context.WithTimeout(request.Context(), timeout)
-		defer cancel()
-		select {
-		case turn <- struct{}{}:
-			defer func() { <-turn }()
-		case <-ctx.Done():
-			http.Error(w, "the replica is busy with other questions: try again", http.StatusServiceUnavailable)
-			return
-		}
-		a, err := r.answer(ctx, q, only)
-		if err != nil {
-			message := err.Error()
-			if only != "" {
-				message = "the replica cannot answer now: try again" // an error may name a server or a policy
-			}
-			http.Error(w, message, http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(a) // it fails if the client has disconnected
+		_, _ = w.Write(content) // it fails if the client has disconnected
 	})
 }
 
-// readQuestion reads and checks a question. With an error, it returns the HTTP status.
-func readQuestion(w http.ResponseWriter, request *http.Request, only string) (*question, int, error) {
+// inTurn waits for the turn, and returns the JSON of the answer to a question. With an error, it returns the HTTP status. The turn ends
+// before the answer is sent, which takes as long as its client likes.
+func (r *Replica) inTurn(request *http.Request, turn chan struct{}, timeout time.Duration, content []byte) ([]byte, int, error) {
+	ctx, cancel := context.WithTimeout(request.Context(), timeout)
+	defer cancel()
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return nil, http.StatusServiceUnavailable, errors.New("the replica is busy with other questions: try again")
+	}
+	only := request.PathValue("namespace")
+	q, err := decodeQuestion(content, only)
+	if err != nil {
+		return nil, http.StatusBadRequest, err
+	}
+	a, err := r.answer(ctx, q, only)
+	if err != nil && only != "" {
+		err = errors.New("the replica cannot answer now: try again") // the error may name a server or a policy
+	}
+	if err != nil {
+		return nil, http.StatusServiceUnavailable, err
+	}
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false) // escaped, < and > take six times as much memory
+	err = encoder.Encode(a)
+	return encoded.Bytes(), http.StatusInternalServerError, err
+}
+
+// readQuestion reads the body of a question. With an error, it returns the HTTP status. The server does not wait for the rest of the body
+// then. So it must end the connection, on which the read deadline would end the context of all later requests.
+func readQuestion(w http.ResponseWriter, request *http.Request) (content []byte, status int, err error) {
+	defer func() {
+		if err != nil {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+			w.Header().Set("Connection", "close")
+		}
+	}()
 	if request.URL.RawQuery != "" {
 		return nil, http.StatusBadRequest, errors.New("explain: takes no query parameters")
 	}
 	// Not every ResponseWriter has deadlines; those of net/http's servers do.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
-	content, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxQuestionBytes))
+	content, err = io.ReadAll(http.MaxBytesReader(w, request.Body, maxQuestionBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the body must have at most %d bytes", maxQuestionBytes)
 	}
 	if err != nil {
 		return nil, http.StatusBadRequest, errors.New("the body did not arrive completely")
 	}
-	q, err := decodeQuestion(content, only)
-	return q, http.StatusBadRequest, err
+	return content, 0, nil
 }

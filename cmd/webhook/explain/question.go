@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/eventquota/eventquota/admission"
@@ -20,6 +21,8 @@ const (
 	maxEvaluations = 2 * maxSamples
 	// maxRegisters bounds the registers that are read. Each takes at most engine.MaxGroupBytes, and mostly less than 1 KiB.
 	maxRegisters = 2 * maxEvaluations
+	// maxWriterBytes bounds the name of a writer, which an answer repeats for each source and bucket.
+	maxWriterBytes = 1024
 )
 
 // question asks how Events like some stored ones are merged and dropped. It is the body of a request to a replica.
@@ -51,7 +54,10 @@ type answeredSource struct {
 // decodeQuestion decodes and checks a question. If only is not empty, all samples and their objects must be in that namespace.
 func decodeQuestion(content []byte, only string) (*question, error) {
 	var q question
-	err := json.Unmarshal(content, &q)
+	err := json.Unmarshal(content, &q, json.WithUnmarshalers(json.UnmarshalFromFunc(decodeSamples)))
+	if errors.Is(err, errSampleCount) {
+		return nil, errSampleCount
+	}
 	if wrong, ok := errors.AsType[*json.SemanticError](err); ok && wrong.JSONPointer != "" {
 		return nil, fmt.Errorf("%s: has a value of the wrong type or form", wrong.JSONPointer)
 	}
@@ -61,9 +67,32 @@ func decodeQuestion(content []byte, only string) (*question, error) {
 	return &q, q.check(only)
 }
 
+var errSampleCount = fmt.Errorf("samples: must have 1 to %d items", maxSamples)
+
+// decodeSamples decodes samples up to the first that is too many. In memory, a short one takes 200 times the length of its JSON.
+func decodeSamples(d *jsontext.Decoder, samples *[]corev1.Event) error {
+	if d.PeekKind() != '[' {
+		return errors.ErrUnsupported
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() != ']' {
+		if len(*samples) == maxSamples {
+			return errSampleCount
+		}
+		*samples = append(*samples, corev1.Event{})
+		if err := json.UnmarshalDecode(d, &(*samples)[len(*samples)-1]); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
 func (q *question) check(only string) error {
-	if n := len(q.Samples); n < 1 || n > maxSamples {
-		return fmt.Errorf("samples: must have 1 to %d items, not %d", maxSamples, n)
+	if len(q.Samples) == 0 {
+		return errSampleCount
 	}
 	if n := len(q.Writers); n*len(q.Samples) > maxEvaluations {
 		return fmt.Errorf("writers: must have at most %d items for %d samples, not %d", maxEvaluations/len(q.Samples), len(q.Samples), n)
@@ -84,8 +113,8 @@ func (q *question) check(only string) error {
 		}
 	}
 	for i, writer := range q.Writers {
-		if writer == "" {
-			return fmt.Errorf("writers[%d]: must be the name of a user", i)
+		if writer == "" || len(writer) > maxWriterBytes {
+			return fmt.Errorf("writers[%d]: must be the name of a user, of at most %d bytes", i, maxWriterBytes)
 		}
 	}
 	return nil

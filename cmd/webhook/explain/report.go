@@ -15,6 +15,9 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
+// maxWordBytes bounds each word of what a bucket is for.
+const maxWordBytes = 512
+
 // report is the report on an object. Its JSON is the output of -o json.
 type report struct {
 	Namespace string     `json:"namespace"`
@@ -181,7 +184,8 @@ func (s *source) addBucket(b *store.Bucket, about string) {
 	s.Buckets[i].Reserve = max(s.Buckets[i].Reserve, b.Reserve)
 }
 
-// describeKey describes the scope of a bucket with such a key, without the source and object.
+// describeKey describes the scope of a bucket with such a key, without the source and object. Each word is cut, because many buckets may
+// have the same.
 func (s *source) describeKey(key []policy.KeyPart, e *corev1.Event) string {
 	about := map[policy.KeyPart]string{
 		policy.KeyType: e.Type, policy.KeyReason: e.Reason, policy.KeyNamespace: e.Namespace, policy.KeyUser: "user " + s.Writer,
@@ -190,7 +194,7 @@ func (s *source) describeKey(key []policy.KeyPart, e *corev1.Event) string {
 	var words []string
 	for _, part := range key {
 		if word := about[part]; word != "" {
-			words = append(words, word)
+			words = append(words, admission.Truncate(word, maxWordBytes))
 		}
 	}
 	return strings.Join(words, " ")

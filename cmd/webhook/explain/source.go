@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -48,7 +49,12 @@ func (s *source) byWriter(names []string) (all []*source) {
 	default:
 		names = []string{user.KubeControllerManager, serviceaccount.MakeUsername("kube-system", s.Component)}
 	}
+	known := sets.New[string]()
 	for _, name := range names {
+		if known.Has(name) {
+			continue
+		}
+		known.Insert(name)
 		candidate := *s
 		candidate.Writer, candidate.group = name, admission.GroupKey(s.stored[0], name)
 		candidate.user = policy.UserInfo{Username: name, Groups: groupsOf(name)}
