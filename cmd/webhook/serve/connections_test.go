@@ -188,3 +188,50 @@ func TestIdleConnectionsMayWaitAndSlowOnesEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestSlowClientsOfAnyHandlerEnd has handlers that do not read a body that never arrives, and that write an answer that is never read.
+func TestSlowClientsOfAnyHandlerEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		sends   string
+		handler http.HandlerFunc
+	}{
+		"the body never arrives": {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{", http.NotFound},
+		"the answer is not read": {"GET / HTTP/1.1\r\nHost: a\r\n\r\n", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, 1<<20))
+		}},
+	} {
+		for server, newServer := range map[string]func(context.Context, http.Handler) *http.Server{"others": newHTTPServer, "webhook": newWebhookServer} {
+			t.Run(name+"/"+server, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := bufconn.Listen(4 << 10)
+					ctx, stop := context.WithCancel(t.Context())
+					srv, closed := newServer(ctx, test.handler), make(chan struct{})
+					srv.ConnState = func(_ net.Conn, s http.ConnState) {
+						if s == http.StateClosed {
+							close(closed)
+						}
+					}
+					ended := make(chan error)
+					go func() { ended <- serveUntil(ctx, srv, l, 0) }()
+					client, err := l.DialContext(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := io.WriteString(client, test.sends); err != nil {
+						t.Error(err)
+					}
+					select {
+					case <-closed:
+					case <-time.After(time.Hour):
+						t.Error("the connection is still open after an hour")
+						_ = client.Close()
+					}
+					stop()
+					if err := <-ended; err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}

@@ -27,6 +27,9 @@ const (
 	// maxOtherConnections bounds connections to each other port, by probes, scrapers and people. With the longest headers, each takes
 	// up to 500 KiB. A token alone has some KiB.
 	maxOtherConnections = 128
+	// bodyTimeout bounds the time in which a body arrives that a handler does not read: net/http waits for it. answerTimeout bounds the
+	// time from the headers of a request to the end of its answer. A profile has its own time in addition.
+	bodyTimeout, answerTimeout = 5 * time.Second, 30 * time.Second
 	// explainTimeout bounds an answer of explain. The client waits for 10 s.
 	explainTimeout = 5 * time.Second
 	// reviewGrace is how long a stop waits for running reviews, in addition to their deadline.
@@ -166,10 +169,16 @@ func (s *server) listen(ctx context.Context, flag, address string, limit int) (*
 // newHTTPServer returns a server with bounds for slow clients.
 func newHTTPServer(ctx context.Context, h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           h,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ContentLength != 0 { // a read deadline would end the context of a request without a body
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // it fails once the connection has ended
+			}
+			h.ServeHTTP(w, r)
+		}),
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ConnContext:       connections.ConnContext,
 		ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout:      answerTimeout,
 		IdleTimeout:       2 * time.Minute, // longer than that of API servers, so that they close an idle connection first
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(logr.FromContextOrDiscard(ctx)), slog.LevelDebug),
