@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/eventquota/eventquota/admission"
@@ -58,13 +59,14 @@ type Replica struct {
 
 // Handler serves POST requests with a question. If the path has a {namespace}, the answer has only what Events of that namespace did,
 // and only Events about its objects are accepted. It changes nothing. It answers one question at a time: decoding it and evaluating
-// conditions takes memory and CPU time that decisions need too. An answer takes at most timeout, with the wait for others.
+// conditions takes memory and CPU time that decisions need too. A namespace has at most one question that waits or is answered, so that
+// those of others are next. An answer takes at most timeout, with the wait for others.
 func Handler(r Replica, timeout time.Duration) http.Handler {
-	turn := make(chan struct{}, 1)
+	turn, asking := make(chan struct{}, 1), &sync.Map{}
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		content, status, err := readQuestion(w, request)
 		if err == nil {
-			content, status, err = r.inTurn(request, turn, timeout, content)
+			content, status, err = r.inTurn(request, turn, asking, timeout, content)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), status)
@@ -77,8 +79,15 @@ func Handler(r Replica, timeout time.Duration) http.Handler {
 }
 
 // inTurn waits for the turn, and returns the JSON of the answer to a question. With an error, it returns the HTTP status. The turn ends
-// before the answer is sent, which takes as long as its client likes.
-func (r *Replica) inTurn(request *http.Request, turn chan struct{}, timeout time.Duration, content []byte) ([]byte, int, error) {
+// before the answer is sent, which takes as long as its client likes. The keys of asking are the namespaces with a question.
+func (r *Replica) inTurn(request *http.Request, turn chan struct{}, asking *sync.Map, timeout time.Duration, content []byte) ([]byte, int, error) {
+	only := request.PathValue("namespace")
+	if only != "" {
+		if _, asks := asking.LoadOrStore(only, nil); asks {
+			return nil, http.StatusServiceUnavailable, errors.New("the replica is busy with another question about this namespace: try again")
+		}
+		defer asking.Delete(only)
+	}
 	ctx, cancel := context.WithTimeout(request.Context(), timeout)
 	defer cancel()
 	select {
@@ -87,7 +96,6 @@ func (r *Replica) inTurn(request *http.Request, turn chan struct{}, timeout time
 	case <-ctx.Done():
 		return nil, http.StatusServiceUnavailable, errors.New("the replica is busy with other questions: try again")
 	}
-	only := request.PathValue("namespace")
 	q, err := decodeQuestion(content, only)
 	if err != nil {
 		return nil, http.StatusBadRequest, err

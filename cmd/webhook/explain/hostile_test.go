@@ -95,3 +95,31 @@ spec:
 		}
 	}
 }
+
+// TestNamespaceWaitsWithOneQuestion: a namespace that asks all the time must leave turns to others.
+func TestNamespaceWaitsWithOneQuestion(t *testing.T) {
+	t.Parallel()
+	stuck := stuckStore{asked: make(chan struct{}, 2), release: make(chan struct{})}
+	r := newExplainRig(t, "", "redis", stuck)
+	ask := func(namespace string) (int, string) {
+		return r.post("/namespaces/"+namespace+"/explain", strings.ReplaceAll(
+			`{"samples": [{"metadata": {"namespace": "x"}, "involvedObject": {"namespace": "x"}}]}`, "\"x\"", `"`+namespace+`"`))
+	}
+	statuses := make(chan int, 2)
+	answer := func(namespace string) {
+		status, _ := ask(namespace)
+		statuses <- status
+	}
+	go answer("storm")
+	<-stuck.asked
+	if status, body := ask("storm"); status != http.StatusServiceUnavailable || !strings.Contains(body, "busy with another question about this namespace") {
+		t.Errorf("a second question about storm: status %d, body %q, want 503 at once", status, body)
+	}
+	go answer("calm")
+	close(stuck.release)
+	for range 2 {
+		if status := <-statuses; status != http.StatusOK {
+			t.Errorf("status %d, want 200", status)
+		}
+	}
+}
