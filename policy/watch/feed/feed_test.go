@@ -40,7 +40,7 @@ func (listing) Add(metav1.Object) {}
 // Done implements feed.Listing.
 func (listing) Done() {}
 
-// TestRunWaitsForItsList: what takes the objects of a Feed may be closed once Run has returned.
+// TestRunWaitsForItsList: no object comes after Run has returned.
 func TestRunWaitsForItsList(t *testing.T) {
 	s := &slowSource{began: make(chan struct{})}
 	f := feed.New("things", s)
