@@ -109,7 +109,7 @@ func (h *largeAPIServer) fillMetadata() {
 // while they are listed and watched and afterwards. Lists must take few requests.
 func TestCacheMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it reads two gigabytes of objects")
+		t.Skip("it reads two gigabytes of objects") //nolint:forbidigo // -short asks for it
 	}
 	const buffers, keptEach, most = 8 << 20, 64 << 10, 96 << 20
 	for says, h := range map[string]*largeAPIServer{

@@ -41,7 +41,7 @@ func resident() int64 {
 // memory limit of the manifest. Each occurrence that was not stored is reported to Redis later, or handed over.
 func TestStormWithoutRedisFitsMemoryLimit(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it decides 16 GB of Events")
+		t.Skip("it decides 16 GB of Events") //nolint:forbidigo // -short asks for it
 	}
 	const decisions, objects, long = 131_072, 16_384, 128 << 10
 	soft, hard := shippedLimit(t, `GOMEMLIMIT\n +value: (\d+)MiB`), shippedLimit(t, `limits:\n +memory: (\d+)Mi`)

@@ -10,7 +10,7 @@ import (
 func ForTest(tb testing.TB, opts Options) *Cluster {
 	tb.Helper()
 	if testing.Short() {
-		tb.Skip("no control plane is started with -short")
+		tb.Skip("no control plane is started with -short") //nolint:forbidigo // -short asks for it
 	}
 	if opts.Log == nil {
 		opts.Log = os.Stderr

@@ -29,8 +29,8 @@ type Feed struct {
 
 	source   Source
 	resource string
-	mu       sync.Mutex // held while a list is read
-	listing  Listing    // of the last list
+	reading  chan struct{} // has an element while a list is read
+	listing  Listing       // of the last list
 	listed   chan struct{}
 	once     sync.Once
 	logLimit rate.Sometimes
@@ -44,7 +44,9 @@ type Listing interface {
 
 // New returns a Feed of a Source. resource is its name in log lines.
 func New(resource string, s Source) *Feed {
-	return &Feed{source: s, resource: resource, listed: make(chan struct{}), logLimit: rate.Sometimes{Interval: logInterval}}
+	return &Feed{
+		source: s, resource: resource, reading: make(chan struct{}, 1), listed: make(chan struct{}), logLimit: rate.Sometimes{Interval: logInterval},
+	}
 }
 
 // Listed is closed once all objects are known. If the API server does not serve the resource, there are none.
@@ -70,9 +72,9 @@ func (f *Feed) Run(ctx context.Context) {
 	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, pagedList{}), nil, reflectorStore{f},
 		cache.ReflectorOptions{Name: f.resource, TypeDescription: f.resource}).RunWithContext(logr.NewContext(ctx, logr.Discard()))
 	// The Reflector does not wait for a list that it has begun to read.
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.reading <- struct{}{}
 	f.listing = nil
+	<-f.reading
 }
 
 // pagedList makes a Reflector use lists, which are read in pages. It would store a streamed list as a whole first.
@@ -83,8 +85,8 @@ func (pagedList) IsWatchListSemanticsUnSupported() bool { return true }
 
 // listAll reads a list page by page, and returns a list with its resource version and no objects.
 func (f *Feed) listAll(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.reading <- struct{}{}
+	defer func() { <-f.reading }()
 	if err := ctx.Err(); err != nil {
 		return nil, err // Run may have returned
 	}

@@ -2,9 +2,8 @@ package feed_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -12,23 +11,18 @@ import (
 	"github.com/eventquota/eventquota/policy/watch/feed"
 )
 
-// slowSource has a list that ends some time after its context.
-type slowSource struct {
-	began chan struct{}
-	ended atomic.Bool
-}
+// slowSource has a list that does not end with its context, but when end is closed.
+type slowSource struct{ began, end chan struct{} }
 
 // List implements feed.Source.
-func (s *slowSource) List(ctx context.Context, _ string, _ metav1.ListOptions, _ func(metav1.Object)) (metav1.ListMeta, error) {
+func (s slowSource) List(ctx context.Context, _ string, _ metav1.ListOptions, _ func(metav1.Object)) (metav1.ListMeta, error) {
 	close(s.began)
-	<-ctx.Done()
-	time.Sleep(100 * time.Millisecond)
-	s.ended.Store(true)
+	<-s.end
 	return metav1.ListMeta{}, ctx.Err()
 }
 
 // Watch implements feed.Source.
-func (*slowSource) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+func (slowSource) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
 	return watch.NewFake(), nil
 }
 
@@ -42,16 +36,25 @@ func (listing) Done() {}
 
 // TestRunWaitsForItsList: no object comes after Run has returned.
 func TestRunWaitsForItsList(t *testing.T) {
-	s := &slowSource{began: make(chan struct{})}
-	f := feed.New("things", s)
-	f.OnList = func() feed.Listing { return listing{} }
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
+	synctest.Test(t, func(t *testing.T) {
+		s := slowSource{make(chan struct{}), make(chan struct{})}
+		f := feed.New("things", s)
+		f.OnList = func() feed.Listing { return listing{} }
+		ctx, cancel := context.WithCancel(t.Context())
+		returned := make(chan struct{})
+		go func() {
+			f.Run(ctx)
+			close(returned)
+		}()
 		<-s.began
 		cancel()
-	}()
-	f.Run(ctx)
-	if !s.ended.Load() {
-		t.Error("Run has returned while its list was being read")
-	}
+		synctest.Wait()
+		select {
+		case <-returned:
+			t.Error("Run has returned while its list was being read")
+		default:
+		}
+		close(s.end)
+		<-returned
+	})
 }
