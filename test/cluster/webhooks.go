@@ -24,6 +24,8 @@ const (
 )
 
 const (
+	// ServiceName is the name of the webhook's Service and of its endpoints.
+	ServiceName = "eventquota"
 	// ServiceNamespace is the namespace of the webhook's Service.
 	ServiceNamespace = "eventquota-system"
 	// ServiceAccount is the settler's user, which the shipped configurations exempt.

@@ -144,7 +144,7 @@ func (e *noWebhookEnv) writeOthers(w *writeTimes, namespace string) error {
 	}); err != nil {
 		return err
 	}
-	own := coreEvent(cluster.ServiceNamespace, "", serviceName, "about the webhook itself")
+	own := coreEvent(cluster.ServiceNamespace, "", cluster.ServiceName, "about the webhook itself")
 	own.GenerateName = "own-"
 	return w.measure("create an Event of the webhook's namespace", func() error {
 		_, err := core.Events(cluster.ServiceNamespace).Create(e.Context(), own, metav1.CreateOptions{})

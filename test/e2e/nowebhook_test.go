@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -101,7 +100,6 @@ func (e *noWebhookEnv) checkUninstall(namespace string) {
 
 const (
 	shippedOverlay = "../../manifests/overlays/self-signed"
-	serviceName    = "eventquota"
 	// endpointPort is the port on which a pod of the shipped Deployment serves the webhook.
 	endpointPort = 10250
 )
@@ -110,7 +108,6 @@ const (
 type noWebhookEnv struct {
 	*env
 	endpoints int
-	sliced    bool // the Service has its EndpointSlice
 }
 
 // forSubtest returns e for a subtest.
@@ -195,7 +192,7 @@ func (e *noWebhookEnv) hangingEndpoint(dir string) *fakeEndpoint {
 func (e *noWebhookEnv) certificate() (dir string) {
 	e.Helper()
 	dir = e.TempDir()
-	_, err := cluster.ServingCertificate(dir, serviceName+"."+cluster.ServiceNamespace+".svc")
+	_, err := cluster.ServingCertificate(dir, cluster.ServiceName+"."+cluster.ServiceNamespace+".svc")
 	e.must(err)
 	return dir
 }
@@ -222,23 +219,5 @@ func configurations() map[string]string {
 // route makes the addresses the ready endpoints of the shipped Service.
 func (e *noWebhookEnv) route(addresses ...string) {
 	e.Helper()
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: serviceName, Labels: map[string]string{discoveryv1.LabelServiceName: serviceName}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: new("webhook"), Port: new(int32(endpointPort))}},
-	}
-	for _, address := range addresses {
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
-		})
-	}
-	slices := e.client.DiscoveryV1().EndpointSlices(cluster.ServiceNamespace)
-	var err error
-	if e.sliced {
-		_, err = slices.Update(e.Context(), slice, metav1.UpdateOptions{})
-	} else {
-		_, err = slices.Create(e.Context(), slice, metav1.CreateOptions{})
-	}
-	e.must(err)
-	e.sliced = true
+	e.must(cluster.SetEndpoints(e.Context(), e.client, map[string]int32{"webhook": endpointPort}, addresses))
 }

@@ -117,7 +117,7 @@ func (e *env) deleteConfigurations() {
 // finalizer of the Deployment, so kubectl must not wait for it.
 func (e *setEnv) deleteDeployment() {
 	e.Helper()
-	deployment := []string{"-n", cluster.ServiceNamespace, "deployment", serviceName}
+	deployment := []string{"-n", cluster.ServiceNamespace, "deployment", cluster.ServiceName}
 	e.kubectl("", append([]string{"delete", "--cascade=foreground", "--wait=false"}, deployment...)...)
 	var stops errgroup.Group
 	for _, r := range e.set.Replicas {

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
@@ -30,7 +31,7 @@ func ShippedMemory() (Memory, error) {
 		return Memory{}, err
 	}
 	var deployment appsv1.Deployment
-	if err := shipped.FindInto(objects, "Deployment", serviceName, &deployment); err != nil {
+	if err := shipped.FindInto(objects, "Deployment", cluster.ServiceName, &deployment); err != nil {
 		return Memory{}, err
 	}
 	container := deployment.Spec.Template.Spec.Containers[0]

@@ -49,7 +49,7 @@ func StartSet(ctx context.Context, c *cluster.Cluster, path string, n int, flags
 		return nil, fmt.Errorf("make the replicas' directory: %w", err)
 	}
 	// All replicas share a certificate, as from a Secret.
-	ca, err := cluster.ServingCertificate(dir, serviceName+"."+cluster.ServiceNamespace+".svc")
+	ca, err := cluster.ServingCertificate(dir, cluster.ServiceName+"."+cluster.ServiceNamespace+".svc")
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func Start(ctx context.Context, c *cluster.Cluster, path string, flags ...string
 			return nil, err
 		}
 	}
-	ca, err := cluster.ServingCertificate(dir, "127.0.0.1", serviceName+"."+cluster.ServiceNamespace+".svc")
+	ca, err := cluster.ServingCertificate(dir, "127.0.0.1", cluster.ServiceName+"."+cluster.ServiceNamespace+".svc")
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	discoveryv1apply "k8s.io/client-go/applyconfigurations/discovery/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// SetEndpoints makes addresses the ready endpoints of the webhook's Service, because no controller runs. ports are its ports, by name.
+// API servers before 1.34 route by Endpoints, and newer ones by EndpointSlices. They take some milliseconds to notice.
+func SetEndpoints(ctx context.Context, client kubernetes.Interface, ports map[string]int32, addresses []string) error {
+	slice := discoveryv1apply.EndpointSlice(ServiceName, ServiceNamespace).
+		WithLabels(map[string]string{discoveryv1.LabelServiceName: ServiceName}).WithAddressType(discoveryv1.AddressTypeIPv4)
+	subset := corev1apply.EndpointSubset() //nolint:staticcheck // API servers before 1.34 have no successor of it
+	for name, port := range ports {
+		slice.WithPorts(discoveryv1apply.EndpointPort().WithName(name).WithPort(port).WithProtocol(corev1.ProtocolTCP))
+		subset.WithPorts(corev1apply.EndpointPort().WithName(name).WithPort(port).WithProtocol(corev1.ProtocolTCP)) //nolint:staticcheck // as above
+	}
+	for _, address := range addresses {
+		slice.WithEndpoints(discoveryv1apply.Endpoint().WithAddresses(address).WithConditions(discoveryv1apply.EndpointConditions().WithReady(true)))
+		subset.WithAddresses(corev1apply.EndpointAddress().WithIP(address)) //nolint:staticcheck // as above
+	}
+	endpoints := corev1apply.Endpoints(ServiceName, ServiceNamespace) //nolint:staticcheck // as above
+	if len(addresses) > 0 {
+		endpoints.WithSubsets(subset)
+	}
+	apply := metav1.ApplyOptions{FieldManager: "test", Force: true}
+	if _, err := client.DiscoveryV1().EndpointSlices(ServiceNamespace).Apply(ctx, slice, apply); err != nil {
+		return fmt.Errorf("apply EndpointSlice %s: %w", ServiceName, err)
+	}
+	if _, err := client.CoreV1().Endpoints(ServiceNamespace).Apply(ctx, endpoints, apply); err != nil {
+		return fmt.Errorf("apply Endpoints %s: %w", ServiceName, err)
+	}
+	return nil
+}
