@@ -17,16 +17,16 @@ import (
 func SetEndpoints(ctx context.Context, client kubernetes.Interface, ports map[string]int32, addresses []string) error {
 	slice := discoveryv1apply.EndpointSlice(ServiceName, ServiceNamespace).
 		WithLabels(map[string]string{discoveryv1.LabelServiceName: ServiceName}).WithAddressType(discoveryv1.AddressTypeIPv4)
-	subset := corev1apply.EndpointSubset() //nolint:staticcheck // API servers before 1.34 have no successor of it
+	subset := corev1apply.EndpointSubset()
 	for name, port := range ports {
 		slice.WithPorts(discoveryv1apply.EndpointPort().WithName(name).WithPort(port).WithProtocol(corev1.ProtocolTCP))
-		subset.WithPorts(corev1apply.EndpointPort().WithName(name).WithPort(port).WithProtocol(corev1.ProtocolTCP)) //nolint:staticcheck // as above
+		subset.WithPorts(corev1apply.EndpointPort().WithName(name).WithPort(port).WithProtocol(corev1.ProtocolTCP))
 	}
 	for _, address := range addresses {
 		slice.WithEndpoints(discoveryv1apply.Endpoint().WithAddresses(address).WithConditions(discoveryv1apply.EndpointConditions().WithReady(true)))
-		subset.WithAddresses(corev1apply.EndpointAddress().WithIP(address)) //nolint:staticcheck // as above
+		subset.WithAddresses(corev1apply.EndpointAddress().WithIP(address))
 	}
-	endpoints := corev1apply.Endpoints(ServiceName, ServiceNamespace) //nolint:staticcheck // as above
+	endpoints := corev1apply.Endpoints(ServiceName, ServiceNamespace)
 	if len(addresses) > 0 {
 		endpoints.WithSubsets(subset)
 	}
