@@ -74,3 +74,14 @@ func TestCoreRecorderPatchesIncludeMessage(t *testing.T) {
 		}
 	}
 }
+
+// TestUpsertIsACreate also covers PUT and server-side apply of a missing Event, which are CREATEs for admission.
+func TestUpsertIsACreate(t *testing.T) {
+	log := text(request("create", "a", 201, sec(0), event("a", "one", sec(0))))
+	for _, verb := range []string{"update", "patch"} {
+		upsert := request(verb, "b", 201, sec(1), event("b", "one", sec(1)))
+		if _, got := runTrace(t, readAll(t, log+text(upsert)), defaults(nil)); !slices.Equal(got, []string{"create a: admit", "create b: merge"}) {
+			t.Errorf("%s with status 201: %q, want a create that is merged", verb, got)
+		}
+	}
+}

@@ -181,7 +181,7 @@ func (d *decoder) request(one *decoded, s *scratch) {
 	m := s.writes.next()
 	w := &m.write
 	*w = write{record: record{
-		Verb: verb(l.Verb), User: user(l.User), NewAPI: l.ObjectRef.APIGroup == eventsv1.GroupName, Managed: l.parameter("fieldManager") != "",
+		Verb: l.admitted(), User: user(l.User), NewAPI: l.ObjectRef.APIGroup == eventsv1.GroupName, Managed: l.parameter("fieldManager") != "",
 		Namespace: l.ObjectRef.Namespace, Name: l.ObjectRef.Name, ID: l.AuditID,
 		// The name is taken, so the API server writes nothing.
 		Free: l.ResponseStatus.Code == 409 && !strings.HasPrefix(l.ResponseStatus.Message, "admission webhook "),
@@ -212,6 +212,14 @@ func (d *decoder) request(one *decoded, s *scratch) {
 	}
 	e.Namespace, e.Name = w.Namespace, w.Name
 	d.finish(one, w, e, s)
+}
+
+// admitted returns the operation that admission saw. A PUT or a server-side apply of a missing Event is a CREATE.
+func (l *line) admitted() verb {
+	if l.ResponseStatus.Code == 201 {
+		return create
+	}
+	return verb(l.Verb)
 }
 
 // after returns the Event in the response. It is nil if the request was refused or the audit level omits responses.
