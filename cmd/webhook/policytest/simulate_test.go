@@ -18,12 +18,12 @@ import (
 // auditLine returns the line of an audit log for a write.
 func auditLine(t *testing.T, m *simulate.GeneratedWrite) string {
 	t.Helper()
-	verb, group := "create", ""
+	verb, group, code := "create", "", 201
 	e := *m.Event
 	e.APIVersion, e.Kind = "v1", "Event"
 	body, err := json.Marshal(&e)
 	if m.Patch {
-		verb = "patch"
+		verb, code = "patch", 200
 		body = fmt.Appendf(nil, `{"count":%d,"lastTimestamp":%q}`, m.Event.Count, m.Event.LastTimestamp.UTC().Format(time.RFC3339))
 		if m.NewAPI {
 			body = fmt.Appendf(nil, `{"series":{"count":%d,"lastObservedTime":%q}}`, m.Event.Series.Count, m.At.UTC().Format(metav1.RFC3339Micro))
@@ -40,7 +40,7 @@ func auditLine(t *testing.T, m *simulate.GeneratedWrite) string {
 		"requestURI":               "/api/v1/namespaces/" + m.Event.Namespace + "/events",
 		"user":                     map[string]any{"username": m.User.Username, "groups": m.User.Groups},
 		"objectRef":                map[string]any{"resource": "events", "apiGroup": group, "namespace": m.Event.Namespace, "name": m.Event.Name},
-		"responseStatus":           map[string]any{"code": 201},
+		"responseStatus":           map[string]any{"code": code},
 		"requestReceivedTimestamp": metav1.NewMicroTime(m.At), "requestObject": json.RawMessage(body),
 	})
 	if err != nil {
