@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -63,6 +64,10 @@ func (c *checker) checkStep(path string, s *step, begin time.Duration) *stepWrit
 		return nil
 	case s.Event != nil:
 		e = c.event(path+".event", s.Event)
+	case cmp.Or(e.APIVersion, "v1") != "v1":
+		c.AddError(path+".object.apiVersion", "must be v1, not %s", document.Format(e.APIVersion))
+	case cmp.Or(e.Kind, "Event") != "Event":
+		c.AddError(path+".object.kind", "must be Event, not %s", document.Format(e.Kind))
 	}
 	e.Namespace = cmp.Or(e.Namespace, metav1.NamespaceDefault)
 	e.InvolvedObject.Namespace = cmp.Or(e.InvolvedObject.Namespace, e.Namespace)
@@ -125,8 +130,14 @@ func (c *checker) event(path string, s *event) *corev1.Event {
 	}
 }
 
-// end returns the time of the last write since the start.
-func (w *stepWriter) end() time.Duration { return w.start + time.Duration(w.times-1)*w.interval }
+// end returns the time of the last write since the start, or the longest time if it is later than that.
+func (w *stepWriter) end() time.Duration {
+	repeats := int64(w.times - 1)
+	if repeats > 0 && int64(w.interval) > (math.MaxInt64-int64(w.start))/repeats {
+		return math.MaxInt64
+	}
+	return w.start + time.Duration(repeats)*w.interval
+}
 
 // expandNumbers replaces the placeholders in a text.
 func expandNumbers(text string, n, i int) string {
