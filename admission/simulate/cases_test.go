@@ -29,7 +29,7 @@ func TestRecordingRegressions(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			open := func() (io.ReadCloser, error) { return os.Open(filepath.Join("testdata", "cases", file)) }
-			trace, err := Read(t.Context(), []Source{{Name: file, Open: open}}, nil)
+			trace, err := Read(t.Context(), []Source{{Name: file, Open: open}}, Exempt{})
 			if err != nil {
 				t.Fatal(err)
 			}

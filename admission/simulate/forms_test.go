@@ -213,7 +213,7 @@ func TestUnreadableFormsSuggestFix(t *testing.T) {
 		"bytes":             {"\x00\x01\x02\xff", "it is not an audit log of the API server, a watch or Events, in JSON or YAML"},
 	} {
 		t.Run(says, func(t *testing.T) {
-			_, err := Read(t.Context(), []Source{NewSource("a", strings.NewReader(test.content))}, nil)
+			_, err := Read(t.Context(), []Source{NewSource("a", strings.NewReader(test.content))}, Exempt{})
 			if err == nil || err.Error() != "a: "+test.want {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
@@ -229,7 +229,7 @@ func TestTruncatedRecordingsAreReported(t *testing.T) {
 		"gzip": compress(t, f.audit, gzipped),
 	} {
 		for cut := 40; cut < len(content)-2; cut += max(1, len(content)/60) {
-			trace, err := Read(t.Context(), []Source{NewSource("a", strings.NewReader(content[:cut]))}, nil)
+			trace, err := Read(t.Context(), []Source{NewSource("a", strings.NewReader(content[:cut]))}, Exempt{})
 			if err != nil {
 				continue // it says why
 			}

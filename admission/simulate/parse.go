@@ -50,7 +50,7 @@ type decoded struct {
 // decoder decodes entries. It is safe for concurrent use.
 type decoder struct {
 	file   int // index of the file in Input.Files
-	exempt []string
+	exempt Exempt
 }
 
 // scratch is reusable memory for the entries of a batch.
@@ -172,8 +172,13 @@ func (d *decoder) event(one *decoded, v verb, text []byte, apiVersion string, s 
 // finish checks and encodes a write. e is its Event, or nil if unknown.
 func (d *decoder) finish(one *decoded, w *write, e *corev1.Event, s *scratch) {
 	w.File, w.Line = d.file, one.number
-	if one.write, one.err = w.of(e); one.err == nil && slices.Contains(d.exempt, w.User.Username) {
+	one.write, one.err = w.of(e)
+	switch {
+	case one.err != nil:
+	case slices.Contains(d.exempt.Users, w.User.Username):
 		one.err = skipped("requests of exempt users")
+	case slices.Contains(d.exempt.Namespaces, w.Namespace):
+		one.err = skipped("Events in exempt namespaces")
 	}
 	if one.err == nil {
 		from := len(s.records)

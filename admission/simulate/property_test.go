@@ -29,7 +29,7 @@ func reportNumbersOf(t *testing.T, contents ...string) (reportNumbers, *Input) {
 	for i, content := range contents {
 		sources = append(sources, NewSource(fmt.Sprint(i), strings.NewReader(content)))
 	}
-	trace, err := Read(t.Context(), sources, nil)
+	trace, err := Read(t.Context(), sources, Exempt{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,6 +80,8 @@ func TestRequestsNotSentToWebhookAreSkipped(t *testing.T) {
 	}
 	notice := event("n", "dropped 3 Events", sec(0))
 	notice.Source.Component, notice.Reason = "eventquota", "EventsDropped"
+	inSystem := event("a", "one", sec(0))
+	inSystem.Namespace = "system"
 	for says, test := range map[string]struct {
 		line any
 		why  string
@@ -92,6 +94,8 @@ func TestRequestsNotSentToWebhookAreSkipped(t *testing.T) {
 		"a dry run":                          {with("requestURI", "/api/v1/namespaces/shop/events?dryRun=All"), "dry runs"},
 		"the settler":                        {with("user", map[string]any{"username": "settler"}), "requests of exempt users"},
 		"somebody as the settler":            {with("impersonatedUser", map[string]any{"username": "settler"}), "requests of exempt users"},
+		"a request in an exempt namespace":   {with("objectRef", map[string]any{"resource": "events", "namespace": "system", "name": "a"}), "Events in exempt namespaces"},
+		"an Event in an exempt namespace":    {inSystem, "Events in exempt namespaces"},
 		"an Event that is not there":         {request("patch", "a", 404, sec(0), countPatch(2, sec(1))), "requests that failed before or after admission"},
 		"a user without the right":           {request("create", "a", 403, sec(0), e), "requests that failed before or after admission"},
 		"a server error":                     {request("create", "a", 500, sec(0), e), "requests that failed before or after admission"},
@@ -142,7 +146,7 @@ func TestUnreadableFileIsNamed(t *testing.T) {
 		"a list of it fails":     io.MultiReader(strings.NewReader(`{"items":[`+strings.Repeat(" ", 64<<10)), iotest.ErrReader(failing)),
 	} {
 		t.Run(says, func(t *testing.T) {
-			_, err := Read(t.Context(), []Source{NewSource("the-file", in)}, nil)
+			_, err := Read(t.Context(), []Source{NewSource("the-file", in)}, Exempt{})
 			if !errors.Is(err, failing) || !strings.HasPrefix(err.Error(), "the-file: ") {
 				t.Errorf("error %v, want that of the file with its name", err)
 			}

@@ -88,7 +88,7 @@ func listOf(t *testing.T, items ...any) string {
 // readAll reads a recording.
 func readAll(t *testing.T, content string) *Trace {
 	t.Helper()
-	trace, err := Read(t.Context(), []Source{NewSource("a", strings.NewReader(content))}, []string{"settler"})
+	trace, err := Read(t.Context(), []Source{NewSource("a", strings.NewReader(content))}, Exempt{Users: []string{"settler"}, Namespaces: []string{"system"}})
 	if err != nil {
 		t.Fatal(err)
 	}

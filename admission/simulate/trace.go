@@ -109,10 +109,13 @@ func (p place) compare(other place) int {
 	return cmp.Or(cmp.Compare(p.at, other.at), cmp.Compare(p.offset, other.offset))
 }
 
+// Exempt selects writes by their user, if the recording names it, or by their namespace.
+type Exempt struct{ Users, Namespaces []string }
+
 // Read reads recordings: audit logs of an API server, watches, lists of Events and single Events, in any form that package
-// recording supports. It skips requests of exempt users, about which the API server does not call the webhook. Entries that
-// cannot be read are counted. Read fails if a source cannot be opened or contains nothing readable.
-func Read(ctx context.Context, sources []Source, exempt []string) (*Trace, error) {
+// recording supports. It skips exempt writes, about which the API server does not call the webhook. Entries that cannot be read
+// are counted. Read fails if a source cannot be opened or contains nothing readable.
+func Read(ctx context.Context, sources []Source, exempt Exempt) (*Trace, error) {
 	spool, err := newSpool()
 	if err != nil {
 		return nil, err

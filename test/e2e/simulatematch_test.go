@@ -62,7 +62,7 @@ func (e *env) compareWithSimulate(r *recording, rules []string) {
 			}
 		}
 	}
-	trace, err := simulate.Read(e.Context(), r.sources(), []string{replica.User})
+	trace, err := simulate.Read(e.Context(), r.sources(), simulate.Exempt{Users: []string{replica.User}})
 	e.must(err)
 	defer trace.Close()
 	if in := &trace.Input; in.Broken > 0 || len(in.Unknown) > 0 || in.TimesShifted > 0 {

@@ -128,7 +128,7 @@ func noisy(events, namespaces int) iter.Seq[generatedWrite] {
 // readTrace reads all sources into a trace.
 func readTrace(t *testing.T, sources ...simulate.Source) *simulate.Trace {
 	t.Helper()
-	trace, err := simulate.Read(t.Context(), sources, nil)
+	trace, err := simulate.Read(t.Context(), sources, simulate.Exempt{})
 	if err != nil {
 		t.Fatal(err)
 	}

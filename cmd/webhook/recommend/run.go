@@ -54,7 +54,7 @@ func (o *options) recommend(ctx context.Context, cmd *cobra.Command, files []str
 	if err != nil {
 		return fmt.Errorf("recommend: %w", err)
 	}
-	trace, err := bar.ReadTrace(ctx, sources, o.ExemptUsers)
+	trace, err := bar.ReadTrace(ctx, sources, o.Exempt)
 	if err != nil {
 		return fmt.Errorf("recommend: %w", err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // Recordings has the flags for recordings.
 type Recordings struct {
-	ExemptUsers []string
+	Exempt      simulate.Exempt
 	Sample      string
 	SampleNodes int
 	EventTTL    time.Duration
@@ -35,7 +35,10 @@ const maxNodes = 100_000
 // NewRecordings returns the defaults.
 func NewRecordings() Recordings {
 	return Recordings{
-		ExemptUsers: []string{"system:serviceaccount:eventquota-system:eventquota"},
+		Exempt: simulate.Exempt{
+			Users:      []string{"system:serviceaccount:eventquota-system:eventquota"},
+			Namespaces: []string{"eventquota-system"},
+		},
 		SampleNodes: 100,
 		EventTTL:    simulate.EventTTL,
 	}
@@ -44,7 +47,8 @@ func NewRecordings() Recordings {
 // AddFlags adds the flags to cmd.
 func (r *Recordings) AddFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&r.ExemptUsers, "exempt-users", r.ExemptUsers, "users in an audit log whose requests do not reach the webhook")
+	f.StringSliceVar(&r.Exempt.Namespaces, "exempt-namespaces", r.Exempt.Namespaces, "namespaces whose Events do not reach the webhook")
+	f.StringSliceVar(&r.Exempt.Users, "exempt-users", r.Exempt.Users, "users in an audit log whose requests do not reach the webhook")
 	f.IntVar(&r.SampleNodes, "sample-nodes", r.SampleNodes, "number of nodes of the quiet sample, from 1 to 100000")
 	f.DurationVar(&r.EventTTL, "event-ttl", r.EventTTL, "how long the API server keeps an Event after its last write, like its flag --event-ttl")
 	output.AddChoiceFlag(cmd, &r.Sample, "sample", "", []string{churn, narrow, probes, quiet}, "recording to generate instead of reading one: churn, narrow, probes or quiet")

@@ -103,7 +103,7 @@ func (r *countedReader) Read(p []byte) (int, error) {
 }
 
 // ReadTrace reads sources and shows the progress. Its errors are those of simulate.Read.
-func (p *Progress) ReadTrace(ctx context.Context, sources []simulate.Source, exempt []string) (*simulate.Trace, error) {
+func (p *Progress) ReadTrace(ctx context.Context, sources []simulate.Source, exempt simulate.Exempt) (*simulate.Trace, error) {
 	p.Begin("reading", sizeOf(sources), true)
 	defer p.End()
 	for i := range sources {

@@ -35,7 +35,7 @@ func (o *options) simulate(ctx context.Context, cmd *cobra.Command, files []stri
 	}
 	bar := replay.NewProgress(cmd.ErrOrStderr(), o.decisionWriter(cmd))
 	defer bar.End()
-	trace, err := bar.ReadTrace(ctx, sources, o.ExemptUsers)
+	trace, err := bar.ReadTrace(ctx, sources, o.Exempt)
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
