@@ -151,6 +151,7 @@ func TestHostileFilesAreReadWithinBounds(t *testing.T) {
 		"deep lists":         strings.Repeat("[", 9_000),
 		"deep objects":       strings.Repeat("{a: ", 9_000) + strings.Repeat("}", 9_000),
 		"many documents":     strings.Repeat("a: 1\n---\n", 20_000),
+		"no documents":       strings.Repeat("---\n", 3_000_000),
 		"many fields twice":  strings.Repeat("a: 1\n", 20_000),
 		"a long line":        "a: " + strings.Repeat("x", 1<<20),
 	} {

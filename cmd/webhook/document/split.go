@@ -17,12 +17,16 @@ type chunk struct {
 func split(content []byte) []chunk {
 	rest := content
 	var all []chunk
-	current, number := chunk{line: 1}, 0
+	current, blank, number := chunk{line: 1}, true, 0 // blank is isBlank(current.text)
 	end := func(next int) {
-		if !isBlank(current.text) {
+		if !blank {
 			all = append(all, current)
-			current = chunk{line: next}
+			current, blank = chunk{line: next}, true
 		}
+	}
+	add := func(line []byte) {
+		current.text = append(current.text, line...)
+		blank = blank && isBlank(line)
 	}
 	for len(rest) > 0 {
 		number++
@@ -33,16 +37,16 @@ func split(content []byte) []chunk {
 			end(number)
 			// Spaces keep the columns right. Text before the first document, such as a directive, stays in front of it.
 			current.text = append(current.text, "   "...)
-			current.text = append(current.text, line[3:]...)
+			add(line[3:])
 		case isSeparator(line, "..."):
 			if end(number + 1); current.line <= number { // there is no document to end
-				current.text = append(current.text, line[3:]...)
+				add(line[3:])
 			}
-		case (bytes.HasPrefix(line, []byte("%YAML ")) || bytes.HasPrefix(line, []byte("%TAG "))) && isBlank(current.text):
+		case (bytes.HasPrefix(line, []byte("%YAML ")) || bytes.HasPrefix(line, []byte("%TAG "))) && blank:
 			current.text = append(current.text, '#') // the parser would require a --- after it
 			current.text = append(current.text, line...)
 		default:
-			current.text = append(current.text, line...)
+			add(line)
 		}
 	}
 	end(number)
