@@ -125,6 +125,8 @@ func TestEachFormIsRecognized(t *testing.T) {
 		"a list for each line":        {wrapLines(f.lines, func(line string) any { return map[string]any{"items": []any{json.RawMessage(line)}} }), "3 Events as JSON"},
 		"YAML":                        {asYAML(t, f.list), "3 Events as YAML"},
 		"YAML of several documents":   {strings.Join([]string{asYAML(t, text(f.events[0])), asYAML(t, text(f.events[1])), asYAML(t, text(f.events[2]))}, "---\n"), "3 Events as YAML"},
+		"YAML with a directive":       {"%YAML 1.2\n---\n" + asYAML(t, f.list), "3 Events as YAML"},
+		"YAML with empty documents":   {"# the first\n---\n---\n" + asYAML(t, f.list) + "---\n# the last\n", "3 Events as YAML"},
 		"a watch":                     {f.watch, "3 watch as JSON lines"},
 		"a pretty watch":              {pretty(f.watch), "3 watch as JSON"},
 		"an audit log":                {f.audit, audit + " as JSON lines"},

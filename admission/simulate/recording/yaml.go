@@ -23,7 +23,7 @@ func (r *reader) yaml() error {
 			return nil
 		case err != nil:
 			return r.noteTruncated(err)
-		case len(bytes.TrimSpace(document)) == 0:
+		case bytes.HasPrefix(document, []byte("%")): // directives, which --- separates from their document
 			continue
 		}
 		if err := r.document(document); err != nil {
@@ -42,6 +42,9 @@ func (r *reader) document(document []byte) error {
 	if err != nil {
 		r.count++
 		return r.take(Entry{Number: r.count, Err: errors.New("it is not YAML")})
+	}
+	if string(bytes.TrimSpace(asJSON)) == "null" { // it is empty, or has only comments
+		return nil
 	}
 	return r.documents(bytes.NewReader(asJSON))
 }
