@@ -16,6 +16,7 @@ func (c *Cache) upsertPod(object metav1.Object, list uint32) {
 	defer c.mu.Unlock()
 	before, known := c.pods[key]
 	if known && before.uid != uid { // its deletion was missed
+		delete(c.pods, key)
 		c.retainDeleted(object.GetNamespace(), key, before)
 		known = false
 	}

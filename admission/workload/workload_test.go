@@ -278,6 +278,34 @@ func TestRelistRemovesMissingObjects(t *testing.T) {
 	})
 }
 
+// TestReplacedPodWithoutController breaks the watch while a pod is replaced by one without a controller.
+func TestReplacedPodWithoutController(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		byStatefulSet := controlledBy("apps/v1", "StatefulSet", "web", "s1")
+		r.pods.Add(object("web-0", "p0", byStatefulSet))
+		r.pods.Add(object("web-1", "p1", byStatefulSet))
+		r.run()
+		r.UpsertPod(object("web-0", "p9", metav1.OwnerReference{})) // a list is being read
+		for uid, want := range map[string]string{"p0": "StatefulSet web", "p9": "unknown"} {
+			if got := r.workloadOf("web-0", uid); got != want {
+				t.Errorf("web-0 %s: got workload %s, want %s", uid, got, want)
+			}
+		}
+		if pods, deleted, owners := r.Sizes(); pods != 1 || deleted != 1 || owners != 1 {
+			t.Errorf("%d pods, %d deleted pods and %d owners are cached, want one each", pods, deleted, owners)
+		}
+		r.pods.ResetWatch()
+		r.pods.DeleteDropWatch(object("web-0", "p0", metav1.OwnerReference{}))
+		r.pods.AddDropWatch(object("web-0", "p9", metav1.OwnerReference{}))
+		<-time.After(workload.DeletedPodTTL + 3*time.Minute) // Run lists and sweeps
+		if pods, deleted, owners := r.Sizes(); pods != 1 || deleted != 0 || owners != 1 {
+			t.Errorf("later %d pods, %d deleted pods and %d owners are cached, want 1, 0 and 1", pods, deleted, owners)
+		}
+	})
+}
+
 func TestDeletedPodsAreSharedByNamespace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
