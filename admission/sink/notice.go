@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -45,14 +46,14 @@ func (n *notices) add(r *record) {
 	m := &r.notice.missing
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	key := n.hasher.AddKey(r.notice.register).Add(m.Bucket, m.Policy, r.namespace).Sum()
+	key := n.hasher.AddKey(r.notice.register).Add(m.Bucket, m.Policy, m.Reason, strconv.FormatBool(m.Warnings && m.Reason != ""), r.namespace).Sum()
 	if e := n.pending.Get(key); e != nil {
 		e.Value.missing.Occurrences += m.Occurrences
 		n.pending.Update(e, noticeBytes, false)
 		return
 	}
 	e := n.pending.Add(key, r.namespace, &pendingNotice{strings.Clone(r.namespace), r.notice})
-	n.pending.Update(e, noticeBytes+int64(len(m.Bucket)+len(m.Policy)+len(m.LimitID)), false)
+	n.pending.Update(e, noticeBytes+int64(len(m.Bucket)+len(m.Policy)+len(m.LimitID)+len(m.Reason)), false)
 	n.pending.Shrink(0)
 }
 
