@@ -178,7 +178,7 @@ func RefuserName(bucket, rule string) string {
 // refuseUnidentified refuses a write whose namespace, operation or user is unknown. No policy or quota can be evaluated
 // for it, so it would bypass all of them. No recorder creates an Event with so long a name.
 func refuseUnidentified() Answer {
-	return refuseTooMany(Denied, fmt.Sprintf("metadata.name is too long: it and the user's name must be within the first %d bytes of the review", MaxReviewBytes))
+	return refuseTooMany(Denied, fmt.Sprintf("metadata.name is too long: it and the user must be within the first %d bytes of the review", MaxReviewBytes))
 }
 
 func refuseTooMany(o Outcome, message string) Answer {

@@ -34,7 +34,8 @@ type Request struct {
 	Options   WriteOptions  `json:"options"`
 	// DecodeError is set if Object or OldObject cannot be decoded.
 	DecodeError error `json:"-"`
-	// unidentified is true if the namespace, the operation or the user is unknown because the review is too long.
+	// unidentified is true if the namespace, the operation or the user is unknown because the review is too long. The user's groups
+	// are part of the user, unless they are too long themselves.
 	unidentified bool
 	// decidedAt is the time of the last call to a store.
 	decidedAt DecisionTime
@@ -70,7 +71,8 @@ func decode(body []byte, truncated error) (*Request, error) {
 		if r, ok = decodeHead(body); !ok && (truncated == nil || !r.answerable()) {
 			return nil, fmt.Errorf("%w: %w", errNotAReview, decodeErr)
 		}
-		r.Request.unidentified = !ok && (r.Request.Namespace == "" || r.Request.Operation == "" || r.Request.UserInfo.Username == "")
+		q := &r.Request
+		q.unidentified = !ok && (len(q.Name) > maxNameBytes || q.Namespace == "" || q.Operation == "" || q.UserInfo.Username == "")
 	}
 	if !r.answerable() {
 		return nil, errNotAReview
@@ -80,6 +82,10 @@ func decode(body []byte, truncated error) (*Request, error) {
 	}
 	return &r.Request, nil
 }
+
+// maxNameBytes is the longest name that cannot be the reason why a review ends before its Event. It is the limit of the size policy
+// that is installed with eventquota.
+const maxNameBytes = 1024
 
 // answerable reports whether r has the kind and uid that an answer needs.
 func (r *review) answerable() bool { return r.Kind == "AdmissionReview" && r.Request.UID != "" }

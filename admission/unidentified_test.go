@@ -38,6 +38,8 @@ func TestUnidentifiedReviewsAreRefused(t *testing.T) {
 		"a long escaped name": `"name": "` + strings.Repeat(`\u0001`, admission.MaxReviewBytes/6) + `", "namespace": "shop", "operation": "UPDATE", "userInfo": {"username": "u"}`,
 		"a name that is cut before the operation": `"name": "` + longerThanReview[:admission.MaxReviewBytes-200] + `", "namespace": "shop", ` + strings.Repeat(" ", 200) +
 			`"operation": "CREATE", "userInfo": {"username": "u"}`,
+		"a name that is cut within the groups": `"name": "` + longerThanReview[:admission.MaxReviewBytes-400] + `", "namespace": "shop", "operation": "CREATE", ` +
+			`"userInfo": {"username": "u", "groups": ["a", "b", "` + longerThanReview[:400] + `"]}`,
 		"a long user": `"name": "a", "namespace": "shop", "operation": "CREATE", "userInfo": {"username": "` + longerThanReview + `"}`,
 	} {
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
