@@ -71,9 +71,6 @@ func (g *Gate) Validate(ctx context.Context, r *Request) (Answer, error) {
 // refuseUnidentified is the Phase for a review whose first MaxReviewBytes do not include the namespace, operation or user.
 // The name of the Event comes before them, so a name that is too long can push them out.
 func (g *Gate) refuseUnidentified(_ context.Context, r *Request) (Answer, error) {
-	if !r.isEvent() {
-		return admit(Ignored), nil
-	}
 	g.logFailure(r, r.DecodeError, "Event refused: its review is too long to identify the writer")
 	g.copyUndecided(r, Denied)
 	return refuseUnidentified(), nil
@@ -81,11 +78,13 @@ func (g *Gate) refuseUnidentified(_ context.Context, r *Request) (Answer, error)
 
 func (r *Request) isEvent() bool { return r.Kind.Kind == "Event" && r.Kind.Group == "" }
 
-// decide decides an Event write and ignores any other request. rewritable reports whether the answer may change the Event.
+// isWrite reports whether r may write an Event.
+func (r *Request) isWrite() bool {
+	return r.isEvent() && (r.Operation == admissionv1.Create || r.Operation == admissionv1.Update || r.unidentified)
+}
+
+// decide decides an Event write. rewritable reports whether the answer may change the Event.
 func (g *Gate) decide(ctx context.Context, r *Request, rewritable bool) (Answer, error) {
-	if !r.isEvent() {
-		return admit(Ignored), nil
-	}
 	q, err := g.prepareEvaluation(ctx, r, rewritable)
 	if err != nil {
 		return Answer{}, err
@@ -165,7 +164,8 @@ func (g *Gate) replaceUnreadable(r *Request) {
 	g.logFailure(r, r.DecodeError, "Event cannot be read, deciding without its content")
 }
 
-// Decide runs a phase. If no decision is possible, because the store fails or the code panics, the local limit decides.
+// Decide runs a phase for an Event write, and ignores any other request. If no decision is possible, because the store fails or the
+// code panics, the local limit decides.
 func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -174,6 +174,9 @@ func (g *Gate) Decide(ctx context.Context, decide Phase, r *Request) (a Answer) 
 		a.Response.UID = r.UID
 	}()
 	r.decidedAt = DecisionTime{}
+	if !r.isWrite() {
+		return admit(Ignored)
+	}
 	if err := ctx.Err(); err != nil {
 		// The caller has stopped waiting, so the store must not count the Event.
 		return g.answerUndecided(r, fmt.Errorf("too late to decide: %w", err))

@@ -64,6 +64,15 @@ func TestOnlyEventWritesAreDecided(t *testing.T) {
 			{0, sendUndecided(inNamespace("shop")), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
 			{time.Hour, sendUndecided(), "undecided"},
 		}},
+		{name: "nothing but a write of an Event takes any of the local limit", steps: []step{
+			{0, sendUndecided(kind("", "Pod")), "ignore"},
+			{0, sendUndecided(operation(admissionv1.Delete)), "ignore"},
+			{0, sendUndecided(operation("TELEPORT")), "ignore"},
+			{0, sendUndecided(), "undecided"},
+			{0, sendUndecided(), "undecided"},
+			{0, sendUndecided(kind("", "Pod")), "ignore"},
+			{0, sendUndecided(operation(admissionv1.Delete)), "ignore"},
+		}},
 		{name: "a dry run is always admitted and takes none of the local limit", steps: []step{
 			{0, sendUndecided(dryRun), "undecided"},
 			{0, sendUndecided(dryRun), "undecided"},

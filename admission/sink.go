@@ -1,10 +1,6 @@
 package admission
 
-import (
-	admissionv1 "k8s.io/api/admission/v1"
-
-	"github.com/eventquota/eventquota/store"
-)
+import "github.com/eventquota/eventquota/store"
 
 // Sink takes copies of Event writes, for example for logs. Its methods must be safe for concurrent use, must not block or
 // panic, and must not keep any part of their arguments.
@@ -40,8 +36,7 @@ func (g *Gate) copyDecided(q *evaluation, decided *DecidedWrite, d *store.Decisi
 
 // copyUndecided passes a write that was answered without a decision to the Sink.
 func (g *Gate) copyUndecided(r *Request, o Outcome) {
-	written := r.Operation == admissionv1.Create || r.Operation == admissionv1.Update
-	if g.Sink != nil && r.isEvent() && written && !r.DryRun {
+	if g.Sink != nil && !r.DryRun {
 		g.Sink.CopyUndecided(r, o)
 	}
 }
