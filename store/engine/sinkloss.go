@@ -57,20 +57,18 @@ func (d *Drops) mergeSinkLoss(o *Drops) (done bool) {
 	return true
 }
 
-// addSinkLoss adds the loss to the newest notice that reports such drops, up to the number that it reports. That is the notice of
-// their reason or, if there was no slot for one, the notice of all reasons. Without such a notice, the loss is not reported.
+// addSinkLoss adds the loss to the notices that report such drops, the newest first, to each up to the number that it reports. Those
+// are the notices of their reason and, if there was no slot for one, those of all reasons. The rest is not reported.
 func (g *Group) addSinkLoss(now time.Time, d *Drops) {
+	rest := d.NotInSink
 	for _, of := range []*Drops{d, d.withoutReason()} {
 		for i := range slices.Backward(g.Notices) {
 			n := &g.Notices[i]
-			if !n.sameNotice(of) {
-				continue
-			}
-			if missing := min(n.NotInSink+d.NotInSink, n.Total); missing > n.NotInSink {
-				n.NotInSink = missing
+			if more := min(rest, n.Total-n.NotInSink); more > 0 && n.sameNotice(of) {
+				n.NotInSink += more
+				rest -= more
 				n.markChanged(now.UnixMicro())
 			}
-			return
 		}
 	}
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -155,5 +156,54 @@ func TestSinkLossOfCombinedNotice(t *testing.T) {
 	// Losses of the other type count nowhere until the notice of all other drops exists.
 	if rest := lost[""]; combined != 16 || total != 200 || rest != 24*3 {
 		t.Errorf("%d combined notices, %d dropped, %d of all others not in the sink; want 16, 200 and 72", combined, total, rest)
+	}
+}
+
+// TestSinkLossOfSeveralNotices checks losses that arrive after the next notice of the same drops was opened.
+func TestSinkLossOfSeveralNotices(t *testing.T) {
+	b, l := quotaBucket(), someLimits()
+	w := someWrite("a", epoch())
+	var g engine.Group
+	for i, n := range []int64{5, 3, 1} {
+		now := epoch().Add(time.Duration(i) * l.Window)
+		d := engine.NewDrops(now, w, &l, &b, n)
+		g.AddDrops(now, store.KeyOf(fmt.Sprint(i)), &d)
+	}
+	m := engine.NewSinkLoss(&w, &b, 1)
+	m.Occurrences = 6 // of several writes
+	lost := m.AsDrops("default")
+	g.AddDrops(epoch().Add(2*l.Window), store.KeyOf("lost"), &lost)
+	var got []int64
+	for i := range g.Notices {
+		got = append(got, g.Notices[i].NotInSink)
+	}
+	if want := []int64{2, 3, 1}; !slices.Equal(got, want) {
+		t.Errorf("of 5, 3 and 1 drops, %v are not in the sink, want %v", got, want)
+	}
+}
+
+// TestSinkLossBesidePendingCombinedNotice has a combined notice of an earlier window that is not written yet. There is no slot for the
+// next one of its reason, so the notice of all reasons reports its drops.
+func TestSinkLossBesidePendingCombinedNotice(t *testing.T) {
+	b, l := quotaBucket(), someLimits()
+	b.Combined, b.NoticeObject.Namespace = true, "shop"
+	var g engine.Group
+	drop := func(reason string, now time.Time) {
+		w := someWrite("a", now)
+		w.Reason = reason
+		d, m := engine.NewDrops(now, w, &l, &b, 1), engine.NewSinkLoss(&w, &b, 1)
+		g.AddDrops(now, store.KeyOf(fmt.Sprint(reason, now)), &d)
+		lost := m.AsDrops("default")
+		g.AddDrops(now, store.KeyOf("lost"), &lost)
+	}
+	drop("old", epoch())
+	for i := range 16 {
+		drop(fmt.Sprint(i), epoch().Add(l.Window))
+	}
+	drop("old", epoch().Add(l.Window))
+	for i := range g.Notices {
+		if n := &g.Notices[i]; n.NotInSink != n.Total {
+			t.Errorf("notice of %q: %d of %d are not in the sink, want all", n.Reason, n.NotInSink, n.Total)
+		}
 	}
 }
