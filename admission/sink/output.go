@@ -75,7 +75,8 @@ func newOutput(s *Sink, name string, target Output, bytes int64) *output {
 func (o *output) run(ctx context.Context) {
 	defer o.target.Close()
 	for o.waitForRecords(ctx) {
-		batch := o.queue.dequeue(batchRecords, batchBytes)
+		// Records that are being sent cannot be evicted, so they must leave most of the queue to other namespaces.
+		batch := o.queue.dequeue(batchRecords, min(batchBytes, o.queue.limit/4))
 		o.mu.Lock()
 		o.sending = batch
 		o.mu.Unlock()
