@@ -14,7 +14,9 @@ import (
 // share, although records that are being sent cannot be evicted.
 func TestRetriedBatchLeavesSpaceToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &fakeCollector{answer: func(context.Context, [][]byte) (SendResult, int) { return SendResult{Err: errUnavailable, Retry: true}, 0 }}
+		c := &fakeCollector{answer: func(context.Context, [][]byte) (SendResult, int) {
+			return SendResult{Err: errUnavailable, Retry: true}, 0
+		}}
 		counted := newCounts()
 		s, stop := startSink(t, c, Options{Counts: counted, Bytes: MinBytes, DrainTimeout: time.Second})
 		long := func(d *admission.FullDecision) { d.Request.Object.Message = strings.Repeat("x", 8<<10) }
