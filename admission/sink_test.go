@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -125,5 +126,43 @@ func TestUndecidedWritesAreCopied(t *testing.T) {
 	r.gate.Decide(canceled, r.gate.Mutate, other)
 	if want := []string{`undecided in "default"`, `overload in "default"`}; !slices.Equal(heard.lines, want) {
 		t.Errorf("heard %q, want %q", heard.lines, want)
+	}
+}
+
+// TestAdmittedCreatesHaveOccurrences checks how many occurrences an admitted CREATE reports for the first time. A sink counts a CREATE
+// that a client sends again only once.
+func TestAdmittedCreatesHaveOccurrences(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1100)
+	quotaOnly := onlyLimits(limit(9, 1, time.Hour, policy.KeyNamespace))
+	for says, test := range map[string]struct {
+		change func(*appliedRules)
+		bounds store.Bounds
+		name   string
+		want   []string
+	}{
+		"merging":              {func(*appliedRules) {}, store.Bounds{}, "a", []string{"3", "0", "2"}},
+		"merging, a long name": {func(*appliedRules) {}, store.Bounds{}, long, []string{"3", "3", "5"}},
+		"not merging":          {quotaOnly, store.Bounds{}, "a", []string{"3", "3", "5"}},
+		"without a register":   {func(*appliedRules) {}, store.Bounds{Buckets: 1}, "a", []string{"3", "3", "5"}},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			r, sink := newRig(t, namedPolicy("p", test.change)), &sinkLog{}
+			r.gate.Store, r.gate.Sink = memory.New(memory.Options{Bytes: memory.DefaultBytes, Bounds: test.bounds}), sink
+			for _, n := range []int32{3, 3, 5} {
+				r.gate.Decide(t.Context(), r.gate.Mutate, newRequest(r.now, test.name, details{count(n)}))
+			}
+			var got []string
+			for _, d := range sink.full {
+				got = append(got, fmt.Sprint(d.Decision.Occurrences))
+				if !d.Verdict.Admits() {
+					t.Errorf("%s, want it admitted", d.Verdict)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("occurrences %v, want %v", got, test.want)
+			}
+		})
 	}
 }

@@ -71,7 +71,7 @@ type Decision struct {
 	// known to be empty. NextToken is the time of its next token; zero for never. Drop sets both, and Deny only RefusedBy.
 	RefusedBy   *Bucket
 	NextToken   time.Time
-	Occurrences int64 // new occurrences that the write reports, if it is refused or stored
+	Occurrences int64 // new occurrences that the write reports, if it is refused or a CREATE
 	Retry       bool  // the API server asks again about an UPDATE that was admitted: it takes no tokens
 	FromCache   bool  // the shared store was not asked
 	// Overflowed is the first of Limits.Quotas that would exceed the number of buckets of its namespace: its overflow

@@ -167,6 +167,7 @@ func TestRecordOccurrences(t *testing.T) {
 		"a denied repeat":                         {[]func(*admission.FullDecision){update(5, 9), verdict(store.Deny, 0)}, 1},
 		"a denied update that repeats none":       {[]func(*admission.FullDecision){update(5, 5), verdict(store.Deny, 0)}, 0},
 		"an admitted create, as the store says":   {[]func(*admission.FullDecision){verdict(store.Admit, 2)}, 2},
+		"an admitted create that repeats another": {[]func(*admission.FullDecision){verdict(store.Admit, 0)}, 0},
 		"an admitted create that no store knows":  {[]func(*admission.FullDecision){verdict(store.Admit, 0), func(d *admission.FullDecision) { d.Write, d.Request.Object.Count = nil, 7 }}, 7},
 		"an admitted repeat":                      {[]func(*admission.FullDecision){update(5, 9), verdict(store.Admit, 0)}, 4},
 		"an admitted update that counts downward": {[]func(*admission.FullDecision){update(9, 5), verdict(store.Admit, 0)}, 0},

@@ -140,7 +140,7 @@ func occurrences(d *admission.FullDecision) int64 {
 		return d.Decision.Occurrences
 	case d.Request.Operation == admissionv1.Update:
 		return max(0, admission.Occurrences(d.Request.Object)-storedCount(d.Request))
-	case w != nil && d.Decision.Occurrences > 0:
+	case w != nil:
 		return d.Decision.Occurrences
 	}
 	return admission.Occurrences(d.Request.Object)

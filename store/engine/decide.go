@@ -73,7 +73,7 @@ func (g *Group) create(now time.Time, fresh store.Key, w *store.Write, l *store.
 	}
 	paid := g.saveSpamBucket(p.spamAfter)
 	if !l.Merge {
-		return store.Decision{Verdict: store.Admit}, paid
+		return store.Decision{Verdict: store.Admit, Occurrences: w.Count}, paid
 	}
 	g.recordMessage(at, w, l)
 	d := store.Decision{Verdict: store.Admit, Occurrences: g.trackAdmitted(at, key, aggregate, w, l, nil)}
@@ -188,7 +188,7 @@ func (g *Group) trackAdmitted(now int64, key store.Key, aggregate bool, w *store
 		return 0 // the API server has another Event of that name
 	}
 	if !trackable(w.Name) {
-		return 0
+		return w.Count
 	}
 	r := g.byName(w.Name)
 	if r == nil {

@@ -156,6 +156,9 @@ func (r *TrackedEvent) settlerOnly(now int64, w *store.Write, l *store.Limits) b
 // every bucket has a token. Each refusal reports one occurrence, as for any Event whose object is unknown.
 func DecideUntracked(w *store.Write, l *store.Limits, grants []TakeResult) store.Decision {
 	d := store.Decision{Verdict: store.Admit, Untracked: true}
+	if w.Update == nil {
+		d.Occurrences = max(w.Count, 1)
+	}
 	for i := range l.Quotas {
 		if grants[i].OK {
 			continue
