@@ -137,17 +137,25 @@ func nextPathElement(n *yamlnode.Node, path string) (name, value *yamlnode.Node,
 	case yamlnode.MappingNode:
 		longest := -1
 		for key, field := range fields(n) {
-			after, ok := strings.CutPrefix(path, "["+key.Value+"]")
-			if !ok {
-				after, ok = strings.CutPrefix(path, key.Value)
-				ok = ok && (after == "" || after[0] == '.' || after[0] == '[')
-			}
 			// The last field of a name counts.
-			if ok && len(key.Value) >= longest {
+			if after, ok := cutKey(path, key.Value); ok && len(key.Value) >= longest {
 				longest, name, value, rest = len(key.Value), key, field, after
 			}
 		}
 	default:
 	}
 	return name, value, rest
+}
+
+// cutKey returns path without its first element, which is key or [key]. It allocates nothing, as an object may have many keys.
+func cutKey(path, key string) (after string, ok bool) {
+	if bracketed, found := strings.CutPrefix(path, "["); found {
+		if bracketed, found = strings.CutPrefix(bracketed, key); found {
+			if after, ok = strings.CutPrefix(bracketed, "]"); ok {
+				return after, true
+			}
+		}
+	}
+	after, ok = strings.CutPrefix(path, key)
+	return after, ok && (after == "" || after[0] == '.' || after[0] == '[')
 }
