@@ -17,9 +17,6 @@ import (
 	"github.com/eventquota/eventquota/store/engine"
 )
 
-// bodyTimeout bounds the time in which a question must arrive.
-const bodyTimeout = 5 * time.Second
-
 // Peeker is a store whose state can be read.
 type Peeker interface {
 	// Peek copies the state of groups and of buckets of quotas, and changes nothing.
@@ -126,8 +123,6 @@ func readQuestion(w http.ResponseWriter, request *http.Request) (content []byte,
 	if request.URL.RawQuery != "" {
 		return nil, http.StatusBadRequest, errors.New("explain: takes no query parameters")
 	}
-	// Not every ResponseWriter has deadlines; those of net/http's servers do.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	content, err = io.ReadAll(http.MaxBytesReader(w, request.Body, maxQuestionBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the body must have at most %d bytes", maxQuestionBytes)

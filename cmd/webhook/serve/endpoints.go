@@ -27,8 +27,8 @@ const (
 	// maxOtherConnections bounds connections to each other port, by probes, scrapers and people. With the longest headers, each takes
 	// up to 500 KiB. A token alone has some KiB.
 	maxOtherConnections = 128
-	// bodyTimeout bounds the time in which a body arrives that a handler does not read: net/http waits for it. answerTimeout bounds the
-	// time from the headers of a request to the end of its answer. A profile has its own time in addition.
+	// bodyTimeout bounds the time in which a body arrives, also one that no handler reads, as net/http waits for it. A review has its
+	// own bound. answerTimeout bounds the time from the headers of a request to the end of its answer. A profile has its own time in addition.
 	bodyTimeout, answerTimeout = 5 * time.Second, 30 * time.Second
 	// explainTimeout bounds an answer of explain. The client waits for 10 s.
 	explainTimeout = 5 * time.Second
