@@ -105,10 +105,12 @@ plugin: ## Pack the kubectl plugin for every platform, and a manifest for krew, 
 site: ## Render README.md, DESIGN.md and docs/ as a site with search in bin/site
 	go -C .ci/site tool hugo --quiet --noBuildLock --cleanDestinationDir --panicOnWarning --destination $(CURDIR)/bin/site
 
-# Of real runs: simulate of a sample, top and ui of the storms of their tests, and the demo. Chromium's sandbox does not run as root; the
-# page is our own.
+# Of real runs: simulate of a sample, top and ui of the storms of their tests, and the demo. Recordings of top and of the demo move, at
+# most three seconds for each screen. Chromium's sandbox does not run as root; the page is our own.
+RECORDING := termtosvg render -t window_frame -m 100 -M 3000 -D 5000
+
 .PHONY: pictures
-pictures: build demo-built chromium tmux ## Make the pictures of docs/pictures from real runs
+pictures: build demo-built chromium tmux termtosvg ## Make the pictures of docs/pictures from real runs
 	mkdir -p bin/pictures docs/pictures
 	cd manifests/components/recommended-1000-nodes && \
 		$(CURDIR)/bin/eventquota simulate --sample churn --policies pod-lives.yaml | sed '22,$$d' | fold -s -w 110 >$(CURDIR)/bin/pictures/simulate.ansi
@@ -117,9 +119,9 @@ pictures: build demo-built chromium tmux ## Make the pictures of docs/pictures f
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1100,670 --screenshot=docs/pictures/simulate.png bin/pictures/simulate.html
 	go test -count=1 ./test/live -run TestScreenInTerminal -pictures $(CURDIR)/bin/pictures
 	go -C test/page test -count=1 . -run TestUIPage -pictures $(CURDIR)/bin/pictures
-	bin/demo >bin/pictures/demo
-	sed -n -e 's/ *$$//' -e '/^\$$ kubectl/,/^$$/p' -e '/^Events stored/,/^occurrences/p' -e '/^occurrences/q' bin/pictures/demo >bin/pictures/demo.ansi
-	for name in simulate top demo; do $(FREEZE) -o docs/pictures/$$name.svg bin/pictures/$$name.ansi || exit 1; done
+	script -qec 'termtosvg record bin/pictures/demo.cast -g 146x36 -c bin/demo' /dev/null </dev/null
+	$(FREEZE) -o docs/pictures/simulate.svg bin/pictures/simulate.ansi
+	for name in top demo; do $(RECORDING) bin/pictures/$$name.cast docs/pictures/$$name.svg || exit 1; done
 	cp bin/pictures/1280-light-namespaces.png docs/pictures/ui.png
 
 ##@ Develop
@@ -130,27 +132,49 @@ build: ## Build bin/eventquota
 	ln -sf eventquota bin/kubectl-eventquota
 	ln -sf eventquota bin/kubectl_complete-eventquota
 
-# Packages in ./test/ start whole control planes, so two of them at a time, as of the modules. All these build and run the
-# webhook, and read what is outside of them: the test cache does not know of that, so they always run. A part that fails
-# does not keep the others from running. Garbage is collected less often, as memory is there; the webhook's own process
-# does as ever.
+# Parts that take longest come first, and three run at once, so that both of two processors stay busy to the end. Those from e2e on build
+# and run the webhook, and read what is outside of them: the test cache does not know of that, so they always run. A part that fails does
+# not keep the others from running, and its output is not mixed with theirs. Garbage is collected less often, as memory is there; the
+# webhook's own process does as ever.
+TEST_PARTS := test-e2e test-clusters test-raced test-units test-measured $(TESTED:%=test-module/%) test-oldest
+
 .PHONY: test
 test: export GOGC := 400
 test: redis-server chromium tmux ## Run all tests
-	@failed=; part() { name=$$1; shift; (set -x; "$$@") || failed="$$failed $$name"; }; \
-	units() { $(GO_TEST) $(filter-out $(RACED),$(UNITS)) & $(RACE_TEST) $(RACED); raced=$$?; wait $$! && return $$raced; }; \
-	part units units; \
-	part alone $(GO_TEST) -count=1 -p 1 $(ALONE); \
-	part ./test/... $(GO_TEST) -count=1 -p 2 -parallel 4 $(filter-out $(ALONE),$(CLUSTERS)); \
-	modules() { printf '%s\n' $(TESTED) | xargs -P 2 -I {} sh -xc 'cd {} && $(GO_TEST) -count=1 ./...'; }; \
-	part modules modules; \
-	part oldest env EVENTQUOTA_KUBERNETES=$(OLDEST) $(GO_TEST) -count=1 ./test/facts; \
-	part oldest env EVENTQUOTA_KUBERNETES=$(OLDEST) $(GO_TEST) -count=1 -run 'TestValidation|TestRolloutFailsNoCall|TestUninstall' ./test/e2e; \
-	if [ -n "$$failed" ]; then echo "These parts failed:$$failed" >&2; exit 1; fi
+	@go build ./... # once, and not in several parts at the same time
+	@$(MAKE) --no-print-directory -j 3 -k --output-sync=target $(TEST_PARTS) || { echo 'make test failed: see the packages with FAIL above' >&2; exit 1; }
+
+.PHONY: $(TEST_PARTS)
+test-units:
+	$(GO_TEST) $(UNITS)
+
+# Under the race detector, most dependencies would be compiled once more, for eight minutes: those of these packages are few. Sizes, and
+# what one goroutine decides, are tested without it.
+test-raced:
+	$(RACE_TEST) -skip '$(NOT_RACED)' $(RACED)
+
+test-e2e:
+	$(GO_TEST) -count=1 -parallel 5 ./test/e2e
+
+# Packages in ./test/ start whole control planes.
+test-clusters:
+	$(GO_TEST) -count=1 -p 1 -parallel 4 $(CLUSTERS)
+
+# These compare what others see with and without an attack or a storm: one at a time, or they would be in each other's figures.
+test-measured:
+	$(GO_TEST) -count=1 -p 1 $(MEASURED)
+
+$(TESTED:%=test-module/%): test-module/%:
+	cd $* && $(GO_TEST) -count=1 ./...
+
+test-oldest:
+	EVENTQUOTA_KUBERNETES=$(OLDEST) $(GO_TEST) -count=1 -p 1 ./test/facts ./test/e2e \
+		-run 'TestFacts|TestFullEtcd|TestWritesRenewTTL|TestValidation|TestRolloutFailsNoCall|TestUninstall'
 
 .PHONY: test-quick
-test-quick: redis-server ## Run the tests outside of test/ with few seeds, without API servers and the race detector
-	go test -short $(UNITS)
+test-quick: export GOGC := 400
+test-quick: redis-server ## Run the tests outside of test/ with few seeds, without API servers, Redis Cluster and Sentinel, and the race detector
+	$(GO_TEST) -short -p 4 $(UNITS) # many wait for times to pass
 
 .PHONY: test-race
 test-race: redis-server ## Run the tests outside of test/ under the race detector: before a release
@@ -160,21 +184,20 @@ test-race: redis-server ## Run the tests outside of test/ under the race detecto
 OLDEST = $(shell sed -n 's/^kubeVersion: ">=\([0-9.]*\)\.0-0"$$/\1/p' manifests/chart/Chart.yaml)
 
 UNITS = $(shell go list ./... | grep -v /eventquota/test/)
-# Under the race detector, most dependencies would be compiled once more, for eight minutes: those of these packages are few.
 RACED = $(filter-out %/engine,$(shell go list ./store/... ./admission/connections))
-CLUSTERS = $(shell go list ./test/e2e ./test/...)
-# These tests measure the costs of attacks and storms, so they need an idle machine.
-ALONE = github.com/eventquota/eventquota/test/attacks github.com/eventquota/eventquota/test/prioritylevels
+NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|Conformance|NoisyNamespaceChangesNoOther|EvictionRefills
+MEASURED := github.com/eventquota/eventquota/test/attacks github.com/eventquota/eventquota/test/prioritylevels
+CLUSTERS = $(filter-out %/test/e2e $(MEASURED),$(shell go list ./test/...))
 # The race detector needs a C compiler.
 RACE_TEST = $(shell if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then echo env CGO_ENABLED=1 $(GO_TEST) -race; \
 	else echo $(GO_TEST); fi)
 
 # The tests start their own servers; they do not use a server that the package runs as a service.
-.PHONY: redis-server chromium tmux
-redis-server chromium tmux:
+.PHONY: redis-server chromium tmux termtosvg
+redis-server chromium tmux termtosvg:
 	@if command -v $@ >/dev/null; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then \
-		echo '$@ is not on PATH, and there is no apt-get to install it with: install Redis 7 or newer, Chromium and tmux.' >&2; exit 1; \
+		echo '$@ is not on PATH, and there is no apt-get to install it with: install Redis 7 or newer, Chromium, tmux, and for pictures termtosvg.' >&2; exit 1; \
 	fi; \
 	sudo=; if [ "$$(id -u)" != 0 ]; then sudo=sudo; fi; set -ex; \
 	$$sudo apt-get update; \

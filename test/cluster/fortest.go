@@ -9,9 +9,7 @@ import (
 // nil opts.Log means standard error, so that the progress of a first build is visible.
 func ForTest(tb testing.TB, opts Options) *Cluster {
 	tb.Helper()
-	if testing.Short() {
-		tb.Skip("no control plane is started with -short") //nolint:forbidigo // -short asks for it
-	}
+	skipIfShort(tb)
 	if opts.Log == nil {
 		opts.Log = os.Stderr
 	}
@@ -25,4 +23,11 @@ func ForTest(tb testing.TB, opts Options) *Cluster {
 		}
 	})
 	return c
+}
+
+func skipIfShort(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("no control plane is started with -short") //nolint:forbidigo // -short asks for it
+	}
 }

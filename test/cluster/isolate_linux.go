@@ -24,9 +24,11 @@ const isolatedVariable = "EVENTQUOTA_TEST_ISOLATED"
 // local, which EndpointSlices refuse.
 //
 // A test must call it first, and not in a subtest. RunIsolated builds the control plane and calls before outside the
-// namespace, as both may need the network. It needs Linux, and root or the right to create user namespaces.
+// namespace, as both may need the network. It needs Linux, and root or the right to create user namespaces. With -short,
+// it skips the test.
 func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 	t.Helper()
+	skipIfShort(t)
 	if os.Getenv(isolatedVariable) == t.Name() {
 		if err := configureLoopback(); err != nil {
 			t.Fatalf("bring up the network namespace: %v", err)

@@ -10,6 +10,7 @@ import (
 // RunIsolated fails the test: only Linux has network namespaces.
 func RunIsolated(t *testing.T, _ ...func(context.Context) error) bool {
 	t.Helper()
+	skipIfShort(t)
 	t.Fatal("this test needs a network namespace, which only Linux has")
 	return false
 }

@@ -16,9 +16,11 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// StartSentinel is NewSentinel for a test. All servers end with the test, and their logs are shown if the test fails.
+// StartSentinel is NewSentinel for a test. All servers end with the test, and their logs are shown if the test fails. With -short,
+// it skips the test.
 func StartSentinel(t testing.TB, o Options) *Sentinel {
 	t.Helper()
+	skipIfShort(t)
 	s, err := NewSentinel(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -27,15 +29,24 @@ func StartSentinel(t testing.TB, o Options) *Sentinel {
 	return s
 }
 
-// StartCluster is NewCluster for a test. All servers end with the test, and their logs are shown if the test fails.
+// StartCluster is NewCluster for a test. All servers end with the test, and their logs are shown if the test fails. With -short,
+// it skips the test.
 func StartCluster(t testing.TB, o Options, masters, replicas int) *Cluster {
 	t.Helper()
+	skipIfShort(t)
 	c, err := NewCluster(t.Context(), o, masters, replicas)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { finish(t, c.Servers()...) })
 	return c
+}
+
+func skipIfShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("no Redis of several servers is started with -short") //nolint:forbidigo // -short asks for it
+	}
 }
 
 func finish(t testing.TB, servers ...*Server) {

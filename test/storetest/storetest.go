@@ -63,9 +63,9 @@ func SeedFlags(runs, steps int) *Seeds {
 }
 
 // shortRuns is the number of seeds with -short.
-const shortRuns = 2
+const shortRuns = 1
 
-// Count returns the number of runs: Runs, or a few with -short.
+// Count returns the number of runs: Runs, or shortRuns with -short.
 func (s Seeds) Count() int {
 	if testing.Short() {
 		return min(s.Runs, shortRuns)

@@ -64,6 +64,9 @@ func TestOutlierTimesAreIgnored(t *testing.T) {
 
 // TestExpectedOriginIsUsualInStorm has a namespace that is expected while the whole cluster has a storm.
 func TestExpectedOriginIsUsualInStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads a storm of 60,000 writes") //nolint:forbidigo // -short asks for it
+	}
 	t.Parallel()
 	ci := podsOf("ci", "ci", 3_000, 4*time.Minute, time.Minute, 100, "Created")
 	trace := readTrace(t, quiet(100), auditLogOf("ci", ci), auditLogOf("noisy", noisy(60_000, 300)))

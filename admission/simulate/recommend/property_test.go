@@ -139,6 +139,9 @@ func TestStormsIncludeEdges(t *testing.T) {
 
 // TestClusterWideStormIsFound has a storm in many namespaces, each with few Events.
 func TestClusterWideStormIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads a storm of 60,000 writes") //nolint:forbidigo // -short asks for it
+	}
 	t.Parallel()
 	p := proposalFor(t, readTrace(t, quiet(100), auditLogOf("noisy", noisy(60_000, 300))), Options{Headroom: 1})
 	if len(p.Storms) != 1 || !p.Storms[0].Everything || p.Storms[0].Events < 59_000 || p.Storms[0].Above != 1_000 {

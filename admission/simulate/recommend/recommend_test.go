@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
+	"math"
 	"strings"
 	"testing"
 
@@ -115,9 +116,9 @@ func storms(nodes int) map[string]storm {
 // TestProposalAdmitsQuietAndBoundsStorms has proposals of a quiet cluster, and of the same one in a storm.
 func TestProposalAdmitsQuietAndBoundsStorms(t *testing.T) {
 	t.Parallel()
-	sizes := []int{100, 1000, 5000}
+	sizes, largest := []int{100, 5000}, int64(math.MaxInt64)
 	if testing.Short() {
-		sizes = sizes[:1]
+		sizes, largest = sizes[:1], 12_000
 	}
 	for _, nodes := range sizes {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
@@ -137,6 +138,9 @@ func TestProposalAdmitsQuietAndBoundsStorms(t *testing.T) {
 			alone := run(t, was, simulate.Rules{}).EtcdWrites.After
 			learned := neverRefused(proposalFor(t, was, Options{Headroom: 1.5}), was, other)
 			for name, storm := range storms(nodes) {
+				if storm.writes > largest {
+					continue
+				}
 				both := readTrace(t, quiet(nodes), storm.source())
 				p := proposalFor(t, both, Options{Headroom: 1.5})
 				if len(p.Storms) == 0 {
