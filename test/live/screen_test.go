@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -20,7 +21,7 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-var pictures = flag.String("pictures", "", "directory for pictures of the terminal with its colors; empty for none")
+var pictures = flag.String("pictures", "", "directory for a recording of the terminal; empty for none")
 
 // terminal is a terminal in its own tmux server.
 type terminal struct {
@@ -83,13 +84,35 @@ func (term *terminal) waitForText(texts ...string) (screen string) {
 	return screen
 }
 
-// picture writes the screen with its colors to NAME.ansi in the directory of -pictures, if set.
-func (term *terminal) picture(name string) {
+// recorder begins the recording NAME.cast in the directory of -pictures, in asciicast v2. The function that it returns adds the next
+// screens, as many as asked for, and waits for each. Without -pictures, it does nothing. The size of the screen must not change.
+func (term *terminal) recorder(name string, width int) (record func(screens int)) {
 	term.t.Helper()
 	if *pictures == "" {
-		return
+		return func(int) {}
 	}
-	must(term.t, os.WriteFile(filepath.Join(*pictures, name+".ansi"), []byte(term.tmux("capture-pane", "-e", "-p")), 0o600))
+	file, err := os.Create(filepath.Join(*pictures, name+".cast"))
+	must(term.t, err)
+	term.t.Cleanup(func() { _ = file.Close() })
+	lines := json.NewEncoder(file)
+	must(term.t, lines.Encode(map[string]int{"version": 2, "width": width, "height": term.height}))
+	var start time.Time
+	var last string
+	return func(screens int) {
+		term.t.Helper()
+		if start.IsZero() {
+			start = time.Now()
+		}
+		eventually(term.t, "the screen changes", func() (bool, string) {
+			screen := strings.TrimSuffix(term.tmux("capture-pane", "-e", "-p"), "\n")
+			if screen != last {
+				must(term.t, lines.Encode([]any{time.Since(start).Seconds(), "o", "\x1b[H\x1b[2J" + strings.ReplaceAll(screen, "\n", "\r\n")}))
+				last = screen
+				screens--
+			}
+			return screens == 0, screen
+		})
+	}
 }
 
 // hostileNames returns the worst names that clients can write. The first letter of each identifies it.
@@ -140,8 +163,9 @@ func TestScreenInTerminal(t *testing.T) {
 	must(t, err)
 	command := fmt.Sprintf("HOME=%s %s top --by namespace --kubeconfig %s --endpoint %s", t.TempDir(), program(), kubeconfig, strings.TrimSuffix(webhook.MetricsURL, "/metrics"))
 	term := newTerminal(t, 80, 24, command)
+	record := term.recorder("top", 80)
 	t.Logf("namespaces at 80x24:\n%s", term.waitForText("all namespaces", "1 replica ", "> ", "storm", "quiet", "1 bucket of a quota refuses", "merged ", "dropped 1"))
-	term.picture("top")
+	record(5)
 	term.press("Enter")
 	screen := term.waitForText("in storm", "noisy-operator", `"A\x1b[2J`, `"B\u202edne"`, "D"+strings.Repeat("d", 15), "C世界")
 	for line := range strings.SplitSeq(screen, "\n") {
@@ -175,6 +199,7 @@ func TestScreenInTerminal(t *testing.T) {
 	t.Logf("quotas at 200x50:\n%s", term.waitForText("namespace of storm: ClusterEventQuota few", "refuses", "1/5"))
 	term.resize(80, 24)
 	t.Logf("quotas at 80x24:\n%s", term.waitForText("namespace of storm: ClusterEv"))
+	record(3)
 
 	brake := func() error {
 		mode, _, err := c.Kubectl(t.Context(), "", "get", "clustereventpolicy", "emergency-brake", "-o", "jsonpath={.spec.mode}")
@@ -185,6 +210,7 @@ func TestScreenInTerminal(t *testing.T) {
 	}
 	term.press("b")
 	t.Logf("confirmation of the brake at 80x24:\n%s", term.waitForText("kind: ClusterEventPolicy", "action: Drop", "tier: Admin", "kubectl eventquota brake off", "Type brake and press enter"))
+	record(1)
 	term.press("y", "Enter")
 	term.waitForText("6 quotas")
 	if brake() == nil {
@@ -194,6 +220,7 @@ func TestScreenInTerminal(t *testing.T) {
 	term.waitForText("Type brake and press enter")
 	term.press("b", "r", "a", "k", "e", "Enter")
 	term.waitForText("The emergency brake is pulled")
+	record(1)
 	must(t, brake())
 	policies, err := admin.RESTClient().Get().AbsPath("/apis/eventquota.io/v1alpha1/clustereventpolicies/emergency-brake").DoRaw(t.Context())
 	must(t, err)
