@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,6 +143,22 @@ func (e *env) checkNoneFailed() {
 	e.Helper()
 	if failed, err := e.cluster.WebhookFailures(e.Context()); err != nil || failed != 0 {
 		e.Errorf("%d webhook calls failed (%v), want none:\n%s", failed, err, e.cluster.WebhookErrors())
+	}
+}
+
+// checkNoneFailedInRollout is checkNoneFailed, but accepts one call that the API server began on an idle connection at the moment at which
+// a replica that stopped closed it. A server of HTTP/1.1 cannot prevent that, and a client must not repeat a POST. A replica that does not
+// drain fails dozens of calls.
+func (e *env) checkNoneFailedInRollout() {
+	e.Helper()
+	failed, err := e.cluster.WebhookFailures(e.Context())
+	e.must(err)
+	logged := e.cluster.WebhookErrors()
+	closed := slices.ContainsFunc([]string{"use of closed network connection", ": EOF", "connection reset by peer", "broken pipe"}, func(text string) bool {
+		return strings.Contains(logged, text)
+	})
+	if failed > 1 || failed == 1 && !closed {
+		e.Errorf("%d webhook calls failed, want none:\n%s", failed, logged)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 	}
 	e.must(end())
 	lasted := time.Since(begun)
-	e.checkNoneFailed()
+	e.checkNoneFailedInRollout()
 
 	sent := e.audit().PerObject()
 	t.Logf("%d occurrences about %d objects reached the API server in %s: %.0f a second",
@@ -108,7 +108,7 @@ func TestSingleReplicaRolloutLosesNoCount(t *testing.T) {
 	}
 	e.stopThenRemoveEndpoint(0)
 	e.must(end())
-	e.checkNoneFailed()
+	e.checkNoneFailedInRollout()
 	e.must(e.set.Replicas[1].Stop())
 	sent, reported := e.audit().PerObject(), e.reportedByObject()
 	t.Logf("%d occurrences about %d objects reached the API server", e.audit().Occurrences(), len(sent))
