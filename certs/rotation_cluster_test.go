@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -32,9 +33,10 @@ func TestRotationFailsNoCall(t *testing.T) {
 	first := w.segments()[0]
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
+	pace := rate.NewLimiter(50, 1) // calls a second
 	for range 2 {
 		writers.Go(func() {
-			for ctx.Err() == nil {
+			for pace.Wait(ctx) == nil {
 				if err := w.write(); err != nil {
 					t.Errorf("a call failed: %v", err)
 					return

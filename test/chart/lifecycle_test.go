@@ -37,6 +37,7 @@ func webhookConfigurations() map[string]string {
 }
 
 func TestReleaseLifecycle(t *testing.T) {
+	t.Parallel()
 	for says, programs := range map[string]struct{ installs, upgrades string }{
 		"Helm 3":        {helm3, helm3},
 		"Helm 4":        {helm4, helm4},

@@ -35,23 +35,16 @@ func TestQuotaPresetsMatchComponents(t *testing.T) {
 	}
 }
 
-// TestPresetFollowsUpgrades checks when a quota of the chart is replaced, and when it is kept.
+// TestPresetFollowsUpgrades checks when a quota of the chart is replaced, and when it is kept. TestReleaseLifecycle checks the same of the
+// ceiling, by Helm 3 too.
 func TestPresetFollowsUpgrades(t *testing.T) {
-	for says, program := range map[string]string{"Helm 3": helm3, "Helm 4": helm4} {
-		t.Run(says, func(t *testing.T) {
-			t.Parallel()
-			checkPreset(t, program)
-		})
-	}
-}
-
-func checkPreset(t *testing.T, program string) {
+	t.Parallel()
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	api, err := client.New(c.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHelm(t, c, program, namespace)
+	h := newHelm(t, c, helm4, namespace)
 	// The burst of the last limit tells the presets apart.
 	expect := func(step string, burst int) types.UID {
 		t.Helper()

@@ -94,19 +94,6 @@ func listEntries(t *testing.T, text string) (all []entry) {
 	return all
 }
 
-// lineEntries reads Events, one JSON object per line.
-func lineEntries(t *testing.T, text string) (all []entry) {
-	t.Helper()
-	for line := range strings.Lines(text) {
-		var event map[string]any
-		if err := json.Unmarshal([]byte(line), &event); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, parseStored(event))
-	}
-	return all
-}
-
 // parseStored reads a stored Event and derives the API that wrote it: only recorders of events.k8s.io set eventTime
 // without a source. The Event is converted to the version of that API, without the fields that the API server sets.
 func parseStored(event map[string]any) entry {

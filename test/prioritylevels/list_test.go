@@ -31,7 +31,7 @@ const listed, readers = 5000, 32
 // TestEventListsAreQueued checks the priority level for LISTs of Events: the level executes at most as many LISTs as its seats allow, and the
 // others wait. Requests of another account must not fail meanwhile. The test logs the other account's p99 with and without the level.
 func TestEventListsAreQueued(t *testing.T) {
-	const slice, slices = 3 * time.Second, 2
+	const slice, slices = 2 * time.Second, 2
 	c := newCluster(t, cluster.Options{NoAudit: true})
 	err := c.Grant(t.Context(), "read-events", "system:authenticated",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}})

@@ -110,7 +110,7 @@ func measureDuring(t *testing.T, c *cluster.Cluster, b *bystander.Bystander, pla
 // without a storm, with a storm but without eventquota, and with both. The slices alternate, so that other programs on the machine affect
 // all of them. On a busy machine, the medians need more slices.
 func TestStormDoesNotSlowOthers(t *testing.T) {
-	const slice, minSlices, maxSlices = 4 * time.Second, 3, 9
+	const slice, minSlices, maxSlices = 2 * time.Second, 3, 15
 	c := newCluster(t, cluster.Options{NoAudit: true})
 	b, err := bystander.New(t.Context(), c)
 	if err != nil {
