@@ -132,11 +132,11 @@ build: ## Build bin/eventquota
 	ln -sf eventquota bin/kubectl-eventquota
 	ln -sf eventquota bin/kubectl_complete-eventquota
 
-# Parts that take longest come first, and three run at once, so that both of two processors stay busy to the end. Those from e2e on build
-# and run the webhook, and read what is outside of them: the test cache does not know of that, so they always run. A part that fails does
-# not keep the others from running, and its output is not mixed with theirs. Garbage is collected less often, as memory is there; the
-# webhook's own process does as ever.
-TEST_PARTS := test-e2e test-clusters test-raced test-units test-measured $(TESTED:%=test-module/%) test-oldest
+# Parts that take longest come first, and three run at once, so that both of two processors stay busy to the end. All but test-raced and
+# test-units build and run the webhook, and read what is outside of them: the test cache does not know of that, so they always run. A part
+# that fails does not keep the others from running, and its output is not mixed with theirs. Garbage is collected less often, as memory is
+# there; the webhook's own process does as ever.
+TEST_PARTS := test-e2e test-measured test-clusters test-raced test-units $(TESTED:%=test-module/%) test-oldest
 
 .PHONY: test
 test: export GOGC := 400
