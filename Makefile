@@ -17,14 +17,13 @@ GOLANGCI_LINT := go tool -modfile=.ci/tools/go.mod golangci-lint
 CONTROLLER_GEN := go tool -modfile=.ci/tools/go.mod controller-gen
 MSGP := go tool -modfile=.ci/tools/go.mod msgp -io=false -tests=false
 DEADCODE := go tool -modfile=.ci/tools/go.mod deadcode
-FREEZE := go tool -modfile=.ci/pictures/go.mod freeze --config .ci/pictures/freeze.json
 ACTIONLINT := go tool -modfile=.ci/workflows/go.mod actionlint -shellcheck=
 CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 
 # Modules whose dependencies stay out of ours and that have tests, those that take longest first, and every
 # module of the repository, of which only the first is what users build.
 TESTED := test/kwok test/sink test/alerts test/certmanager test/chart test/readme test/page .ci/image .ci/plugin .ci/prose .ci/kubelint .ci/site
-MODULES := . $(TESTED) .ci/tools .ci/pictures .ci/workflows test/controlplane
+MODULES := . $(TESTED) .ci/tools .ci/workflows test/controlplane
 
 # On a new machine, a test first builds the Kubernetes control plane. The linters include go vet.
 GO_TEST := go test -timeout 60m -vet=off
@@ -105,13 +104,14 @@ plugin: ## Pack the kubectl plugin for every platform, and a manifest for krew, 
 site: ## Render README.md, DESIGN.md and docs/ as a site with search in bin/site
 	go -C .ci/site tool hugo --quiet --noBuildLock --cleanDestinationDir --panicOnWarning --destination $(CURDIR)/bin/site
 
-# Of real runs: simulate of a sample, top and ui of the storms of their tests, and the demo. Recordings of top and of the demo move, at
-# most three seconds for each screen. Chromium's sandbox does not run as root; the page is our own.
-RECORDING := termtosvg render -t window_frame -m 100 -M 3000 -D 5000
+# Of real runs: simulate of a sample, top and ui of the storms of their tests, and the demo. Those of top and of the demo move, at most three
+# seconds for each screen. Chromium's sandbox does not run as root; the page is our own.
+RECORD := termtosvg record
+RENDER := termtosvg render -t window_frame
 
 .PHONY: pictures
 pictures: build demo-built chromium tmux termtosvg ## Make the pictures of docs/pictures from real runs
-	mkdir -p bin/pictures docs/pictures
+	rm -rf bin/pictures && mkdir -p bin/pictures docs/pictures
 	cd manifests/components/recommended-1000-nodes && \
 		$(CURDIR)/bin/eventquota simulate --sample churn --policies pod-lives.yaml | sed '22,$$d' | fold -s -w 110 >$(CURDIR)/bin/pictures/simulate.ansi
 	cd manifests/components/recommended-1000-nodes && \
@@ -119,9 +119,11 @@ pictures: build demo-built chromium tmux termtosvg ## Make the pictures of docs/
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1100,670 --screenshot=docs/pictures/simulate.png bin/pictures/simulate.html
 	go test -count=1 ./test/live -run TestScreenInTerminal -pictures $(CURDIR)/bin/pictures
 	go -C test/page test -count=1 . -run TestUIPage -pictures $(CURDIR)/bin/pictures
-	script -qec 'termtosvg record bin/pictures/demo.cast -g 146x36 -c bin/demo' /dev/null </dev/null
-	$(FREEZE) -o docs/pictures/simulate.svg bin/pictures/simulate.ansi
-	for name in top demo; do $(RECORDING) bin/pictures/$$name.cast docs/pictures/$$name.svg || exit 1; done
+	script -qec '$(RECORD) bin/pictures/simulate.cast -g 110x25 -c "cat bin/pictures/simulate.ansi"' /dev/null </dev/null
+	script -qec '$(RECORD) bin/pictures/demo.cast -g 146x36 -c bin/demo' /dev/null </dev/null
+	$(RENDER) --still-frames bin/pictures/simulate.cast bin/pictures
+	cp "$$(ls bin/pictures/termtosvg_*.svg | tail -n 1)" docs/pictures/simulate.svg
+	for name in top demo; do $(RENDER) -m 100 -M 3000 -D 5000 bin/pictures/$$name.cast docs/pictures/$$name.svg || exit 1; done
 	cp bin/pictures/1280-light-namespaces.png docs/pictures/ui.png
 
 ##@ Develop
@@ -136,7 +138,7 @@ build: ## Build bin/eventquota
 # test-units build and run the webhook, and read what is outside of them: the test cache does not know of that, so they always run. A part
 # that fails does not keep the others from running, and its output is not mixed with theirs. Garbage is collected less often, as memory is
 # there; the webhook's own process does as ever.
-TEST_PARTS := test-e2e test-measured test-clusters test-raced test-units $(TESTED:%=test-module/%) test-oldest
+TEST_PARTS := test-e2e test-measured test-clusters test-raced test-units $(TESTED:%=test-module/%) test-oldest-facts test-oldest-e2e
 
 .PHONY: test
 test: export GOGC := 400
@@ -167,14 +169,17 @@ test-measured:
 $(TESTED:%=test-module/%): test-module/%:
 	cd $* && $(GO_TEST) -count=1 ./...
 
-test-oldest:
-	EVENTQUOTA_KUBERNETES=$(OLDEST) $(GO_TEST) -count=1 -p 1 ./test/facts ./test/e2e \
-		-run 'TestFacts|TestFullEtcd|TestWritesRenewTTL|TestValidation|TestRolloutFailsNoCall|TestUninstall'
+test-oldest-facts:
+	EVENTQUOTA_KUBERNETES=$(OLDEST) $(GO_TEST) -count=1 ./test/facts
 
+test-oldest-e2e:
+	EVENTQUOTA_KUBERNETES=$(OLDEST) $(GO_TEST) -count=1 -run 'TestValidation|TestRolloutFailsNoCall|TestUninstall' ./test/e2e
+
+# Four packages at a time, as many tests wait for times to pass.
 .PHONY: test-quick
 test-quick: export GOGC := 400
 test-quick: redis-server ## Run the tests outside of test/ with few seeds, without API servers, Redis Cluster and Sentinel, and the race detector
-	$(GO_TEST) -short -p 4 $(UNITS) # many wait for times to pass
+	$(GO_TEST) -short -p 4 $(UNITS)
 
 .PHONY: test-race
 test-race: redis-server ## Run the tests outside of test/ under the race detector: before a release
@@ -185,7 +190,7 @@ OLDEST = $(shell sed -n 's/^kubeVersion: ">=\([0-9.]*\)\.0-0"$$/\1/p' manifests/
 
 UNITS = $(shell go list ./... | grep -v /eventquota/test/)
 RACED = $(filter-out %/engine,$(shell go list ./store/... ./admission/connections))
-NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|Conformance|NoisyNamespaceChangesNoOther|EvictionRefills
+NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|NoisyNamespaceChangesNoOther|EvictionRefills
 MEASURED := github.com/eventquota/eventquota/test/attacks github.com/eventquota/eventquota/test/prioritylevels
 CLUSTERS = $(filter-out %/test/e2e $(MEASURED),$(shell go list ./test/...))
 # The race detector needs a C compiler.

@@ -114,7 +114,7 @@ func TestCacheMemoryIsBounded(t *testing.T) {
 	const buffers, keptEach, most = 8 << 20, 64 << 10, 96 << 20
 	for says, h := range map[string]*largeAPIServer{
 		"few that are as large as can be": {policies: 150, bytes: 1 << 20},
-		"1,000 of 100 KB":                 {policies: 1000, bytes: 100_000},
+		"2,000 of 100 KB":                 {policies: 2000, bytes: 100_000},
 		"very many small ones":            {policies: 20_000, bytes: 64},
 		"namespaces":                      {namespaces: 300, bytes: 512 << 10},
 	} {

@@ -41,9 +41,9 @@ func resident() int64 {
 // memory limit of the manifest. Each occurrence that was not stored is reported to Redis later, or handed over.
 func TestStormWithoutRedisFitsMemoryLimit(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it decides 8 GB of Events") //nolint:forbidigo // -short asks for it
+		t.Skip("it decides 16 GB of Events") //nolint:forbidigo // -short asks for it
 	}
-	const decisions, objects, long = 65_536, 16_384, 128 << 10
+	const decisions, objects, long = 131_072, 16_384, 128 << 10
 	soft, hard := shippedLimit(t, `GOMEMLIMIT\n +value: (\d+)MiB`), shippedLimit(t, `limits:\n +memory: (\d+)Mi`)
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(soft))
 	debug.FreeOSMemory()

@@ -85,7 +85,7 @@ func (term *terminal) waitForText(texts ...string) (screen string) {
 }
 
 // recorder begins the recording NAME.cast in the directory of -pictures, in asciicast v2. The function that it returns adds the next
-// screens, as many as asked for, and waits for each. Without -pictures, it does nothing. The size of the screen must not change.
+// screens, as many as asked for, and waits for each. Without -pictures, it does nothing. All must have the size of now.
 func (term *terminal) recorder(name string, width int) (record func(screens int)) {
 	term.t.Helper()
 	if *pictures == "" {
