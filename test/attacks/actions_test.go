@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,8 +50,9 @@ const (
 	kinds
 )
 
-// tenantWriters is the number of goroutines that act for a tenant.
-const tenantWriters = 4
+// tenantWriters is the number of goroutines that act for a tenant, and afterwardsPerSecond the number of Event writes a second of all of them
+// after its actions. The neighbour then mostly waits.
+const tenantWriters, afterwardsPerSecond = 4, 100
 
 // patchedPrefix and patchedEvents are the name prefix and the number of the Events that two users of the tenant keep patching. A third user
 // creates them at the start.
@@ -103,15 +105,19 @@ func (t *tenant) storedWrites() int64 {
 	return int64(len(t.versions))
 }
 
-// run makes n actions, and then continues with CREATEs and PATCHes of Events until ctx is done.
+// run makes n actions as fast as it can, and then continues with afterwardsPerSecond CREATEs and PATCHes of Events until ctx is done.
 func (t *tenant) run(ctx context.Context, n int) error {
 	var all errgroup.Group
+	pace := rate.NewLimiter(afterwardsPerSecond, 1)
 	for writer := range tenantWriters {
 		all.Go(func() error {
 			random := rand.New(rand.NewPCG(t.seed, uint64(writer)))
 			for ctx.Err() == nil {
 				kind := pickWeighted(random, t.weights[:])
 				if t.started.Add(1) > int64(n) {
+					if pace.Wait(ctx) != nil {
+						return nil
+					}
 					kind = pickWeighted(random, []int{creates: 1, patches: 1, kinds - 1: 0})
 				}
 				t.act(context.WithoutCancel(ctx), random, kind) // the webhook would not decide a cancelled call

@@ -28,15 +28,9 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-var reviews = flag.Int("reviews", 300, "number of other clients' reviews in each slice; every second slice is under attack")
-
-const (
-	// maxSlowdown is the aim for the ratio of other clients' p99 with an attack to the p99 without. make bench checks it. On a shared
-	// machine the ratio has reached 4, and a defect made it 40. The test therefore fails only above failSlowdown.
-	maxSlowdown, failSlowdown = 3, 10
-	// minSlices and maxSlices bound the number of slices with the attack. On a busy machine, the median needs more slices to show
-	// the effect of the attack rather than of other programs.
-	minSlices, maxSlices = 3, 9
+var (
+	reviews = flag.Int("reviews", 300, "number of other clients' reviews in each slice")
+	pairs   = flag.Int("pairs", 1, "number of pairs of slices, one without and one with the attack; make bench compares their medians")
 )
 
 // TestMain runs the tests and checks that they leave no goroutine. With attackVariable set, it runs an attack instead.
@@ -49,10 +43,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestAttacksBarelySlowOthers checks that no attack stops a replica, makes it exceed its memory limit, or slows down the reviews of other
-// clients much. All of their reviews must be decided. Slices with and without the attack alternate, so that other programs on the machine
-// affect both alike.
-func TestAttacksBarelySlowOthers(t *testing.T) {
+// TestAttacksStopNoDecision checks that no attack stops a replica or makes it exceed its memory limit, and that all reviews of other clients
+// are decided meanwhile. For make bench it prints how long these take. Slices with and without the attack alternate, so that other programs on
+// the machine affect both alike.
+func TestAttacksStopNoDecision(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
 	program, err := replica.Build(t.Context())
 	if err != nil {
@@ -72,18 +66,13 @@ func TestAttacksBarelySlowOthers(t *testing.T) {
 			others := newOtherCallers(t, webhook.URL)
 			others.p99() // warms up
 			var quiet, attacked []time.Duration
-			var before, during time.Duration
-			for len(attacked) < minSlices || during > maxSlowdown*before && len(attacked) < maxSlices {
+			for range *pairs {
 				quiet = append(quiet, others.p99())
 				stop := startAttack(t, title, strings.TrimPrefix(webhook.URL, "https://"))
 				attacked = append(attacked, others.p99())
 				stop()
-				before, during = median(quiet), median(attacked)
 			}
-			t.Logf("p99 of others: %s without and %s with %s", before, during, title) // make bench reads this
-			if during > failSlowdown*before {
-				t.Errorf("p99 of other clients with the attack is %s, want at most %d times that without (%s)", during, failSlowdown, before)
-			}
+			t.Logf("p99 of others: %s without and %s with %s", median(quiet), median(attacked), title) // make bench reads this
 			if err := webhook.Stop(); err != nil {
 				t.Error(err)
 			}

@@ -20,6 +20,8 @@ func aims() []aim {
 		{"api200_lane_drop_over_drop", true, 1.3, ""},
 		{"bystander_both_over_quiet", false, 10, ""},
 		{"bystander_none_over_both", true, 10, ""},
+		{"bystander_nodes_both_over_quiet", false, 10, ""},
+		{"bystander_nodes_none_over_both", true, 1, ""},
 		{"api_wide_etcd_proposals_per_1000", false, 5, "api_wide_tokens_per_1000"},
 		{"handler_mutate_allocs", false, 37, ""},
 		{"handler_validate_allocs", false, 38, ""},

@@ -15,7 +15,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -31,7 +30,7 @@ const listed, readers = 5000, 32
 // TestEventListsAreQueued checks the priority level for LISTs of Events: the level executes at most as many LISTs as its seats allow, and the
 // others wait. Requests of another account must not fail meanwhile. The test logs the other account's p99 with and without the level.
 func TestEventListsAreQueued(t *testing.T) {
-	const slice, slices = 2 * time.Second, 2
+	const slice = 2 * time.Second
 	c := newCluster(t, cluster.Options{NoAudit: true})
 	err := c.Grant(t.Context(), "read-events", "system:authenticated",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}})
@@ -47,31 +46,24 @@ func TestEventListsAreQueued(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	level := listLevel(t)
-	var quiet, with, without samples
-	for range slices {
-		quiet = append(quiet, b.RunFor(t.Context(), slice))
-		served, most := whileListing(t, c, config, b, slice)
-		without = append(without, served)
-		if most.inLevel > 0 {
-			t.Fatalf("%d seats were in use before the level existed", most.inLevel)
-		}
-		if err := shipped.Apply(t.Context(), c.Config, level); err != nil {
-			t.Fatal(err)
-		}
-		waitForLists(t, c, config, true)
-		served, most = whileListing(t, c, config, b, slice)
-		with = append(with, served)
-		if most.inLevel == 0 || most.inLevel > most.seats || most.queued == 0 {
-			t.Errorf("%d of %d seats were in use and %d LISTs waited, want some in use, none above the limit and some waiting", most.inLevel, most.seats, most.queued)
-		}
-		if served.Failed > 0 {
-			t.Errorf("%d of %d requests of the other account failed, want none: %v", served.Failed, served.Requests, served.Err)
-		}
-		remove(t, c, level)
-		waitForLists(t, c, config, false)
+	objects := listLevelObjects(t)
+	quiet := b.RunFor(t.Context(), slice)
+	without, most := whileListing(t, c, config, b, slice)
+	if most.inLevel > 0 {
+		t.Fatalf("%d seats were in use before the level existed", most.inLevel)
 	}
-	t.Logf("p99 of the other account: %s quiet, %s while %d clients list %d Events, %s with the level", quiet.p99(), without.p99(), readers, listed, with.p99())
+	if err := shipped.Apply(t.Context(), c.Config, objects); err != nil {
+		t.Fatal(err)
+	}
+	waitForListLevel(t, c, config)
+	with, most := whileListing(t, c, config, b, slice)
+	if most.inLevel == 0 || most.inLevel > most.seats || most.queued == 0 {
+		t.Errorf("%d of %d seats were in use and %d LISTs waited, want some in use, none above the limit and some waiting", most.inLevel, most.seats, most.queued)
+	}
+	if with.Failed > 0 {
+		t.Errorf("%d of %d requests of the other account failed, want none: %v", with.Failed, with.Requests, with.Err)
+	}
+	t.Logf("p99 of the other account: %s quiet, %s while %d clients list %d Events, %s with the level", quiet.Quantile(0.99), without.Quantile(0.99), readers, listed, with.Quantile(0.99))
 }
 
 // storeEvents stores n Events.
@@ -88,65 +80,32 @@ func storeEvents(t *testing.T, c *cluster.Cluster, n int) {
 	}
 }
 
-// listLevel returns the FlowSchema and the priority level of the shipped component.
-func listLevel(t *testing.T) []*unstructured.Unstructured {
+// listLevelObjects returns the FlowSchema and the priority level of the shipped component.
+func listLevelObjects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := shipped.Objects("overlays/single-replica", "components/priority-level-events-list")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
-		return o.GroupVersionKind().Group != flowcontrolv1.GroupName || o.GetName() != "events-list"
+		return o.GroupVersionKind().Group != flowcontrolv1.GroupName || o.GetName() != listLevel
 	})
 }
 
-// remove deletes the objects that listLevel returns.
-func remove(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured) {
-	t.Helper()
-	admin, err := kubernetes.NewForConfig(c.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range objects {
-		path := "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations/"
-		if o.GetKind() == "FlowSchema" {
-			path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/"
-		}
-		if err := admin.RESTClient().Delete().AbsPath(path + o.GetName()).Do(t.Context()).Error(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// waitForLists waits until the API server uses the level for LISTs of Events, or until it no longer does.
-func waitForLists(t *testing.T, c *cluster.Cluster, config *rest.Config, want bool) {
+// waitForListLevel waits until the API server uses the level for LISTs of Events.
+func waitForListLevel(t *testing.T, c *cluster.Cluster, config *rest.Config) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dispatched := func(ctx context.Context) (int64, error) {
-		levels, err := c.PriorityLevels(ctx)
-		return levels["events-list"].Dispatched, err
-	}
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		before, err := dispatched(ctx)
-		if err != nil {
-			return false, err
+	poll(t, 50*time.Millisecond, "LISTs of Events use the level", func() bool {
+		if _, err := client.CoreV1().Events(quietNamespace).List(t.Context(), metav1.ListOptions{Limit: 1}); err != nil {
+			t.Fatal(err)
 		}
-		if _, err := client.CoreV1().Events(quietNamespace).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-			return false, err
-		}
-		after, err := dispatched(ctx)
-		return after > before == want, err
+		return level(t, c, listLevel).Dispatched > 0
 	})
-	if err != nil {
-		t.Fatalf("wait until LISTs of Events use the level (want %t): %v", want, err)
-	}
 }
-
-// maxSeen has the maximum values that were observed of the level for LISTs.
-type maxSeen struct{ seats, inLevel, queued int64 }
 
 // whileListing measures the bystander's requests for at least d while readers list all Events. It also returns the maximum values of the
 // level meanwhile. Each reader completes at least one LIST.
@@ -170,21 +129,9 @@ func whileListing(t *testing.T, c *cluster.Cluster, config *rest.Config, b *byst
 			return nil
 		})
 	}
-	var seen maxSeen
-	reading.Go(func() error {
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for ; !done.Load(); <-tick.C {
-			levels, err := c.PriorityLevels(t.Context())
-			if err != nil {
-				return err
-			}
-			level := levels["events-list"]
-			seen.seats, seen.inLevel, seen.queued = max(seen.seats, level.Seats), max(seen.inLevel, level.SeatsInUse), max(seen.queued, level.Queued)
-		}
-		return nil
-	})
+	stop := watchLevel(t, c, listLevel)
 	served := b.RunFor(t.Context(), d)
+	seen := stop()
 	done.Store(true)
 	if err := reading.Wait(); err != nil {
 		t.Fatal(err)

@@ -22,14 +22,14 @@ func TestQueueOverflowIsCountedAndEnds(t *testing.T) {
 	if err := c.InstallPriorityLevels(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	before := othersLevel(t, c)
+	before := level(t, c, eventLevel)
 	noisy := flood.ServiceAccount(stormNamespace, "noisy")
 	writers, err := flood.Plan{Namespace: stormNamespace, Users: []flood.User{noisy}, Writers: 600}.Start(t.Context(), c.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = wait.PollUntilContextTimeout(t.Context(), 500*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return rejected(othersLevel(t, c)) > rejected(before), nil
+		return rejected(level(t, c, eventLevel)) > rejected(before), nil
 	})
 	if err != nil {
 		t.Fatalf("no request was rejected: %v", err)
@@ -38,17 +38,17 @@ func TestQueueOverflowIsCountedAndEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := othersLevel(t, c)
+	after := level(t, c, eventLevel)
 	t.Logf("%d Events answered, %d tries rejected: %v", storm.Answered(), storm.Rejected, after.Rejected)
 	if got := rejected(after) - rejected(before); got != int64(storm.Rejected) || got == 0 {
 		t.Errorf("the API server counts %d rejected requests and the writers %d, want the same number above 0", got, storm.Rejected)
 	}
 	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, normalWithin, true, func(context.Context) (bool, error) {
-		now := othersLevel(t, c)
+		now := level(t, c, eventLevel)
 		return now.Queued == 0 && now.SeatsInUse == 0, nil
 	})
 	if err != nil {
-		t.Errorf("the level is not free %s after the storm: %+v", normalWithin, othersLevel(t, c))
+		t.Errorf("the level is not free %s after the storm: %+v", normalWithin, level(t, c, eventLevel))
 	}
 	again, err := flood.Plan{Namespace: stormNamespace, Users: []flood.User{noisy}, Writers: 1, Events: 10, HighPriority: true}.Start(t.Context(), c.Config)
 	if err != nil {
@@ -57,16 +57,6 @@ func TestQueueOverflowIsCountedAndEnds(t *testing.T) {
 	if got, err := again.Wait(); err != nil || got.Answers[201] != 10 || got.Rejected > 0 {
 		t.Errorf("after the storm: got %+v (error %v), want 10 Events stored at the first try", got, err)
 	}
-}
-
-// othersLevel returns the metrics of the priority level for Event writes of ordinary accounts.
-func othersLevel(t *testing.T, c *cluster.Cluster) cluster.PriorityLevel {
-	t.Helper()
-	levels, err := c.PriorityLevels(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return levels["events"]
 }
 
 // rejected returns the number of rejected requests, over all reasons.

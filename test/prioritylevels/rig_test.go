@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// eventLevel is the priority level for Event writes of ordinary accounts, and shippedSeats the number of its seats.
-	eventLevel, shippedSeats = "events", 12
+	// shippedSeats is the number of seats of eventLevel.
+	shippedSeats = 12
 	// fewSeatsPatch gives the level a few seats and no queues. It then rejects a request at once if no seat is free, as it would with full
 	// queues. With queues that have space, it would reject the request after 15 s.
 	fewSeatsPatch = `{"spec":{"limited":{"nominalConcurrencyShares":1,"limitResponse":{"type":"Reject","queuing":null}}}}`
@@ -115,11 +115,7 @@ func (c *smallLevelCluster) change(t *testing.T, patch string, is func(cluster.P
 func (c *smallLevelCluster) eventually(t *testing.T, what string, is func(cluster.PriorityLevel) bool) (l cluster.PriorityLevel) {
 	t.Helper()
 	poll(t, 200*time.Millisecond, what, func() bool {
-		levels, err := c.PriorityLevels(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		l = levels[eventLevel]
+		l = level(t, c.Cluster, eventLevel)
 		return is(l)
 	})
 	return l
