@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -18,20 +19,29 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/manifests/shipped"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
 // TestReplayedRecordingsMatchSimulate checks I17 for each kind of recording. It replays the writes that simulate
 // derives from the recording to an API server. The webhook must decide each as simulate did. The clocks of the two
-// differ, so the decisions under these rules depend only on the order.
+// differ, so the decisions under these rules depend only on the order. Writes and decisions that simulate derives from
+// an earlier recording too are not replayed again.
 func TestReplayedRecordingsMatchSimulate(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	e := newBareEnv(t)
 	recordings := e.recordCluster()
+	objects, err := shipped.Objects("crds")
+	e.must(err)
+	e.must(shipped.Apply(t.Context(), e.cluster.Config, objects))
+	for _, rule := range orderedRules() {
+		e.apply(rule)
+	}
+	replayed := map[string]string{}
 	for _, r := range slices.Concat(recordings, samples(t), e.longEvents()) {
-		t.Run(r.description, func(t *testing.T) { e.forSubtest(t).compareWithSimulate(&r, orderedRules()) })
+		t.Run(r.description, func(t *testing.T) { e.forSubtest(t).compareWithSimulate(&r, replayed) })
 	}
 }
 
@@ -49,8 +59,9 @@ func newBareEnv(t *testing.T) *env {
 	return e
 }
 
-// compareWithSimulate simulates a recording under rules and compares a replay with it.
-func (e *env) compareWithSimulate(r *recording, rules []string) {
+// compareWithSimulate simulates a recording under the applied rules and compares a replay with it. replayed has the
+// test that has replayed, by the decisions of simulate.
+func (e *env) compareWithSimulate(r *recording, replayed map[string]string) {
 	e.Helper()
 	entries := r.entries(e.T)
 	created := map[string]bool{}
@@ -69,16 +80,14 @@ func (e *env) compareWithSimulate(r *recording, rules []string) {
 		e.Errorf("the recording was read as %+v, want nothing broken, unknown or shifted", in)
 	}
 	for _, bound := range trace.Input.Bounds() {
-		e.Run(cmp.Or(string(bound), "as many")+" writes", func(t *testing.T) { e.forSubtest(t).replayAndCompare(trace, bound, entries, rules) })
+		e.Run(cmp.Or(string(bound), "as many")+" writes", func(t *testing.T) { e.forSubtest(t).replayAndCompare(trace, bound, entries, replayed) })
 	}
 }
 
 // replayAndCompare replays the writes of a trace with a new webhook and compares its decisions with those of
 // simulate.
-func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entries map[string][]entry, rules []string) {
+func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entries map[string][]entry, replayed map[string]string) {
 	e.Helper()
-	end := e.startFresh(rules)
-	defer end()
 	known, err := policyfile.ReadCluster(e.Context(), e.config, "")
 	e.must(err)
 	if len(known.Invalid) > 0 {
@@ -90,13 +99,21 @@ func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entr
 		Decided: func(d simulate.Decision) { decisions = append(decisions, d) },
 	})
 	e.must(err)
+	text := e.comparable(decisions)
+	if same, ok := replayed[text]; ok {
+		e.Logf("simulate derives the writes of %s and decides them alike", same)
+		return
+	}
+	replayed[text] = e.Name()
 
+	end := e.startFresh()
+	defer end()
 	before := e.decisionCounts()
-	replayed, different, outcomes := newReplay(e, entries, decisions), 0, map[admission.Outcome]int{}
+	replay, different, outcomes := newReplay(e, entries, decisions), 0, map[admission.Outcome]int{}
 	want := map[decisionKey]int64{}
 	for i := range decisions {
 		d := &decisions[i]
-		answer := replayed.answer(d)
+		answer := replay.answer(d)
 		if want := expectedAnswer(d, answer); answer != want {
 			e.Errorf("decision %d, %s %s/%s of line %d: the webhook answered %q, simulate says %q", i, d.Verb, d.Namespace, d.Name, d.Line, answer, want)
 			if different++; different == 20 {
@@ -181,8 +198,22 @@ func (e *env) decisionCounts() map[decisionKey]int64 {
 	return all
 }
 
+// comparable returns decisions as a text without the parts that depend on the form of the recording.
+func (e *env) comparable(decisions []simulate.Decision) string {
+	e.Helper()
+	decisions = slices.Clone(decisions)
+	for i := range decisions {
+		d := &decisions[i]
+		d.Time, d.Line, d.AuditID = time.Time{}, 0, ""
+		d.Message, _, _ = strings.Cut(d.Message, nextTokenText)
+	}
+	text, err := json.Marshal(decisions)
+	e.must(err)
+	return string(text)
+}
+
 // startFresh deletes all Events, starts a webhook and waits until the rules are in force. end stops the webhook.
-func (e *env) startFresh(rules []string) (end func()) {
+func (e *env) startFresh() (end func()) {
 	e.Helper()
 	namespaces, err := e.client.CoreV1().Namespaces().List(e.Context(), metav1.ListOptions{})
 	e.must(err)
@@ -192,9 +223,6 @@ func (e *env) startFresh(rules []string) (end func()) {
 	e.replica, err = replica.Start(e.Context(), e.cluster, program())
 	e.must(err)
 	e.must(e.replica.Install(e.Context()))
-	for _, rule := range rules {
-		e.apply(rule)
-	}
 	e.ensureNamespace("probe", "")
 	e.waitPoliciesGovern("probe")
 	return func() {
