@@ -115,8 +115,8 @@ func (t *tenant) run(ctx context.Context, n int) error {
 			for ctx.Err() == nil {
 				kind := pickWeighted(random, t.weights[:])
 				if t.started.Add(1) > int64(n) {
-					if pace.Wait(ctx) != nil {
-						return nil
+					if err := pace.Wait(ctx); err != nil {
+						return err
 					}
 					kind = pickWeighted(random, []int{creates: 1, patches: 1, kinds - 1: 0})
 				}
