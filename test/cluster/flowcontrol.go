@@ -28,30 +28,19 @@ type PriorityLevel struct {
 
 // PriorityLevels returns the priority levels by name.
 func (c *Cluster) PriorityLevels(ctx context.Context) (map[string]PriorityLevel, error) {
-	families, err := c.apiServerMetrics(ctx)
-	if err != nil {
-		return nil, err
+	add := map[string]func(level *PriorityLevel, labels map[string]string, value int64){
+		"apiserver_flowcontrol_nominal_limit_seats":       func(l *PriorityLevel, _ map[string]string, value int64) { l.Seats = value },
+		"apiserver_flowcontrol_current_executing_seats":   func(l *PriorityLevel, _ map[string]string, value int64) { l.SeatsInUse += value },
+		"apiserver_flowcontrol_current_inqueue_requests":  func(l *PriorityLevel, _ map[string]string, value int64) { l.Queued += value },
+		"apiserver_flowcontrol_dispatched_requests_total": func(l *PriorityLevel, _ map[string]string, value int64) { l.Dispatched += value },
+		"apiserver_flowcontrol_rejected_requests_total": func(l *PriorityLevel, labels map[string]string, value int64) {
+			if l.Rejected == nil {
+				l.Rejected = map[string]int64{}
+			}
+			l.Rejected[labels["reason"]] += value
+		},
 	}
-	levels := map[string]PriorityLevel{}
-	add := func(metric string, to func(level *PriorityLevel, labels map[string]string, value int64)) {
-		for _, m := range families["apiserver_flowcontrol_"+metric].GetMetric() {
-			labels := labelsOf(m)
-			one := levels[labels["priority_level"]]
-			to(&one, labels, int64(m.GetCounter().GetValue()+m.GetGauge().GetValue()))
-			levels[labels["priority_level"]] = one
-		}
-	}
-	add("nominal_limit_seats", func(l *PriorityLevel, _ map[string]string, value int64) { l.Seats = value })
-	add("current_executing_seats", func(l *PriorityLevel, _ map[string]string, value int64) { l.SeatsInUse += value })
-	add("current_inqueue_requests", func(l *PriorityLevel, _ map[string]string, value int64) { l.Queued += value })
-	add("dispatched_requests_total", func(l *PriorityLevel, _ map[string]string, value int64) { l.Dispatched += value })
-	add("rejected_requests_total", func(l *PriorityLevel, labels map[string]string, value int64) {
-		if l.Rejected == nil {
-			l.Rejected = map[string]int64{}
-		}
-		l.Rejected[labels["reason"]] += value
-	})
-	return levels, nil
+	return metricsBy(ctx, c, "priority_level", add)
 }
 
 // InstallPriorityLevels applies the shipped priority levels for Event writes, with their FlowSchemas and those of the

@@ -2,10 +2,11 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -27,11 +28,11 @@ func (c *Cluster) Proposals(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read etcd's metrics: %w", err)
 	}
-	families, err := parseMetrics(content)
+	const committed = "etcd_server_proposals_committed_total"
+	families, err := parseMetrics(content, committed)
 	if err != nil {
 		return 0, fmt.Errorf("read etcd's metrics: %w", err)
 	}
-	const committed = "etcd_server_proposals_committed_total"
 	if families[committed] == nil {
 		return 0, fmt.Errorf("etcd has no metric %s", committed)
 	}
@@ -40,13 +41,14 @@ func (c *Cluster) Proposals(ctx context.Context) (int64, error) {
 
 // ProcessorTime returns the CPU time that the API server has used since its start, in steps of 10 ms.
 func (c *Cluster) ProcessorTime(ctx context.Context) (time.Duration, error) {
-	families, err := c.apiServerMetrics(ctx)
+	const seconds = "process_cpu_seconds_total"
+	families, err := c.apiServerMetrics(ctx, seconds)
 	if err != nil {
 		return 0, err
 	}
-	used := families["process_cpu_seconds_total"].GetMetric()
+	used := families[seconds].GetMetric()
 	if len(used) != 1 {
-		return 0, errors.New("kube-apiserver has no metric process_cpu_seconds_total")
+		return 0, fmt.Errorf("kube-apiserver has no metric %s", seconds)
 	}
 	return time.Duration(used[0].GetCounter().GetValue() * float64(time.Second)), nil
 }
@@ -55,11 +57,11 @@ func (c *Cluster) ProcessorTime(ctx context.Context) (time.Duration, error) {
 // that etcd refused, such as a create of an existing name. It excludes leases and Events that admission or validation
 // refused.
 func (c *Cluster) EventWrites(ctx context.Context) (int64, error) {
-	families, err := c.apiServerMetrics(ctx)
+	const requests = "etcd_requests_total"
+	families, err := c.apiServerMetrics(ctx, requests)
 	if err != nil {
 		return 0, err
 	}
-	const requests = "etcd_requests_total"
 	if families[requests] == nil {
 		return 0, fmt.Errorf("kube-apiserver has no metric %s", requests)
 	}
@@ -72,14 +74,34 @@ func (c *Cluster) EventWrites(ctx context.Context) (int64, error) {
 	}), nil
 }
 
-func (c *Cluster) apiServerMetrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
-	content, err := c.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+// apiServerMetrics returns the API server's counters and gauges of these names. They are not compressed, as the client is on the same machine.
+func (c *Cluster) apiServerMetrics(ctx context.Context, names ...string) (map[string]*dto.MetricFamily, error) {
+	content, err := c.client.Discovery().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept-Encoding", "identity").DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read kube-apiserver's metrics: %w", err)
 	}
-	families, err := parseMetrics(content)
+	families, err := parseMetrics(content, names...)
 	if err != nil {
 		return nil, fmt.Errorf("read kube-apiserver's metrics: %w", err)
 	}
 	return families, nil
+}
+
+// metricsBy returns a T for each value of a label. add has the API server's metrics that matter, and what each of their
+// values changes in the T of its label.
+func metricsBy[T any](ctx context.Context, c *Cluster, label string, add map[string]func(to *T, labels map[string]string, value int64)) (map[string]T, error) {
+	families, err := c.apiServerMetrics(ctx, slices.Collect(maps.Keys(add))...)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]T{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := labelsOf(m)
+			one := all[labels[label]]
+			add[name](&one, labels, int64(m.GetCounter().GetValue()+m.GetGauge().GetValue()))
+			all[labels[label]] = one
+		}
+	}
+	return all, nil
 }

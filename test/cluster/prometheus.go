@@ -2,16 +2,25 @@ package cluster
 
 import (
 	"bytes"
+	"slices"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 )
 
-// parseMetrics reads the Prometheus text format.
-func parseMetrics(content []byte) (map[string]*dto.MetricFamily, error) {
+// parseMetrics reads counters and gauges of these names from the Prometheus text format. It skips all others before they
+// are decoded, because an API server has some MiB of them.
+func parseMetrics(content []byte, names ...string) (map[string]*dto.MetricFamily, error) {
+	var wanted bytes.Buffer
+	for line := range bytes.Lines(content) {
+		metric := bytes.TrimPrefix(line, []byte("# TYPE "))
+		if end := bytes.IndexAny(metric, "{ "); end > 0 && slices.Contains(names, string(metric[:end])) {
+			wanted.Write(line)
+		}
+	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	return parser.TextToMetricFamilies(bytes.NewReader(content))
+	return parser.TextToMetricFamilies(&wanted)
 }
 
 // sumMetric sums the values of family whose labels satisfy matches, or all values if matches is nil. A nil family

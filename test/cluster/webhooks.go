@@ -202,36 +202,19 @@ type WebhookCalls struct {
 
 // WebhookCalls returns the calls of every webhook, by name.
 func (c *Cluster) WebhookCalls(ctx context.Context) (map[string]WebhookCalls, error) {
-	families, err := c.apiServerMetrics(ctx)
-	if err != nil {
-		return nil, err
+	add := map[string]func(calls *WebhookCalls, labels map[string]string, value int64){
+		"apiserver_admission_webhook_request_total":            func(c *WebhookCalls, _ map[string]string, value int64) { c.Total += value },
+		"apiserver_admission_webhook_fail_open_count":          func(c *WebhookCalls, _ map[string]string, value int64) { c.FailedOpen += value },
+		"apiserver_admission_match_condition_exclusions_total": func(c *WebhookCalls, _ map[string]string, value int64) { c.Excluded += value },
+		"apiserver_admission_webhook_rejection_count": func(c *WebhookCalls, labels map[string]string, value int64) {
+			if labels["error_type"] == "no_error" {
+				c.Denied += value
+			} else {
+				c.FailedClosed += value
+			}
+		},
 	}
-	calls := map[string]WebhookCalls{}
-	add := func(metric string, to func(calls *WebhookCalls, labels map[string]string, value int64)) {
-		for _, m := range families[metric].GetMetric() {
-			labels := labelsOf(m)
-			one := calls[labels["name"]]
-			to(&one, labels, int64(m.GetCounter().GetValue()))
-			calls[labels["name"]] = one
-		}
-	}
-	add("apiserver_admission_webhook_request_total", func(c *WebhookCalls, _ map[string]string, value int64) {
-		c.Total += value
-	})
-	add("apiserver_admission_webhook_fail_open_count", func(c *WebhookCalls, _ map[string]string, value int64) {
-		c.FailedOpen += value
-	})
-	add("apiserver_admission_webhook_rejection_count", func(c *WebhookCalls, labels map[string]string, value int64) {
-		if labels["error_type"] == "no_error" {
-			c.Denied += value
-		} else {
-			c.FailedClosed += value
-		}
-	})
-	add("apiserver_admission_match_condition_exclusions_total", func(c *WebhookCalls, _ map[string]string, value int64) {
-		c.Excluded += value
-	})
-	return calls, nil
+	return metricsBy(ctx, c, "name", add)
 }
 
 // WebhookFailures returns how many calls failed of any webhook, including those that failed open. A denial is not a

@@ -32,7 +32,7 @@ func watchLevel(t *testing.T, c *cluster.Cluster, name string) (stop func() maxS
 	var seen maxSeen
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		tick := time.NewTicker(100 * time.Millisecond)
+		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			levels, err := c.PriorityLevels(t.Context())

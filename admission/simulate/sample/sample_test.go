@@ -61,7 +61,16 @@ func reasons(t *testing.T, recording io.ReadCloser) (counts map[string]int, took
 	return counts, took
 }
 
+// skipIfShort skips tests that read a whole storm.
+func skipIfShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("whole storms are not read with -short") //nolint:forbidigo // -short asks for it
+	}
+}
+
 func TestChurnMatchesReportedStorm(t *testing.T) {
+	skipIfShort(t)
 	got, took := reasons(t, Churn())
 	want := map[string]int{"Normal Killing": 49_504, "Normal Pulled": 27_561, "Normal Created": 27_561, "Normal Started": 27_560, "Normal Scheduled": 13_073}
 	if diff := cmp.Diff(want, got); diff != "" || took.Round(time.Second) != 5*time.Minute {
@@ -81,6 +90,7 @@ func TestQuietScalesWithNodes(t *testing.T) {
 }
 
 func TestNarrowStorm(t *testing.T) {
+	skipIfShort(t)
 	objects, messages, users, seconds := map[string]int{}, map[string]bool{}, map[string]bool{}, map[time.Duration]int{}
 	for line := range lines(t, Narrow()) {
 		e := &line.RequestObject
