@@ -22,7 +22,7 @@ CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 
 # Modules whose dependencies stay out of ours and that have tests, those that take longest first, and every
 # module of the repository, of which only the first is what users build.
-TESTED := test/kwok test/sink test/alerts test/certmanager test/chart test/readme test/page .ci/image .ci/plugin .ci/prose .ci/kubelint .ci/site
+TESTED := test/chart test/kwok test/alerts test/certmanager test/page test/readme test/sink .ci/image .ci/plugin .ci/prose .ci/kubelint .ci/site
 MODULES := . $(TESTED) .ci/tools .ci/workflows test/controlplane
 
 # On a new machine, a test first builds the Kubernetes control plane. The linters include go vet.
@@ -138,7 +138,7 @@ build: ## Build bin/eventquota
 # test-units build and run the webhook, and read what is outside of them: the test cache does not know of that, so they always run. A part
 # that fails does not keep the others from running, and its output is not mixed with theirs. Garbage is collected less often, as memory is
 # there; the webhook's own process does as ever.
-TEST_PARTS := test-e2e test-measured test-clusters test-raced test-units $(TESTED:%=test-module/%) test-oldest-facts test-oldest-e2e
+TEST_PARTS := test-e2e test-clusters test-raced test-units $(TESTED:%=test-module/%) test-oldest-facts test-oldest-e2e
 
 .PHONY: test
 test: export GOGC := 400
@@ -149,7 +149,7 @@ test: redis-server chromium tmux ## Run all tests
 .PHONY: $(TEST_PARTS)
 test-units:
 	$(GO_TEST) $(filter-out $(RACED),$(UNITS))
-	$(GO_TEST) -run '$(NOT_RACED)' $(RACED)
+	$(GO_TEST) -run '$(NOT_RACED)' $(filter %/store/memory %/store/redis,$(RACED))
 
 # Under the race detector, most dependencies would be compiled once more, for eight minutes: those of these packages are few. Sizes, and
 # what one goroutine decides, are tested without it.
@@ -161,11 +161,7 @@ test-e2e:
 
 # Packages in ./test/ start whole control planes.
 test-clusters:
-	$(GO_TEST) -count=1 -p 1 -parallel 4 $(CLUSTERS)
-
-# These compare what others see with and without an attack or a storm: one at a time, or they would be in each other's figures.
-test-measured:
-	$(GO_TEST) -count=1 -p 1 $(MEASURED)
+	$(GO_TEST) -count=1 -p 2 -parallel 4 $(CLUSTERS)
 
 $(TESTED:%=test-module/%): test-module/%:
 	cd $* && $(GO_TEST) -count=1 ./...
@@ -192,8 +188,8 @@ OLDEST = $(shell sed -n 's/^kubeVersion: ">=\([0-9.]*\)\.0-0"$$/\1/p' manifests/
 UNITS = $(shell go list ./... | grep -v /eventquota/test/)
 RACED = $(filter-out %/engine,$(shell go list ./store/... ./admission/connections))
 NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|NoisyNamespaceChangesNoOther|EvictionRefills
-MEASURED := github.com/eventquota/eventquota/test/attacks github.com/eventquota/eventquota/test/prioritylevels
-CLUSTERS = $(filter-out %/test/e2e $(MEASURED),$(shell go list ./test/...))
+# Those that take longest come first.
+CLUSTERS = ./test/prioritylevels ./test/attacks $(filter-out %/test/e2e,$(shell go list ./test/...))
 # The race detector needs a C compiler.
 RACE_TEST = $(shell if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then echo env CGO_ENABLED=1 $(GO_TEST) -race; \
 	else echo $(GO_TEST); fi)
