@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -41,33 +39,9 @@ func Overlays() ([]string, error) {
 	return paths, nil
 }
 
-// rendered has what Objects has rendered, by its arguments. Most tests need the same objects several times.
-var rendered = struct {
-	sync.Mutex
-	objects map[string][]*unstructured.Unstructured
-}{objects: map[string][]*unstructured.Unstructured{}}
-
 // Objects returns the objects of a kustomization, in the order in which kubectl applies them. It adds the components, as a
-// user's overlay would. All paths are relative to manifests/. Callers may change the objects, and call Objects concurrently.
+// user's overlay would. All paths are relative to manifests/.
 func Objects(kustomization string, components ...string) ([]*unstructured.Unstructured, error) {
-	rendered.Lock()
-	defer rendered.Unlock()
-	key := strings.Join(append([]string{kustomization}, components...), " ")
-	if rendered.objects[key] == nil {
-		objects, err := render(kustomization, components)
-		if err != nil {
-			return nil, err
-		}
-		rendered.objects[key] = objects
-	}
-	copies := make([]*unstructured.Unstructured, len(rendered.objects[key]))
-	for i, object := range rendered.objects[key] {
-		copies[i] = object.DeepCopy()
-	}
-	return copies, nil
-}
-
-func render(kustomization string, components []string) ([]*unstructured.Unstructured, error) {
 	files, err := copyFiles()
 	if err != nil {
 		return nil, err
