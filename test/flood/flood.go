@@ -30,9 +30,7 @@ type Plan struct {
 	Events int
 	// EventsPerSecond limits all writers together; 0 means no limit.
 	EventsPerSecond float64
-	// HighPriority keeps the process at normal CPU priority, for quiet clients and for tests that compare no latencies. Without
-	// it, the process gets idle processor time only, as a storm from other machines would take none. On a busy machine, it then
-	// hardly runs.
+	// HighPriority keeps the process at normal CPU priority, for quiet clients whose latencies are measured.
 	HighPriority bool
 }
 

@@ -70,7 +70,7 @@ func TestEventListsAreQueued(t *testing.T) {
 func storeEvents(t *testing.T, c *cluster.Cluster, n int) {
 	t.Helper()
 	const clients = 20
-	plan := flood.Plan{Namespace: quietNamespace, Users: []flood.User{flood.ServiceAccount(quietNamespace, "writer")}, Writers: clients, Events: n / clients, HighPriority: true}
+	plan := flood.Plan{Namespace: quietNamespace, Users: []flood.User{flood.ServiceAccount(quietNamespace, "writer")}, Writers: clients, Events: n / clients}
 	writers, err := plan.Start(t.Context(), c.Config)
 	if err != nil {
 		t.Fatal(err)

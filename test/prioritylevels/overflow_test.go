@@ -24,7 +24,7 @@ func TestQueueOverflowIsCountedAndEnds(t *testing.T) {
 	}
 	before := level(t, c, eventLevel)
 	noisy := flood.ServiceAccount(stormNamespace, "noisy")
-	writers, err := flood.Plan{Namespace: stormNamespace, Users: []flood.User{noisy}, Writers: 600, HighPriority: true}.Start(t.Context(), c.Config)
+	writers, err := flood.Plan{Namespace: stormNamespace, Users: []flood.User{noisy}, Writers: 600}.Start(t.Context(), c.Config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,8 +57,8 @@ func storms() map[string]levelStorm {
 	}
 	accounts := []flood.User{flood.ServiceAccount(stormNamespace, "noisy")}
 	return map[string]levelStorm{
-		"a service account": {flood.Plan{Namespace: stormNamespace, Users: accounts, Writers: 200, HighPriority: true}, eventLevel},
-		"nodes":             {flood.Plan{Namespace: stormNamespace, Users: nodes, Writers: 200, HighPriority: true}, systemLevel},
+		"a service account": {flood.Plan{Namespace: stormNamespace, Users: accounts, Writers: 200}, eventLevel},
+		"nodes":             {flood.Plan{Namespace: stormNamespace, Users: nodes, Writers: 200}, systemLevel},
 	}
 }
 
@@ -169,7 +169,7 @@ func TestQuietWritersAreServedDuringStorm(t *testing.T) {
 	for i := range tenant {
 		tenant[i] = flood.ServiceAccount(stormNamespace, fmt.Sprint("noisy-", i))
 	}
-	storm, err := flood.Plan{Namespace: stormNamespace, Users: tenant, Writers: 256, HighPriority: true}.Start(t.Context(), c.Config)
+	storm, err := flood.Plan{Namespace: stormNamespace, Users: tenant, Writers: 256}.Start(t.Context(), c.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
