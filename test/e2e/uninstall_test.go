@@ -93,6 +93,7 @@ func (e *setEnv) createEvents(namespace string) (end func() error) {
 				}
 				_, err := events.Create(e.Context(), event, metav1.CreateOptions{})
 				if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsTooManyRequests(err) {
+					e.Errorf("create Event %s: %v", event.Name, err) // now, as others wait for more Events of this writer
 					return err
 				}
 			}
