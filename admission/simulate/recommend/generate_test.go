@@ -2,7 +2,6 @@ package recommend
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -27,26 +26,19 @@ type generatedWrite struct {
 // auditLogOf is the audit log of writes, of a user that is named for the storm.
 func auditLogOf(storm string, all iter.Seq[generatedWrite]) simulate.Source {
 	var out bytes.Buffer
-	lines := json.NewEncoder(&out)
 	n := 0
 	for w := range all {
 		n++
 		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(w.after)
 		name := fmt.Sprint(w.object, ".", storm, n)
-		_ = lines.Encode(map[string]any{ // into memory
-			"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Request", "stage": "ResponseComplete", "verb": "create",
-			"user":           map[string]any{"username": "system:serviceaccount:storm:" + storm},
-			"objectRef":      map[string]any{"resource": "events", "namespace": w.namespace, "apiVersion": "v1"},
-			"responseStatus": map[string]any{"code": 201},
-			"requestObject": map[string]any{
-				"metadata":       map[string]any{"name": name, "namespace": w.namespace},
-				"involvedObject": map[string]any{"kind": w.kind, "namespace": w.namespace, "name": w.object, "uid": w.object},
-				"source":         map[string]any{"component": w.controller, "host": w.host},
-				"type":           w.severity, "reason": w.reason, "message": w.message, "count": 1,
-				"firstTimestamp": at.Format(time.RFC3339), "lastTimestamp": at.Format(time.RFC3339),
-			},
-			"requestReceivedTimestamp": at.Format("2006-01-02T15:04:05.000000Z07:00"),
-		})
+		// To encode maps would take a tenth of the time of all tests here.
+		fmt.Fprintf(&out, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Request","stage":"ResponseComplete","verb":"create",`+
+			`"user":{"username":"system:serviceaccount:storm:%s"},"objectRef":{"resource":"events","namespace":%q,"apiVersion":"v1"},`+
+			`"responseStatus":{"code":201},"requestReceivedTimestamp":%q,"requestObject":{"metadata":{"name":%q,"namespace":%q},`,
+			storm, w.namespace, at.Format("2006-01-02T15:04:05.000000Z07:00"), name, w.namespace)
+		fmt.Fprintf(&out, `"involvedObject":{"kind":%q,"namespace":%q,"name":%q,"uid":%[3]q},"source":{"component":%[4]q,"host":%q},`+
+			`"type":%q,"reason":%q,"message":%q,"count":1,"firstTimestamp":%q,"lastTimestamp":%[9]q}}`+"\n",
+			w.kind, w.namespace, w.object, w.controller, w.host, w.severity, w.reason, w.message, at.Format(time.RFC3339))
 	}
 	return simulate.NewSource(storm, io.NopCloser(&out))
 }
