@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -162,13 +161,22 @@ func (e *env) checkNoneFailedInRollout() {
 	}
 }
 
-// eventually waits until check returns true, and fails the test after five minutes.
+// eventually waits until check returns true, and fails the test after five minutes. A check that takes long, as it reads all Events, is
+// made less often: it would keep the API server busy.
 func (e *env) eventually(what string, check func() bool) {
 	e.Helper()
-	err := wait.PollUntilContextTimeout(e.Context(), 200*time.Millisecond, 5*time.Minute, true,
-		func(context.Context) (bool, error) { return check(), nil })
-	if err != nil {
-		e.Fatalf("timed out after five minutes: %s", what)
+	ctx, cancel := context.WithTimeout(e.Context(), 5*time.Minute)
+	defer cancel()
+	for {
+		begun := time.Now()
+		if check() {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			e.Fatalf("timed out after five minutes: %s", what)
+		case <-time.After(max(200*time.Millisecond, min(5*time.Since(begun), 5*time.Second))):
+		}
 	}
 }
 
