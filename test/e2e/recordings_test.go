@@ -58,7 +58,7 @@ func flavors() []string { return []string{"unmerged", "merged", "limited", "cond
 // own namespace.
 func samples(t *testing.T) (all []recording) {
 	t.Helper()
-	const lines = 200
+	const lines = 120
 	namespaces := regexp.MustCompile(`"namespace":"([^"]*)"`)
 	for name, in := range map[string]io.ReadCloser{
 		"churn": sample.Churn(), "narrow": sample.Narrow(), "probes": sample.Probes(), "quiet": sample.Quiet(100),

@@ -23,7 +23,7 @@ import (
 
 const (
 	// requestRate is the number of requests a second by recorders during a rollout, for at least eventRate Events.
-	requestRate = 400
+	requestRate = 200
 	// endpointLag is how long a replica may remain an endpoint after its stop signal. The shipped shutdown delay is
 	// more than twice that, to leave time for a busy machine.
 	endpointLag = 2 * time.Second

@@ -20,7 +20,7 @@ import (
 
 const (
 	// eventRate is the number of Events a second while eventquota is updated, rolled back or uninstalled.
-	eventRate = 300
+	eventRate = 150
 	// eventWriters is how many clients write them, each about an object of its own.
 	eventWriters = 32
 )

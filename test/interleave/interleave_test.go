@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	seeds   = flag.Int("seeds", 100, "number of schedules for each mix")
+	seeds   = flag.Int("seeds", 50, "number of schedules for each mix")
 	tries   = flag.Int("tries", 300, "maximal number of runs to shrink a failing schedule; 0 shrinks none, and ends a mix at its first failure")
 	only    = flag.String("mix", "", "run only this mix")
 	first   = flag.Uint64("seed", 1, "first seed")

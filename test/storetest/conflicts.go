@@ -79,7 +79,7 @@ func conflicts(t *testing.T, fresh Fresh) {
 	}
 	for users := range 5 {
 		t.Run(fmt.Sprintf("%d users take turns", 1+users), func(t *testing.T) {
-			written := new(storedEvent).patches(t, fresh(t), 3000, func(i int) patch { // as fast as possible, which is free for longest
+			written := new(storedEvent).patches(t, fresh(t), 300, func(i int) patch { // as fast as possible, which is free for longest
 				user := fmt.Sprint("u", i%(1+users))
 				return patch{epoch().Add(time.Duration(i) * time.Microsecond), user, "by " + user, func() {}}
 			})
