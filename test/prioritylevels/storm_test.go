@@ -158,8 +158,8 @@ func TestStormLeavesOthersTheirSeats(t *testing.T) {
 	}
 }
 
-// TestQuietWritersAreServedDuringStorm checks that the Events of a quiet controller and of quiet kubelets are stored, each within queueWait,
-// during a storm by 64 accounts of a tenant.
+// TestQuietWritersAreServedDuringStorm checks that the Events of a quiet controller and of quiet kubelets are stored at the first try during a
+// storm by 64 accounts of a tenant. The API server rejects a try that waits for a seat for longer than 15 s.
 func TestQuietWritersAreServedDuringStorm(t *testing.T) {
 	c := newCluster(t, cluster.Options{NoAudit: true})
 	if err := c.InstallPriorityLevels(t.Context()); err != nil {
@@ -193,8 +193,8 @@ func TestQuietWritersAreServedDuringStorm(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%s: p50 %s, p99 %s, slowest %s, %d tries rejected", name, got.P50, got.P99, got.Max, got.Rejected)
-		if want := plan.Writers * plan.Events; got.Answers[201] != want || got.Lost > 0 || got.Rejected > 0 || got.Max > queueWait {
-			t.Errorf("%s: got %+v, want %d stored, none lost or rejected, each within %s", name, got, want, queueWait)
+		if want := plan.Writers * plan.Events; got.Answers[201] != want || got.Lost > 0 || got.Rejected > 0 {
+			t.Errorf("%s: got %+v, want %d stored, none lost or rejected", name, got, want)
 		}
 	}
 	result, err := storm.Stop()
@@ -204,11 +204,8 @@ func TestQuietWritersAreServedDuringStorm(t *testing.T) {
 	t.Logf("the storm: %.0f/s, p99 %s, %d tries rejected", result.PerSecond(), result.P99, result.Rejected)
 }
 
-// queueWait is the longest time that the API server keeps a request in a queue, a quarter of its request timeout of one minute.
-const queueWait = 15 * time.Second
-
-// TestAllNodesWriteAtOnce checks that no Event is lost if 5,000 nodes write one at the same time, such as after a common failure. Each must be
-// stored at the second try at the latest. A try waits in its queue for at most queueWait.
+// TestAllNodesWriteAtOnce checks that no Event is lost if 5,000 nodes write one at the same time, such as after a common failure. Their
+// queues do not hold all. Like client-go, the writers repeat a rejected Event up to ten times.
 func TestAllNodesWriteAtOnce(t *testing.T) {
 	const nodes = 5000
 	c := newCluster(t, cluster.Options{NoAudit: true})
@@ -228,8 +225,8 @@ func TestAllNodesWriteAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d Events stored, p50 %s, slowest %s, %d tries rejected", got.Answers[201], got.P50, got.Max, got.Rejected)
-	if got.Answers[201] != nodes || got.Lost > 0 || got.Max > 2*queueWait+time.Second {
-		t.Errorf("got %+v, want all %d Events stored, each after at most two tries", got, nodes)
+	if got.Answers[201] != nodes || got.Lost > 0 {
+		t.Errorf("got %+v, want all %d Events stored", got, nodes)
 	}
 	if executed := level(t, c, systemLevel).Dispatched; executed != nodes {
 		t.Errorf("level %s executed %d requests, want %d", systemLevel, executed, nodes)
