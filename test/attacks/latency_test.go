@@ -52,10 +52,6 @@ func TestAttacksStopNoDecision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, err := replica.ShippedMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for title := range attacks() {
 		t.Run(title, func(t *testing.T) {
 			webhook, err := replica.Start(t.Context(), c, program, "--deadline=2s")
@@ -76,8 +72,8 @@ func TestAttacksStopNoDecision(t *testing.T) {
 			if err := webhook.Stop(); err != nil {
 				t.Error(err)
 			}
-			if peak := webhook.PeakMemory(); peak > memory.HardLimit {
-				t.Errorf("the replica used %d MiB of memory, want at most %d MiB", peak>>20, memory.HardLimit>>20)
+			if peak := webhook.PeakMemory(); peak > webhook.Memory.HardLimit {
+				t.Errorf("the replica used %d MiB of memory, want at most %d MiB", peak>>20, webhook.Memory.HardLimit>>20)
 			} else {
 				t.Logf("the replica used at most %d MiB of memory", peak>>20)
 			}

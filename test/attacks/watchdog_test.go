@@ -16,7 +16,6 @@ import (
 // shipped Deployment requests. Below the request, a replica survives even on a node without spare memory.
 type watchdog struct {
 	replica *replica.Replica
-	memory  replica.Memory
 	failed  atomic.Pointer[error]
 	stop    func() // stops watching; may be called more than once
 	running sync.WaitGroup
@@ -33,12 +32,8 @@ const (
 // newWatchdog watches a replica until stop is called or the test ends.
 func newWatchdog(t *testing.T, r *replica.Replica) *watchdog {
 	t.Helper()
-	memory, err := replica.ShippedMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &watchdog{replica: r, memory: memory}
+	w := &watchdog{replica: r}
 	for interval, check := range map[time.Duration]func(context.Context) error{memoryInterval: w.checkMemory, probeInterval: w.checkReady} {
 		w.running.Go(func() { w.watch(ctx, interval, check) })
 	}
@@ -87,9 +82,9 @@ func (w *watchdog) checkMemory(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if used > w.memory.Requested {
+	if used > w.replica.Memory.Requested {
 		return fmt.Errorf("the replica used %d MiB of memory, want at most the %d MiB that its Deployment requests (limit %d MiB)",
-			used>>20, w.memory.Requested>>20, w.memory.HardLimit>>20)
+			used>>20, w.replica.Memory.Requested>>20, w.replica.Memory.HardLimit>>20)
 	}
 	return nil
 }

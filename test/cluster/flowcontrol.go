@@ -46,7 +46,7 @@ func (c *Cluster) PriorityLevels(ctx context.Context) (map[string]PriorityLevel,
 // InstallPriorityLevels applies the shipped priority levels for Event writes, with their FlowSchemas and those of the
 // webhook, and returns once the API server uses them.
 func (c *Cluster) InstallPriorityLevels(ctx context.Context) error {
-	objects, err := shippedPriorityLevels()
+	objects, err := c.shippedPriorityLevels()
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (c *Cluster) InstallPriorityLevels(ctx context.Context) error {
 // RemovePriorityLevels deletes the objects of InstallPriorityLevels, if they exist, and returns once the API server
 // no longer uses them.
 func (c *Cluster) RemovePriorityLevels(ctx context.Context) error {
-	objects, err := shippedPriorityLevels()
+	objects, err := c.shippedPriorityLevels()
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (c *Cluster) RemovePriorityLevels(ctx context.Context) error {
 	return c.waitForFlowSchema(ctx, "service-accounts")
 }
 
-func shippedPriorityLevels() ([]*unstructured.Unstructured, error) {
-	objects, err := shipped.Objects(shipped.Base)
+func (c *Cluster) shippedPriorityLevels() ([]*unstructured.Unstructured, error) {
+	objects, err := c.Shipped()
 	if err != nil {
 		return nil, err
 	}

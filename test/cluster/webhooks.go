@@ -58,7 +58,7 @@ func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) (err error) {
 	registration := c.client.AdmissionregistrationV1()
 	var installed []string
 	if w.Mutating {
-		configuration, err := w.mutating()
+		configuration, err := c.mutating(w)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (c *Cluster) InstallWebhooks(ctx context.Context, w Webhooks) (err error) {
 		installed = append(installed, configuration.Name)
 	}
 	if w.Validating {
-		configuration, err := w.validating()
+		configuration, err := c.validating(w)
 		if err != nil {
 			return err
 		}
@@ -117,9 +117,9 @@ func (c *Cluster) RemoveWebhooks(ctx context.Context) (err error) {
 }
 
 // mutating returns the shipped configuration with the overrides of w.
-func (w Webhooks) mutating() (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
+func (c *Cluster) mutating(w Webhooks) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	if err := findShipped("MutatingWebhookConfiguration", MutatingWebhook, configuration); err != nil {
+	if err := c.findShipped("MutatingWebhookConfiguration", MutatingWebhook, configuration); err != nil {
 		return nil, err
 	}
 	configuration.Name = w.prefix() + configuration.Name
@@ -132,9 +132,9 @@ func (w Webhooks) mutating() (*admissionregistrationv1.MutatingWebhookConfigurat
 }
 
 // validating returns the shipped configuration with the overrides of w.
-func (w Webhooks) validating() (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+func (c *Cluster) validating(w Webhooks) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := findShipped("ValidatingWebhookConfiguration", ValidatingWebhook, configuration); err != nil {
+	if err := c.findShipped("ValidatingWebhookConfiguration", ValidatingWebhook, configuration); err != nil {
 		return nil, err
 	}
 	configuration.Name = w.prefix() + configuration.Name
@@ -176,8 +176,8 @@ func (w Webhooks) customize(
 	}
 }
 
-func findShipped(kind, name string, configuration any) error {
-	objects, err := shipped.Objects(shipped.Base)
+func (c *Cluster) findShipped(kind, name string, configuration any) error {
+	objects, err := c.Shipped()
 	if err != nil {
 		return err
 	}

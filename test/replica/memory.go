@@ -24,9 +24,9 @@ type Memory struct {
 	Requested, HardLimit int64
 }
 
-// ShippedMemory returns the limits of a replica in the shipped Deployment.
-func ShippedMemory() (Memory, error) {
-	objects, err := shipped.Objects(shipped.Base)
+// shippedMemory returns the limits of a replica in the shipped Deployment.
+func shippedMemory(c *cluster.Cluster) (Memory, error) {
+	objects, err := c.Shipped()
 	if err != nil {
 		return Memory{}, err
 	}

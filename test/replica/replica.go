@@ -37,6 +37,8 @@ type Replica struct {
 	MetricsURL string
 	// ReadyURL is the address of its readiness probe.
 	ReadyURL string
+	// Memory has its memory limits, those of the shipped Deployment.
+	Memory Memory
 
 	ca      []byte
 	cluster *cluster.Cluster

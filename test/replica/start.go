@@ -82,13 +82,12 @@ func startOn(ctx context.Context, c *cluster.Cluster, p endpoint, path string, f
 	}
 	// The webhook collects garbage as in the shipped Deployment, independent of the settings of the tests and the API
 	// server.
-	memory, err := ShippedMemory()
-	if err != nil {
+	if r.Memory, err = shippedMemory(c); err != nil {
 		return nil, err
 	}
 	r.process.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "GOGC=") || strings.HasPrefix(v, memoryLimitVariable+"=")
-	}), memoryLimitVariable+"="+memory.SoftLimit)
+	}), memoryLimitVariable+"="+r.Memory.SoftLimit)
 	r.process.Stdout, r.process.Stderr = log, log
 	if err := r.start(); err != nil {
 		return nil, fmt.Errorf("start the webhook: %w", err)
