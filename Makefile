@@ -28,8 +28,7 @@ MODULES := . $(TESTED) .ci/tools .ci/workflows test/controlplane
 # On a new machine, a test first builds the Kubernetes control plane. The linters include go vet.
 GO_TEST := go test -timeout 60m -vet=off
 
-# Tests that start whole control planes, of many programs: each of these needs up to a fifth less processor time if it runs on one
-# processor at a time.
+# For tests that start control planes. Each of their programs needs up to a fifth less processor time if it uses one processor at a time.
 CLUSTER_TEST := $(GO_TEST) -count=1 -exec 'env GOMAXPROCS=1'
 
 .DEFAULT_GOAL := help

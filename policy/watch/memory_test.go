@@ -109,14 +109,14 @@ func (h *largeAPIServer) fillMetadata() {
 // while they are listed and watched and afterwards. Lists must take few requests.
 func TestCacheMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it reads a gigabyte of objects") //nolint:forbidigo // -short asks for it
+		t.Skip("it reads two gigabytes of objects") //nolint:forbidigo // -short asks for it
 	}
 	const buffers, keptEach, most = 8 << 20, 64 << 10, 96 << 20
 	for says, h := range map[string]*largeAPIServer{
 		"few that are as large as can be": {policies: 150, bytes: 1 << 20},
-		"1,200 of 100 KB":                 {policies: 1200, bytes: 100_000},
+		"2,000 of 100 KB":                 {policies: 2000, bytes: 100_000},
 		"very many small ones":            {policies: 20_000, bytes: 64},
-		"namespaces":                      {namespaces: 200, bytes: 512 << 10},
+		"namespaces":                      {namespaces: 300, bytes: 512 << 10},
 	} {
 		t.Run(says, func(t *testing.T) {
 			h.fillMetadata()

@@ -38,7 +38,7 @@ type Cluster struct {
 	log      string     // path of the API server's log
 	programs []*program // other programs, in the order of their start
 	stop     func() error
-	shipped  func() ([]*unstructured.Unstructured, error) // rendered once, which takes long
+	shipped  func() ([]*unstructured.Unstructured, error) // renders them at the first call
 
 	usersMu sync.Mutex // guards the plane's certificate authority
 }

@@ -19,7 +19,7 @@ import (
 
 // The policies of TestManyTenantPolicies. Each has the maximum size and an annotation.
 const (
-	tenants, policiesEach        = 10, 50
+	tenants, policiesEach        = 20, 50
 	reasonBytes, annotationBytes = 120, 64 << 10
 	// memoryLimit is the memory limit of the shipped Deployment.
 	memoryLimit = 512 << 20

@@ -37,7 +37,7 @@ type Replica struct {
 	MetricsURL string
 	// ReadyURL is the address of its readiness probe.
 	ReadyURL string
-	// Memory has its memory limits, those of the shipped Deployment.
+	// Memory contains the memory limits of the replica, those of the shipped Deployment.
 	Memory Memory
 
 	ca      []byte

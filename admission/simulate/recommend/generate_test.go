@@ -31,7 +31,7 @@ func auditLogOf(storm string, all iter.Seq[generatedWrite]) simulate.Source {
 		n++
 		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(w.after)
 		name := fmt.Sprint(w.object, ".", storm, n)
-		// To encode maps would take a tenth of the time of all tests here.
+		// Encoding maps took an eighth of the time of these tests.
 		fmt.Fprintf(&out, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Request","stage":"ResponseComplete","verb":"create",`+
 			`"user":{"username":"system:serviceaccount:storm:%s"},"objectRef":{"resource":"events","namespace":%q,"apiVersion":"v1"},`+
 			`"responseStatus":{"code":201},"requestReceivedTimestamp":%q,"requestObject":{"metadata":{"name":%q,"namespace":%q},`,
