@@ -8,13 +8,9 @@ import (
 	"github.com/eventquota/eventquota/test/flood"
 )
 
-// TestQueueOverflowIsCountedAndEnds starts more writers of one account than its six queues and all seats can hold. It checks that the API
-// server counts every rejected try, and that the level is free again after the storm.
-func TestQueueOverflowIsCountedAndEnds(t *testing.T) {
-	c := newCluster(t, cluster.Options{NoAudit: true})
-	if err := c.InstallPriorityLevels(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+// checkOverflow starts more writers of one account than its six queues and all seats can hold. It checks that the API server counts every
+// rejected try, and that the level is free again after the storm.
+func checkOverflow(t *testing.T, c *cluster.Cluster) {
 	before := level(t, c, eventLevel)
 	noisy := flood.ServiceAccount(stormNamespace, "noisy")
 	writers, err := flood.Plan{Namespace: stormNamespace, Users: []flood.User{noisy}, Writers: 600}.Start(t.Context(), c.Config)

@@ -1,6 +1,7 @@
 package prioritylevels
 
 import (
+	"flag"
 	"maps"
 	"net/http"
 	"runtime"
@@ -14,12 +15,13 @@ const (
 	maxTries = 11
 	// queuedEvents is the number of Events that a core/v1 recorder queues in addition to the one that it sends.
 	queuedEvents = 1000
-	// burstEvents is the number of Warnings in a burst.
-	burstEvents = 10000
 )
 
+// burst is the number of Warnings that a recorder records while the level is full. docs/priority-levels.md has figures of 10,000.
+var burst = flag.Int("burst", 3*queuedEvents, "number of Warnings in a burst, more than a recorder queues")
+
 // TestRecordersWithFullLevel checks what docs/priority-levels.md says about client-go's recorders while a full priority level rejects their
-// Events. It logs the figures of the table there.
+// Events. With -burst 10000 it logs the figures of the table there.
 func TestRecordersWithFullLevel(t *testing.T) {
 	c := newSmallLevel(t)
 	err := c.Grant(t.Context(), "write-events-of-events.k8s.io", "system:authenticated",
@@ -69,7 +71,7 @@ func (c *smallLevelCluster) checkLegacyBurst(t *testing.T) {
 	c.whileFull(t, func() {
 		r.warn(0)
 		eventually(t, "the first Event is rejected", func() bool { return r.snapshot().answers[http.StatusTooManyRequests] > 0 })
-		for serial := 1; serial < burstEvents; serial++ {
+		for serial := 1; serial < *burst; serial++ {
 			r.warn(serial)
 			runtime.Gosched() // otherwise the recorder cannot distribute some Events in time, and logs them
 		}
@@ -83,7 +85,7 @@ func (c *smallLevelCluster) checkLegacyBurst(t *testing.T) {
 			t.Fatalf("Event %d was lost, want the oldest %d stored", serial, 1+queuedEvents)
 		}
 	}
-	lost := burstEvents - len(stored)
+	lost := *burst - len(stored)
 	if len(stored) != 1+queuedEvents || counts.lines > lost/2 || counts.maxInFlight != 1 {
 		t.Errorf("got %d Events stored, %d log lines and %d concurrent requests, want %d, at most half of the lost Events, and 1", len(stored), counts.lines, counts.maxInFlight, 1+queuedEvents)
 	}
@@ -99,24 +101,24 @@ func (c *smallLevelCluster) checkSeriesBurst(t *testing.T) {
 	before := processUsage()
 	var full usage
 	c.whileFull(t, func() {
-		for serial := range burstEvents {
+		for serial := range *burst {
 			r.warn(serial)
 			if serial%100 == 0 { // a faster burst would need too many connections, and overflow the recorder's queue of 1,000 Events
 				eventually(t, "the recorder starts to send them", func() bool { return r.snapshot().started > serial })
 				eventually(t, "as many tries are rejected", func() bool { return r.snapshot().answers[http.StatusTooManyRequests] > serial })
 			}
 		}
-		eventually(t, "as many tries are rejected as Events were recorded", func() bool { return r.snapshot().answers[http.StatusTooManyRequests] >= burstEvents })
+		eventually(t, "as many tries are rejected as Events were recorded", func() bool { return r.snapshot().answers[http.StatusTooManyRequests] >= *burst })
 		full = processUsage().minus(before)
 	})
 	counts := r.waitForOutcomes(t)
 	stored := c.storedSerials(t, r)
 	c.logBurst(t, r, len(stored), full)
-	if len(stored) != burstEvents || counts.abandoned > 0 {
-		t.Errorf("got %d Events stored and %d given up, want %d and 0", len(stored), counts.abandoned, burstEvents)
+	if len(stored) != *burst || counts.abandoned > 0 {
+		t.Errorf("got %d Events stored and %d given up, want %d and 0", len(stored), counts.abandoned, *burst)
 	}
-	if full.goroutines < burstEvents || counts.maxInFlight < 2 {
-		t.Errorf("got %d more goroutines and %d concurrent requests, want at least %d and 2", full.goroutines, counts.maxInFlight, burstEvents)
+	if full.goroutines < *burst || counts.maxInFlight < 2 {
+		t.Errorf("got %d more goroutines and %d concurrent requests, want at least %d and 2", full.goroutines, counts.maxInFlight, *burst)
 	}
 }
 
@@ -129,11 +131,11 @@ func (r *recorder) waitForOutcomes(t *testing.T) requestCounts {
 	}
 	for {
 		before := done(r.snapshot())
-		if before >= burstEvents {
+		if before >= *burst {
 			return r.snapshot()
 		}
-		t.Logf("%d of %d Events are stored or given up: %+v", before, burstEvents, r.snapshot())
-		eventually(t, "more Events are stored or given up", func() bool { return done(r.snapshot()) >= min(burstEvents, before+burstEvents/10) })
+		t.Logf("%d of %d Events are stored or given up: %+v", before, *burst, r.snapshot())
+		eventually(t, "more Events are stored or given up", func() bool { return done(r.snapshot()) >= min(*burst, before+*burst/10) })
 	}
 }
 
@@ -141,7 +143,7 @@ func (r *recorder) waitForOutcomes(t *testing.T) requestCounts {
 func (c *smallLevelCluster) logBurst(t *testing.T, r *recorder, stored int, full usage) {
 	t.Helper()
 	counts := r.snapshot()
-	t.Logf("%d Warnings recorded, %d stored, %d lost, %d lines in the recorder's log", burstEvents, stored, burstEvents-stored, counts.lines)
+	t.Logf("%d Warnings recorded, %d stored, %d lost, %d lines in the recorder's log", *burst, stored, *burst-stored, counts.lines)
 	t.Logf("requests by status %v, audit log lines by status %v; at most %d concurrent requests, %d connections, longest Retry-After %d s",
 		counts.answers, c.auditLines(t, r.user), counts.maxInFlight, counts.connections, counts.retryAfter)
 	t.Logf("increase while all Events are rejected: %d goroutines, %.1f MiB of heap, %.1f MiB of stacks", full.goroutines, mebibytes(full.heap), mebibytes(full.stacks))
