@@ -35,8 +35,8 @@ func TestQuotaPresetsMatchComponents(t *testing.T) {
 	}
 }
 
-// TestPresetFollowsUpgrades checks when a quota of the chart is replaced, and when it is kept. TestReleaseLifecycle checks the same of the
-// ceiling, by Helm 3 too.
+// TestPresetFollowsUpgrades checks when a quota of the chart is replaced, and when it is kept, by Helm 3. TestReleaseLifecycle checks the same
+// of the ceiling by Helm 4.
 func TestPresetFollowsUpgrades(t *testing.T) {
 	t.Parallel()
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
@@ -44,7 +44,7 @@ func TestPresetFollowsUpgrades(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHelm(t, c, helm4, namespace)
+	h := newHelm(t, c, helm3, namespace)
 	// The burst of the last limit tells the presets apart.
 	expect := func(step string, burst int) types.UID {
 		t.Helper()
