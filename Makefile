@@ -146,12 +146,12 @@ TEST_PARTS := test-e2e test-storms test-clusters test-raced test-units $(TESTED:
 .PHONY: test
 test: export GOGC := 400
 test: redis-server chromium tmux ## Run all tests
-	@go build ./... # once, and not in several parts at the same time
+	@go build $$(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...) # once, and not in several parts at the same time; links nothing
 	@$(MAKE) --no-print-directory -j 3 -k --output-sync=target $(TEST_PARTS) || { echo 'make test failed: see the packages with FAIL above' >&2; exit 1; }
 
 .PHONY: $(TEST_PARTS)
 test-units:
-	$(GO_TEST) $(filter-out $(RACED),$(UNITS))
+	$(GO_TEST) $(filter-out $(RACED),$(UNITS)) $(SCHEDULES)
 	$(GO_TEST) -run '$(NOT_RACED)' $(filter %/store/memory %/store/redis,$(RACED))
 
 # Under the race detector, most dependencies would be compiled once more, for eight minutes: those of these packages are few. Sizes, and
@@ -196,7 +196,9 @@ UNITS = $(shell go list ./... | grep -v /eventquota/test/)
 RACED = $(filter-out %/engine,$(shell go list ./store/... ./admission/connections))
 NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|NoisyNamespaceChangesNoOther|EvictionRefills
 STORMS := github.com/eventquota/eventquota/test/attacks github.com/eventquota/eventquota/test/prioritylevels
-CLUSTERS = $(filter-out %/test/e2e $(STORMS),$(shell go list ./test/...))
+# Like units, they depend on nothing that the test cache does not know of.
+SCHEDULES = $(shell go list ./test/interleave/...)
+CLUSTERS = $(filter-out %/test/e2e $(STORMS) $(SCHEDULES),$(shell go list ./test/...))
 # The race detector needs a C compiler.
 RACE_TEST = $(shell if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then echo env CGO_ENABLED=1 $(GO_TEST) -race; \
 	else echo $(GO_TEST); fi)

@@ -15,7 +15,7 @@ import (
 )
 
 // rate is the number of requests per second in a storm.
-const rate = 300
+const rate = 120
 
 // storm runs storms of real recorders, one after another, until end is called. end returns when the API server has answered
 // all requests.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -84,7 +86,7 @@ func samples(t *testing.T) (all []recording) {
 func (e *env) recordCluster() []recording {
 	e.Helper()
 	e.must(e.write(metav1.NamespaceDefault, corev1.EventTypeNormal, 0))
-	watch := e.watchEvents()
+	watch, endWatch := e.watchEvents()
 	e.eventually("the watch has begun", func() bool { return strings.Contains(watch(), `"normal-0"`) })
 	var writers errgroup.Group
 	for _, flavor := range flavors() {
@@ -101,6 +103,7 @@ func (e *env) recordCluster() []recording {
 	e.must(writers.Wait())
 	e.must(e.write(metav1.NamespaceDefault, corev1.EventTypeNormal, 1))
 	e.eventually("the watch is complete", func() bool { return strings.Contains(watch(), `"normal-1"`) && isComplete(watch()) })
+	endWatch()
 
 	log, err := os.ReadFile(e.cluster.AuditLog)
 	e.must(err)
@@ -123,8 +126,8 @@ func isComplete(text string) bool {
 	}
 }
 
-// watchEvents watches Events with kubectl until the test ends. text returns the output so far.
-func (e *env) watchEvents() (text func() string) {
+// watchEvents watches Events with kubectl until end is called. text returns the output so far.
+func (e *env) watchEvents() (text func() string, end func()) {
 	e.Helper()
 	path, err := e.cluster.KubectlPath(e.Context())
 	e.must(err)
@@ -132,19 +135,22 @@ func (e *env) watchEvents() (text func() string) {
 	e.must(err)
 	file, err := os.Create(filepath.Join(e.TempDir(), "watch.json"))
 	e.must(err)
-	watch := exec.CommandContext(e.Context(), path, "--kubeconfig="+kubeconfig, "get", "events", "-A", "--watch", "--output-watch-events", "-o", "json")
+	ctx, stop := context.WithCancel(e.Context())
+	watch := exec.CommandContext(ctx, path, "--kubeconfig="+kubeconfig, "get", "events", "-A", "--watch", "--output-watch-events", "-o", "json")
 	watch.Stdout = file
 	e.must(watch.Start())
-	e.Cleanup(func() {
-		_ = watch.Wait() // kubectl ends with the context
+	end = sync.OnceFunc(func() {
+		stop()
+		_ = watch.Wait() // kubectl is killed
 		_ = file.Close()
 	})
+	e.Cleanup(end)
 	return func() string {
 		e.Helper()
 		content, err := os.ReadFile(file.Name())
 		e.must(err)
 		return string(content)
-	}
+	}, end
 }
 
 // writeSeriesEvents writes Events through events.k8s.io and continues some of their series.

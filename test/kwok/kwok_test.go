@@ -31,7 +31,7 @@ import (
 
 const (
 	namespace = "shop"
-	pods      = 1000
+	pods      = 300
 	nodes     = 10
 	// burst is the burst of the recommended quota, for each reason of each controller. Its buckets do not refill during the test.
 	burst = 50

@@ -22,6 +22,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/eventquota/eventquota/test/replica"
 )
 
 // hostile is contained in every text of the Events on the page.
@@ -97,11 +99,9 @@ func TestSimulatePage(t *testing.T) {
 func simulatePage(t *testing.T, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	program := filepath.Join(dir, "eventquota")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/webhook")
-	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the webhook: %v\n%s", err, out)
+	program, err := replica.Build(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
 	var lines strings.Builder
 	for i := range 41 {
