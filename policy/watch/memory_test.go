@@ -112,7 +112,7 @@ func TestCacheMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it reads two gigabytes of objects") //nolint:forbidigo // -short asks for it
 	}
-	// What is garbage must not count, whatever GOGC is.
+	// Garbage must not count, whatever GOGC is.
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	const buffers, keptEach, most = 8 << 20, 64 << 10, 32 << 20
 	for says, h := range map[string]*largeAPIServer{

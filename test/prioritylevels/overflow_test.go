@@ -11,6 +11,7 @@ import (
 // checkOverflow starts more writers of one account than its six queues and all seats can hold. It checks that the API server counts every
 // rejected try, and that the level is free again after the storm.
 func checkOverflow(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	before := level(t, c, eventLevel)
 	noisy := flood.ServiceAccount(stormNamespace, "noisy")
 	writers, err := flood.Plan{Namespace: stormNamespace, Users: []flood.User{noisy}, Writers: 600}.Start(t.Context(), c.Config)

@@ -127,6 +127,7 @@ func TestShippedLevels(t *testing.T) {
 // checkSeats checks what can be counted of I14. The requests of a storm are executed by the level for Event writes, which never uses more
 // seats than its own, and no request of another account fails. make bench measures the other account's latency.
 func checkSeats(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	b, err := bystander.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +170,7 @@ func checkSeats(t *testing.T, c *cluster.Cluster) {
 // checkQuietWriters checks that the Events of a quiet controller and of quiet kubelets are stored at the first try during a storm by 64
 // accounts of a tenant. The API server rejects a try that waits for a seat for longer than 15 s.
 func checkQuietWriters(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	tenant := make([]flood.User, 64)
 	for i := range tenant {
 		tenant[i] = flood.ServiceAccount(stormNamespace, fmt.Sprint("noisy-", i))
@@ -211,6 +213,7 @@ func checkQuietWriters(t *testing.T, c *cluster.Cluster) {
 // checkAllNodes checks that no Event is lost if 5,000 nodes write one at the same time, such as after a common failure. On a slow machine,
 // some wait for longer than 15 s and are rejected. Like client-go, the writers repeat a rejected Event up to ten times.
 func checkAllNodes(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	const nodes = 5000
 	before := level(t, c, systemLevel).Dispatched
 	plan := flood.Plan{Namespace: quietNamespace, Writers: nodes, Events: 1, HighPriority: true}
