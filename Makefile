@@ -146,7 +146,7 @@ TEST_PARTS := test-e2e test-storms test-clusters test-raced test-units $(TESTED:
 .PHONY: test
 test: export GOGC := 400
 test: redis-server chromium tmux ## Run all tests
-	@go build $$(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...) # once, and not in several parts at the same time; links nothing
+	@go build $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...) # once, and not in several parts at the same time; links nothing
 	@$(MAKE) --no-print-directory -j 3 -k --output-sync=target $(TEST_PARTS) || { echo 'make test failed: see the packages with FAIL above' >&2; exit 1; }
 
 .PHONY: $(TEST_PARTS)
