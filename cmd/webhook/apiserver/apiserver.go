@@ -2,10 +2,12 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -51,6 +53,22 @@ func AddFlags(f *pflag.FlagSet, namespaced bool) *Flags {
 	}
 	clientcmd.BindOverrideFlags(&o.overrides, f, names)
 	return o
+}
+
+// ExplicitNamespace returns the value of the flag --namespace of a command that is about all namespaces without it, or nothing if the flag
+// was not set. A flag that was set to nothing, such as by a variable of a shell that is not set, is an error.
+func ExplicitNamespace(flag *pflag.Flag) (string, error) {
+	name := flag.Value.String()
+	if !flag.Changed {
+		return "", nil
+	}
+	if name == "" {
+		return "", errors.New("--namespace: must not be empty; without the flag, the command is about all namespaces")
+	}
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return "", fmt.Errorf("--namespace %q: %s", name, strings.Join(wrong, "; "))
+	}
+	return name, nil
 }
 
 // Config returns the selected client configuration, without a client-side rate limit, and the selected namespace.

@@ -167,6 +167,10 @@ func TestFailuresReturnOneError(t *testing.T) {
 	s.wantError("--reason: must be one line", "on", "--reason", "two\nlines")
 	s.wantError("--reason: must be one line", "on", "--reason", "\x1b[2J")
 	s.wantError(`--namespace "A_B": `, "on", "-n", "A_B")
+	// Of a shell variable that is not set, it must not be the brake of the cluster.
+	for _, command := range []string{"on", "off", "status"} {
+		s.wantError("--namespace: must not be empty", command, "-n", "")
+	}
 	if len(s.writes) != 0 {
 		t.Errorf("writes %q", s.writes)
 	}

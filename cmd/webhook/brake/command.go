@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/eventquota/eventquota/admission/text"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
@@ -31,11 +30,6 @@ type options struct {
 
 func (o *options) validate() error {
 	var errs []error
-	if o.Namespace != "" {
-		if wrong := validation.IsDNS1123Label(o.Namespace); len(wrong) > 0 {
-			errs = append(errs, fmt.Errorf("--namespace %q: %s", o.Namespace, strings.Join(wrong, "; ")))
-		}
-	}
 	if len(o.Reason) > maxTextBytes || !utf8.ValidString(o.Reason) || text.Sanitize(o.Reason) != o.Reason {
 		errs = append(errs, fmt.Errorf("--reason: must be one line of at most %d bytes, without control characters", maxTextBytes))
 	}
@@ -91,8 +85,9 @@ the brake, so pull it again afterwards.`,
 // runWith returns a RunE that validates the flags and calls run with the brake that they name.
 func (o *options) runWith(run func(ctx context.Context, w io.Writer, b *Brake) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
-		o.Namespace = cmd.Flag("namespace").Value.String()
-		if err := o.validate(); err != nil {
+		var wrong error
+		o.Namespace, wrong = apiserver.ExplicitNamespace(cmd.Flag("namespace"))
+		if err := errors.Join(wrong, o.validate()); err != nil {
 			return err
 		}
 		b, err := o.brake()

@@ -2,6 +2,7 @@
 package recommend
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -70,7 +71,7 @@ the default installation.`,
   eventquota recommend --kubeconfig ~/.kube/config
   eventquota recommend audit-*.log.gz --expected ci/kubelet,ci/job-controller`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.validate(args); err != nil {
+			if err := cmp.Or(o.CheckSet(cmd.Flags()), o.validate(args)); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

@@ -140,6 +140,8 @@ func TestBadInputReturnsOneError(t *testing.T) {
 		"a trailing slash":            {[]string{"--sample", "quiet", "--expected", "shop/"}, `--expected "shop/": must be NAMESPACE, NAMESPACE/CONTROLLER or /CONTROLLER`},
 		"an unknown format":           {[]string{"--sample", "quiet", "-o", "html"}, `invalid argument "html" for "-o, --output" flag: must be one of table, yaml, json`},
 		"a TTL of 1 ms":               {[]string{"--sample", "quiet", "--event-ttl", "1ms"}, "--event-ttl 1ms: must be at least 1s"},
+		"no kubeconfig":               {[]string{"--kubeconfig", ""}, "--kubeconfig: must name a file"},
+		"no policies":                 {[]string{"quiet.txt", "--policies", ""}, "--policies: each path must name a file or a directory"},
 		"a missing kubeconfig":        {[]string{"--kubeconfig", "/nowhere"}, "--kubeconfig: "},
 		"two sources of policies":     {[]string{"quiet.txt", "--policies", "p", "--kubeconfig", "x"}, "if any flags in the group [policies kubeconfig] are set none of the others can be"},
 		"missing policies":            {[]string{"quiet.txt", "--policies", "/nowhere"}, "--policies: /nowhere: cannot be read: no such file or directory"},

@@ -2,6 +2,7 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"os/signal"
@@ -101,7 +102,7 @@ in a temporary file in $TMPDIR, and memory holds little more than an index.`,
 			if (len(args) > 0) == (o.Sample != "") {
 				return errors.New("simulate: either name files (- is standard input) or set --sample")
 			}
-			if err := o.Validate(); err != nil {
+			if err := cmp.Or(o.Validate(), o.CheckSet(cmd.Flags()), replay.CheckPaths(cmd.Flags(), "compare", o.Compare)); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/eventquota/eventquota/admission/busiest"
+	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/cmd/webhook/brake"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
 	"github.com/eventquota/eventquota/cmd/webhook/live"
@@ -86,11 +87,12 @@ The table fails if replicas start or stop within the interval; the screen contin
   eventquota top --endpoint http://127.0.0.1:8080 --interval 0 -o json | jq .rows`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.validate(); err != nil {
+			var wrong error
+			o.Replicas.Namespace, wrong = apiserver.ExplicitNamespace(cmd.Flag("namespace"))
+			if err := errors.Join(wrong, o.validate()); err != nil {
 				return err
 			}
 			given := cmd.Flags().Changed
-			o.Replicas.Namespace = cmd.Flag("namespace").Value.String()
 			run := o.run
 			if !given("output") && o.Interval > 0 && isInteractive(cmd.InOrStdin(), cmd.OutOrStdout()) {
 				if !given("interval") {

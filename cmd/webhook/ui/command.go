@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
 	"github.com/eventquota/eventquota/cmd/webhook/live"
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
@@ -69,10 +70,11 @@ one that does.`,
   eventquota ui --endpoint http://127.0.0.1:8080`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.validate(); err != nil {
+			var wrong error
+			o.Replicas.Namespace, wrong = apiserver.ExplicitNamespace(cmd.Flag("namespace"))
+			if err := errors.Join(wrong, o.validate()); err != nil {
 				return err
 			}
-			o.Replicas.Namespace = cmd.Flag("namespace").Value.String()
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			if err := o.run(ctx, cmd.OutOrStdout()); err != nil {
