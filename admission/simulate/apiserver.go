@@ -17,6 +17,8 @@ type apiServer struct {
 	events hashIndex
 	seed   maphash.Seed
 	ttl    time.Duration // since the last write of an Event
+	// emptied is when all Events of a namespace were last deleted, in nanoseconds of Unix time. Their locations stay in events.
+	emptied map[string]int64
 }
 
 // location is the offset of an Event in the spool and the time of its last write.
@@ -28,7 +30,7 @@ type location struct {
 func (k location) refused() bool { return k.offset < 0 }
 
 func newAPIServer(s *spool, ttl time.Duration) *apiServer {
-	return &apiServer{spool: s, seed: maphash.MakeSeed(), ttl: ttl}
+	return &apiServer{spool: s, seed: maphash.MakeSeed(), ttl: ttl, emptied: map[string]int64{}}
 }
 
 func (a *apiServer) hash(namespace, name string) uint64 {
@@ -42,6 +44,9 @@ func (a *apiServer) expired(now time.Time, k location) bool {
 // find returns the location of an Event by name.
 func (a *apiServer) find(now time.Time, namespace, name string) (k location, known bool) {
 	k, known = a.events.get(a.hash(namespace, name))
+	if at, ok := a.emptied[namespace]; ok && k.at <= at {
+		return k, false
+	}
 	return k, known && !a.expired(now, k)
 }
 
@@ -90,6 +95,9 @@ func (a *apiServer) offset(w *write, e *corev1.Event) (int64, error) {
 }
 
 func (a *apiServer) remove(namespace, name string) { a.events.remove(a.hash(namespace, name)) }
+
+// removeAll removes all Events of a namespace.
+func (a *apiServer) removeAll(now time.Time, namespace string) { a.emptied[namespace] = now.UnixNano() }
 
 // apply returns the Event that results if the update or patch w is applied to old.
 func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {

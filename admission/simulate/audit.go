@@ -192,7 +192,7 @@ func (d *decoder) request(one *decoded, s *scratch) {
 	w.At, w.Clock = l.moment()
 	w.Last = w.At
 	switch w.Verb { //nolint:exhaustive // the others have an Event
-	case remove:
+	case remove, removeAll:
 		d.finish(one, w, nil, s)
 		return
 	case patch:
@@ -249,13 +249,15 @@ func (l *line) skip() error {
 	case l.Stage != auditv1.StageResponseComplete:
 		return skipped("stages of a request before its response")
 	case ref == nil || ref.Resource != "events" || ref.Subresource != "" || ref.APIGroup != "" && ref.APIGroup != eventsv1.GroupName,
-		!slices.Contains([]verb{create, update, patch, remove}, verb(l.Verb)):
-		return skipped("requests that do not write one Event")
+		!slices.Contains([]verb{create, update, patch, remove, removeAll}, verb(l.Verb)):
+		return skipped("requests that do not write Events")
+	case verb(l.Verb) == removeAll && (l.parameter("fieldSelector") != "" || l.parameter("labelSelector") != ""):
+		return skipped("deletions of the Events that a selector selects")
 	case l.ResponseStatus == nil || !reachedWebhook(l.ResponseStatus.Code):
 		return skipped("requests that failed before or after admission")
 	case l.parameter("dryRun") != "":
 		return skipped("dry runs")
-	case verb(l.Verb) == remove || l.body(l.RequestObject.part) != nil:
+	case verb(l.Verb) == remove, verb(l.Verb) == removeAll, l.body(l.RequestObject.part) != nil:
 		return nil
 	case l.ResponseStatus.Code/100 != 2 && l.ResponseStatus.Code != 409:
 		return skipped("requests that were rejected before their body was read")

@@ -78,6 +78,11 @@ func TestRequestsNotSentToWebhookAreSkipped(t *testing.T) {
 		l[key] = value
 		return l
 	}
+	deletion := func(query string) map[string]any {
+		l := request("deletecollection", "", 200, sec(0), nil)
+		l["requestURI"] = "/api/v1/namespaces/shop/events?" + query
+		return l
+	}
 	notice := event("n", "dropped 3 Events", sec(0))
 	notice.Source.Component, notice.Reason = "eventquota", "EventsDropped"
 	inSystem := event("a", "one", sec(0))
@@ -87,10 +92,11 @@ func TestRequestsNotSentToWebhookAreSkipped(t *testing.T) {
 		why  string
 	}{
 		"a request at its beginning":         {with("stage", "RequestReceived"), "stages of a request before its response"},
-		"a request about pods":               {with("objectRef", map[string]any{"resource": "pods", "namespace": "shop"}), "requests that do not write one Event"},
-		"Events of another group":            {with("objectRef", map[string]any{"resource": "events", "apiGroup": "tekton.dev"}), "requests that do not write one Event"},
-		"a read":                             {with("verb", "list"), "requests that do not write one Event"},
-		"a deletion of many":                 {with("verb", "deletecollection"), "requests that do not write one Event"},
+		"a request about pods":               {with("objectRef", map[string]any{"resource": "pods", "namespace": "shop"}), "requests that do not write Events"},
+		"Events of another group":            {with("objectRef", map[string]any{"resource": "events", "apiGroup": "tekton.dev"}), "requests that do not write Events"},
+		"a read":                             {with("verb", "list"), "requests that do not write Events"},
+		"a deletion of some":                 {deletion("labelSelector=app%3Dweb"), "deletions of the Events that a selector selects"},
+		"a deletion by a field":              {deletion("limit=500&fieldSelector=type%3DNormal"), "deletions of the Events that a selector selects"},
 		"a dry run":                          {with("requestURI", "/api/v1/namespaces/shop/events?dryRun=All"), "dry runs"},
 		"the settler":                        {with("user", map[string]any{"username": "settler"}), "requests of exempt users"},
 		"somebody as the settler":            {with("impersonatedUser", map[string]any{"username": "settler"}), "requests of exempt users"},

@@ -128,6 +128,9 @@ func (r *run) do(ctx context.Context, w *write) error {
 	case remove:
 		r.api.remove(w.Namespace, w.Name)
 		return nil
+	case removeAll:
+		r.api.removeAll(r.now, w.Namespace)
+		return nil
 	case create:
 		return r.create(ctx, w, w.event)
 	}

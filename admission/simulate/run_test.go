@@ -63,6 +63,12 @@ func TestRecorderSequence(t *testing.T) {
 			want: []string{"create a: admit", "create a: admit"},
 			etcd: EtcdWrites{Before: 2, After: 2, Events: 2},
 		},
+		"the Events of a namespace that was deleted are created anew": {
+			log: created("a", "one", 0) + created("b", "two", 0) + text(request("deletecollection", "", 200, sec(1), nil)) +
+				created("a", "other", 2) + created("b", "two", 3),
+			want: []string{"create a: admit", "create b: admit", "create a: admit", "create b: admit"},
+			etcd: EtcdWrites{Before: 4, After: 4, Events: 4},
+		},
 		"a name that is taken is nothing written": {
 			log:  created("a", "one", 0) + text(request("create", "a", 409, sec(1), event("a", "other", sec(1)))),
 			want: []string{"create a: admit", "create a: failed"},

@@ -20,6 +20,8 @@ const (
 	update verb = "update"
 	patch  verb = "patch"
 	remove verb = "delete"
+	// removeAll deletes all Events of a namespace, as happens when the namespace is deleted.
+	removeAll verb = "deletecollection"
 	// stored is the final state of an Event. A replay expands it into the writes that led to it.
 	stored verb = "stored"
 )

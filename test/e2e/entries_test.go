@@ -14,8 +14,8 @@ import (
 // entry is an entry of a recording as a client sees it. It is decoded by encoding/json alone, without any code of the
 // simulation.
 type entry struct {
-	// verb is create, update, patch, delete or "stored". "stored" stands for an Event from a list. Ignored entries
-	// have no verb.
+	// verb is create, update, patch, delete, deletecollection or "stored". "stored" stands for an Event from a list.
+	// Ignored entries have no verb.
 	verb string
 	user string
 	// eventsV1 reports whether the entry came through events.k8s.io.
@@ -158,12 +158,13 @@ func firstField(event map[string]any, fields ...string) any {
 	return nil
 }
 
-// latest returns the last time at which an Event occurred.
+// latest returns the last time at which an Event occurred, or at which it was created if that is later.
 func latest(event map[string]any) (at time.Time) {
 	series, _ := event["series"].(map[string]any)
+	metadata, _ := event["metadata"].(map[string]any)
 	for _, value := range []any{
 		firstField(event, "firstTimestamp", "deprecatedFirstTimestamp"), firstField(event, "lastTimestamp", "deprecatedLastTimestamp"),
-		event["eventTime"], series["lastObservedTime"],
+		event["eventTime"], series["lastObservedTime"], metadata["creationTimestamp"],
 	} {
 		text, _ := value.(string)
 		if t, err := time.Parse(time.RFC3339, text); err == nil && t.After(at) {

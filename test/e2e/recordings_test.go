@@ -99,6 +99,8 @@ func (e *env) recordCluster() []recording {
 		})
 		writers.Go(func() error { return e.writeSeriesEvents(namespace) })
 		writers.Go(func() error { return e.writeManualEvents(namespace) })
+		emptied := e.labelledNamespace("emptied-"+flavor, flavorLabel+"="+flavor)
+		writers.Go(func() error { return e.writeAndEmpty(emptied) })
 	}
 	e.must(writers.Wait())
 	e.must(e.write(metav1.NamespaceDefault, corev1.EventTypeNormal, 1))
@@ -114,6 +116,27 @@ func (e *env) recordCluster() []recording {
 		{"a list of core/v1", listEntries, only(e.kubectl("", "get", "events", "-A", "-o", "json"))},
 		{"a list of events.k8s.io/v1", listEntries, only(e.kubectl("", "get", "--raw", "/apis/events.k8s.io/v1/events"))},
 	}
+}
+
+// writeAndEmpty writes Events, deletes all Events of the namespace, as happens when a namespace is deleted, and writes Events of the same
+// names again.
+func (e *env) writeAndEmpty(namespace string) error {
+	events := e.client.CoreV1().Events(namespace)
+	for _, round := range []string{"first", "second"} {
+		for i := range 6 {
+			message := [...]string{"the same", "the " + round}[i%2]
+			one := coreEvent(namespace, fmt.Sprint("again-", i), fmt.Sprint("web-", i), message)
+			if _, err := events.Create(e.Context(), one, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+		}
+		if round == "first" {
+			if err := events.DeleteCollection(e.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // isComplete reports whether a text consists of complete JSON values. Another process is still writing it.

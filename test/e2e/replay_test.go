@@ -27,6 +27,9 @@ const (
 	nameTakenAnswer  = "failed"
 )
 
+// deleteAll is the verb that deletes all Events of a namespace.
+const deleteAll = "deletecollection"
+
 // replay sends the writes of a recording to an API server one after the other, as their clients would. If the Event
 // of a patch is not found, it creates the Event with the count so far.
 type replay struct {
@@ -62,7 +65,7 @@ func newReplay(e *env, files map[string][]entry, decisions []simulate.Decision) 
 	}
 	for name, entries := range files {
 		for i, e := range entries {
-			if e.verb == "delete" {
+			if e.verb == "delete" || e.verb == deleteAll {
 				r.deletes = append(r.deletes, deletion{e, entryPosition{name, int64(i + 1)}})
 			}
 		}
@@ -150,6 +153,11 @@ func (r *replay) deleteUntil(until time.Time, before entryPosition) {
 			return
 		}
 		r.deletes = r.deletes[1:]
+		if d.verb == deleteAll {
+			maps.DeleteFunc(r.sent, func(name types.NamespacedName, _ map[string]any) bool { return name.Namespace == d.namespace })
+			r.must(r.clientFor(&d.entry).DeleteCollection(r.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+			continue
+		}
 		delete(r.sent, types.NamespacedName{Namespace: d.namespace, Name: d.name})
 		if err := r.clientFor(&d.entry).Delete(r.Context(), d.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			r.Fatal(err)

@@ -51,7 +51,7 @@ func TestInputsAreMerged(t *testing.T) {
   DIR/audit_logs/audit.log (audit log of the API server; JSON lines)
   2 other files have no Events
   2 skipped: duplicates
-  1 skipped: requests that do not write one Event
+  1 skipped: requests that do not write Events
   cannot be read: DIR/audit_logs/audit-2026-11-01.log.gz:4: it is not JSON from byte 2 on`
 	if head != want {
 		t.Errorf("input\n%s\nwant\n%s", head, want)
