@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"unicode/utf8"
 
@@ -24,6 +25,9 @@ func patched(old *corev1.Event, patch []byte) (*corev1.Event, error) {
 // merged returns old with a strategic merge patch or a merge patch applied. Recorders send the former. The two differ for
 // Events only in metadata lists. Fields that may change have the same names in both APIs.
 func merged(old *corev1.Event, patch []byte) (*corev1.Event, error) {
+	if jsontext.Value(patch).Kind() != '{' {
+		return nil, errors.New("only strategic merge patches and merge patches are simulated")
+	}
 	before, err := json.Marshal(old, recording.Lenient())
 	if err != nil {
 		return nil, err

@@ -88,3 +88,12 @@ func TestRecorderPatchIsFast(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyMergePatchesAreApplied(t *testing.T) {
+	for _, patch := range []string{`[{"op":"replace","path":"/count","value":2}]`, "[", "null", `"count"`, ""} {
+		_, err := patched(event("a", "one", noon()), []byte(patch))
+		if err == nil || err.Error() != "only strategic merge patches and merge patches are simulated" {
+			t.Errorf("%q: %v", patch, err)
+		}
+	}
+}

@@ -103,6 +103,11 @@ func TestRecorderSequence(t *testing.T) {
 			want: []string{"create a: admit", "patch a: admit"},
 			etcd: EtcdWrites{Before: 2, After: 2, Events: 2},
 		},
+		"a JSON patch is not decided": {
+			log:  created("a", "one", 0) + text(request("patch", "a", 200, sec(1), `[{"op":"replace","path":"/count","value":2}]`)),
+			want: []string{"create a: admit", "patch a: unknown"},
+			etcd: EtcdWrites{Before: 1, After: 1, Events: 1},
+		},
 		"time goes by their own stamps, not by the order of lines": {
 			log:  patched("a", 3, 60) + patched("a", 2, 20) + created("a", "one", 0),
 			want: []string{"create a: admit", "patch a: admit", "patch a: admit"},
