@@ -110,7 +110,7 @@ func (h *largeAPIServer) fillMetadata() {
 // while they are listed and watched and afterwards. Lists must take few requests.
 func TestCacheMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it reads two gigabytes of objects") //nolint:forbidigo // -short asks for it
+		t.Skip("it reads hundreds of megabytes of objects") //nolint:forbidigo // -short asks for it
 	}
 	// Garbage must not count, whatever GOGC is.
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
