@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"hash/maphash"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,9 +18,15 @@ type apiServer struct {
 	events hashIndex
 	seed   maphash.Seed
 	ttl    time.Duration // since the last write of an Event
-	// emptied is when all Events of a namespace were last deleted, in nanoseconds of Unix time. Their locations stay in events.
+	// emptied is when all Events of a namespace were last deleted, in nanoseconds of Unix time. Their locations stay in events. It has no
+	// entries that are older than ttl after each pruning.
 	emptied map[string]int64
+	// pruneAt is the number of entries at which emptied is pruned again.
+	pruneAt int
 }
+
+// minPruned is the smallest number of emptied namespaces that is pruned.
+const minPruned = 1000
 
 // location is the offset of an Event in the spool and the time of its last write.
 type location struct {
@@ -82,7 +89,11 @@ func (a *apiServer) put(now time.Time, w *write, e *corev1.Event, refused bool) 
 	if refused {
 		offset = ^offset
 	}
-	a.events.set(a.hash(e.Namespace, e.Name), location{now.UnixNano(), offset}, func(k location) bool { return a.expired(now, k) })
+	at := now.UnixNano()
+	if emptied, ok := a.emptied[e.Namespace]; ok { // this write follows the deletion, even if its clock says otherwise
+		at = max(at, emptied+1)
+	}
+	a.events.set(a.hash(e.Namespace, e.Name), location{at, offset}, func(k location) bool { return a.expired(now, k) })
 	return nil
 }
 
@@ -96,8 +107,16 @@ func (a *apiServer) offset(w *write, e *corev1.Event) (int64, error) {
 
 func (a *apiServer) remove(namespace, name string) { a.events.remove(a.hash(namespace, name)) }
 
-// removeAll removes all Events of a namespace.
-func (a *apiServer) removeAll(now time.Time, namespace string) { a.emptied[namespace] = now.UnixNano() }
+// removeAll removes all Events of a namespace at once. An API server deletes them one by one, and Events that are written meanwhile may go
+// too.
+func (a *apiServer) removeAll(now time.Time, namespace string) {
+	at := now.UnixNano()
+	if len(a.emptied) >= a.pruneAt {
+		maps.DeleteFunc(a.emptied, func(_ string, emptied int64) bool { return at-emptied >= int64(a.ttl) })
+		a.pruneAt = max(minPruned, 2*len(a.emptied))
+	}
+	a.emptied[namespace] = at
+}
 
 // apply returns the Event that results if the update or patch w is applied to old.
 func (w *write) apply(old *corev1.Event) (*corev1.Event, error) {

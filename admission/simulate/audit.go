@@ -251,13 +251,13 @@ func (l *line) skip() error {
 	case ref == nil || ref.Resource != "events" || ref.Subresource != "" || ref.APIGroup != "" && ref.APIGroup != eventsv1.GroupName,
 		!slices.Contains([]verb{create, update, patch, remove, removeAll}, verb(l.Verb)):
 		return skipped("requests that do not write Events")
-	case verb(l.Verb) == removeAll && (l.parameter("fieldSelector") != "" || l.parameter("labelSelector") != ""):
-		return skipped("deletions of the Events that a selector selects")
-	case l.ResponseStatus == nil || !reachedWebhook(l.ResponseStatus.Code):
+	case l.ResponseStatus == nil || !reachedWebhook(l.ResponseStatus.Code), verb(l.Verb).deletes() && l.ResponseStatus.Code/100 != 2:
 		return skipped("requests that failed before or after admission")
-	case l.parameter("dryRun") != "":
+	case l.parameter("dryRun") != "", verb(l.Verb).deletes() && l.deletesNothing():
 		return skipped("dry runs")
-	case verb(l.Verb) == remove, verb(l.Verb) == removeAll, l.body(l.RequestObject.part) != nil:
+	case verb(l.Verb) == removeAll && l.deletesSome():
+		return skipped("deletions of some Events of a namespace, by a selector or a limit")
+	case verb(l.Verb).deletes(), l.body(l.RequestObject.part) != nil:
 		return nil
 	case l.ResponseStatus.Code/100 != 2 && l.ResponseStatus.Code != 409:
 		return skipped("requests that were rejected before their body was read")
@@ -270,6 +270,20 @@ func (l *line) skip() error {
 // reachedWebhook reports whether a request with this status reached the webhook, or would have reached it. If the Event or
 // the namespace does not exist, the request fails earlier. An invalid Event reaches the mutating phase only.
 func reachedWebhook(code int32) bool { return code/100 == 2 || code == 409 || code == 429 }
+
+// deletesNothing reports whether the body of a deletion, its DeleteOptions, asks for a dry run.
+func (l *line) deletesNothing() bool {
+	var options struct {
+		DryRun []string `json:"dryRun"`
+	}
+	return decode(l.body(l.RequestObject.part), &options) == nil && len(options.DryRun) > 0
+}
+
+// deletesSome reports whether a deletion of many Events may leave some of the namespace.
+func (l *line) deletesSome() bool {
+	limit := l.parameter("limit")
+	return l.parameter("fieldSelector") != "" || l.parameter("labelSelector") != "" || limit != "" && limit != "0"
+}
 
 // parameter returns a query parameter of the request's URI.
 func (l *line) parameter(name string) string {

@@ -97,3 +97,35 @@ func TestBucketUsesRecordedStoreTime(t *testing.T) {
 		t.Errorf("b gets %q, want that the next token comes %s", messages[2], want)
 	}
 }
+
+// TestDeletionDoesNotReachLaterEvents has the deletion of all Events before a create whose clock is behind, and one in the same microsecond.
+func TestDeletionDoesNotReachLaterEvents(t *testing.T) {
+	emptied := request("deletecollection", "", 200, sec(0).Add(900*time.Millisecond), nil)
+	same := request("create", "b", 201, sec(0).Add(900*time.Millisecond), event("b", "two", sec(0)))
+	lines := text(emptied) + text(same) +
+		decidedLine(request("create", "a", 201, sec(1), event("a", "one", sec(1))), micros(700_000)+"+300006", "") +
+		text(request("create", "a", 409, sec(2), event("a", "other", sec(2)))) + text(request("create", "b", 409, sec(3), event("b", "other", sec(3))))
+	_, got := runTrace(t, readAll(t, lines), defaults(nil))
+	if want := []string{"create b: admit", "create a: admit", "create a: failed", "create b: failed"}; !slices.Equal(got, want) {
+		t.Errorf("decisions %v, want %v", got, want)
+	}
+}
+
+// TestDeletionsAreNoWrites reads a recording whose writes have no bodies.
+func TestDeletionsAreNoWrites(t *testing.T) {
+	lines := text(request("create", "a", 201, sec(5), nil)) + text(request("deletecollection", "", 200, sec(0), nil)) + text(request("delete", "a", 200, sec(9), nil))
+	in := readAll(t, lines).Input
+	if in.Most != 0 || in.Fewest != 0 || !in.First.IsZero() || !in.Last.IsZero() || len(in.Unknown) != 1 {
+		t.Errorf("read as %+v, want no write, and one without a body", in)
+	}
+}
+
+func TestEmptiedNamespacesAreForgotten(t *testing.T) {
+	a := newAPIServer(nil, time.Minute)
+	for i := range 100_000 {
+		a.removeAll(sec(i), fmt.Sprint("n", i))
+	}
+	if n := len(a.emptied); n > 2*minPruned {
+		t.Errorf("%d emptied namespaces are kept, want at most %d", n, 2*minPruned)
+	}
+}

@@ -185,6 +185,9 @@ func (t *Trace) add(f *File, d *decoded) error {
 		return err
 	}
 	t.index = append(t.index, place{w.At.UnixNano(), offset})
+	if w.Verb.deletes() {
+		return nil
+	}
 	in.Fewest += Fewest.steps(w)
 	in.Most += Most.steps(w)
 	in.Users = in.Users || w.User.Username != ""

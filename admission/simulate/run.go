@@ -111,7 +111,7 @@ func (r *run) all(ctx context.Context, t *Trace) error {
 		if err := r.do(ctx, w); err != nil {
 			return err
 		}
-		if r.opts.Progress != nil {
+		if r.opts.Progress != nil && !w.Verb.deletes() {
 			r.opts.Progress(1)
 		}
 	}

@@ -26,6 +26,9 @@ const (
 	stored verb = "stored"
 )
 
+// deletes reports whether the verb deletes Events.
+func (v verb) deletes() bool { return v == remove || v == removeAll }
+
 // user is the encoded form of a policy.UserInfo.
 type user struct {
 	Username string
