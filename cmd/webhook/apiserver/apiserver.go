@@ -2,7 +2,6 @@
 package apiserver
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -56,16 +55,10 @@ func AddFlags(f *pflag.FlagSet, namespaced bool) *Flags {
 }
 
 // ExplicitNamespace returns the value of the flag --namespace of a command that is about all namespaces without it, or nothing if the flag
-// was not set. A flag that was set to nothing, such as by a variable of a shell that is not set, is an error.
+// was not set.
 func ExplicitNamespace(flag *pflag.Flag) (string, error) {
 	name := flag.Value.String()
-	if !flag.Changed {
-		return "", nil
-	}
-	if name == "" {
-		return "", errors.New("--namespace: must not be empty; without the flag, the command is about all namespaces")
-	}
-	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+	if wrong := validation.IsDNS1123Label(name); name != "" && len(wrong) > 0 {
 		return "", fmt.Errorf("--namespace %q: %s", name, strings.Join(wrong, "; "))
 	}
 	return name, nil

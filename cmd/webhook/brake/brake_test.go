@@ -167,9 +167,12 @@ func TestFailuresReturnOneError(t *testing.T) {
 	s.wantError("--reason: must be one line", "on", "--reason", "two\nlines")
 	s.wantError("--reason: must be one line", "on", "--reason", "\x1b[2J")
 	s.wantError(`--namespace "A_B": `, "on", "-n", "A_B")
-	// Of a shell variable that is not set, it must not be the brake of the cluster.
+	// A shell variable that is not set must not select the brake of all namespaces, or of another cluster.
 	for _, command := range []string{"on", "off", "status"} {
-		s.wantError("--namespace: must not be empty", command, "-n", "")
+		s.wantError(`invalid argument "" for "-n, --namespace" flag: must not be empty`, command, "-n", "")
+		for _, flag := range []string{"kubeconfig", "context", "cluster", "server"} {
+			s.wantError(fmt.Sprintf(`invalid argument "" for "--%s" flag: must not be empty`, flag), command, "--"+flag, "")
+		}
 	}
 	if len(s.writes) != 0 {
 		t.Errorf("writes %q", s.writes)

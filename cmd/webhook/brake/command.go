@@ -78,6 +78,8 @@ the brake, so pull it again afterwards.`,
 	f := cmd.PersistentFlags()
 	o.Cluster = apiserver.AddFlags(f, true)
 	f.Lookup("namespace").Usage = "the namespace whose brake it is; default the brake of all namespaces, whatever the namespace of the kubeconfig"
+	f.Lookup("kubeconfig").Usage = "kubeconfig file; default $KUBECONFIG, ~/.kube/config or the service account of the pod"
+	output.RefuseEmpty(f, "namespace", "kubeconfig", "context", "cluster", "server")
 	cmd.AddCommand(o.onCommand(), o.offCommand(), o.statusCommand())
 	return cmd
 }

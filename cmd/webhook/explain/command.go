@@ -76,6 +76,7 @@ Kubernetes; --writer names others.`,
 	f := cmd.Flags()
 	o.Replicas = replicas.AddFlags(f, true)
 	o.Replicas.AddSystemFlag(f)
+	output.RefuseEmpty(f, "endpoint")
 	f.StringArrayVar(&o.Writers, "writer", nil, "user whose Events to show; may be repeated; defaults to the users of Kubernetes' own components")
 	output.AddChoiceFlag(cmd, &o.Output, "output", "o", output.Formats(), "format of the report: table, wide for all Events rather than 30 of a source, json, yaml, or name for the names of Events")
 	return cmd

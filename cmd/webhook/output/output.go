@@ -4,6 +4,7 @@ package output
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"github.com/eventquota/eventquota/admission/text"
@@ -94,6 +96,29 @@ func (c *choiceValue) Set(s string) error {
 
 // Type implements pflag.Value.
 func (*choiceValue) Type() string { return "string" }
+
+// RefuseEmpty makes it an error to set one of the named flags to nothing, or to a list with an empty part. Of a shell variable that is not
+// set, such a flag would otherwise select what its user does not mean.
+func RefuseEmpty(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		flag := flags.Lookup(name)
+		flag.Value, flag.DefValue = nonEmpty{flag.Value}, strings.Trim(flag.DefValue, "[]") // the help then shows no default
+	}
+}
+
+// nonEmpty is the value of a flag that must not be empty.
+type nonEmpty struct{ pflag.Value }
+
+// Set implements pflag.Value.
+func (v nonEmpty) Set(s string) error {
+	switch {
+	case s == "":
+		return errors.New("must not be empty")
+	case v.Type() == "stringSlice" && slices.Contains(strings.Split(s, ","), ""):
+		return errors.New("no part of the list may be empty")
+	}
+	return v.Value.Set(s)
+}
 
 // GroupDigits returns n with commas between groups of three digits.
 func GroupDigits(n int64) string {

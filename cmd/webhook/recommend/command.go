@@ -2,7 +2,6 @@
 package recommend
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -71,7 +70,7 @@ the default installation.`,
   eventquota recommend --kubeconfig ~/.kube/config
   eventquota recommend audit-*.log.gz --expected ci/kubelet,ci/job-controller`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cmp.Or(o.CheckSet(cmd.Flags()), o.validate(args)); err != nil {
+			if err := o.validate(args); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -86,6 +85,7 @@ the default installation.`,
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file of a cluster whose policies are used instead, and whose Events are read if there is no FILE")
 	o.AddFlags(cmd)
 	output.AddChoiceFlag(cmd, &o.Output, "output", "o", []string{output.Table, output.YAML, output.JSON}, "format: table, yaml for the quotas to apply, or json")
+	output.RefuseEmpty(f, "policies", "kubeconfig")
 	cmd.MarkFlagsMutuallyExclusive("policies", "kubeconfig")
 	return cmd
 }

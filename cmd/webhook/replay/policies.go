@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/spf13/pflag"
 
 	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
@@ -41,22 +38,6 @@ type Policies struct {
 
 // Default is the flag value for the built-in default alone.
 const Default = "default"
-
-// CheckSet returns an error if a flag was set to nothing, such as by a variable of a shell that is not set.
-func (p *Policies) CheckSet(flags *pflag.FlagSet) error {
-	if flags.Changed("kubeconfig") && p.Kubeconfig == "" {
-		return errors.New("--kubeconfig: must name a file")
-	}
-	return CheckPaths(flags, "policies", p.Paths)
-}
-
-// CheckPaths returns an error if a flag for paths was set, but names none, or names an empty one.
-func CheckPaths(flags *pflag.FlagSet, name string, paths []string) error {
-	if flags.Changed(name) && (len(paths) == 0 || slices.Contains(paths, "")) {
-		return fmt.Errorf("--%s: each path must name a file or a directory", name)
-	}
-	return nil
-}
 
 // The names of sets that no file has.
 const (

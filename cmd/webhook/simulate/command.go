@@ -2,7 +2,6 @@
 package simulate
 
 import (
-	"cmp"
 	"errors"
 	"os"
 	"os/signal"
@@ -102,7 +101,7 @@ in a temporary file in $TMPDIR, and memory holds little more than an index.`,
 			if (len(args) > 0) == (o.Sample != "") {
 				return errors.New("simulate: either name files (- is standard input) or set --sample")
 			}
-			if err := cmp.Or(o.Validate(), o.CheckSet(cmd.Flags()), replay.CheckPaths(cmd.Flags(), "compare", o.Compare)); err != nil {
+			if err := o.Validate(); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -122,5 +121,6 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.AddFlags(cmd)
 	output.AddChoiceFlag(cmd, &o.Output, "output", "o", []string{output.Table, output.JSON, formatHTML, formatDecisions},
 		"format: table, json, html for a self-contained page, or decisions for one line of JSON per write")
+	output.RefuseEmpty(f, "policies", "kubeconfig", "compare")
 	cmd.MarkFlagsMutuallyExclusive("policies", "kubeconfig")
 }

@@ -114,6 +114,7 @@ The table fails if replicas start or stop within the interval; the screen contin
 	o.Replicas = replicas.AddFlags(f, true)
 	f.Lookup("namespace").Usage = "the only namespace to show; default all, whatever the namespace of the kubeconfig"
 	o.Replicas.AddSystemFlag(f)
+	output.RefuseEmpty(f, "namespace", "endpoint")
 	output.AddChoiceFlag(cmd, &o.By, "by", "", byNames, "kind of rows to show: "+strings.Join(byNames, ", "))
 	output.AddChoiceFlag(cmd, &o.Sort, "sort", "", sortNames(), "column to sort by, the highest first: "+strings.Join(sortNames(), ", "))
 	f.DurationVar(&o.Interval, "interval", 4*time.Second, "time over which the table counts writes, from 2s to 1h, as replicas share their counts every 2s. 0 prints the counts since the replicas began to count, without a wait. It is also the time between two updates of the screen, there 2s by default")

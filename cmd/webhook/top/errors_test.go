@@ -29,7 +29,7 @@ func TestBadFlagsReturnOneError(t *testing.T) {
 		"an endpoint with a query":        {[]string{"--endpoint", "https://a/?b"}, "--endpoint: must be http://host:port or https://host:port"},
 		"an endpoint with a password":     {[]string{"--endpoint", "https://me:secret@a"}, "--endpoint: must have no user"},
 		"an endpoint without a server":    {at(), "top: --endpoint: "},
-		"an empty namespace":              {at("-n", ""), "--namespace: must not be empty; without the flag, the command is about all namespaces"},
+		"an empty namespace":              {at("-n", ""), `invalid argument "" for "-n, --namespace" flag: must not be empty`},
 		"an invalid namespace":            {at("-n", "a/b"), `--namespace "a/b": `},
 		"an unknown kind":                 {at("--by", "cluster"), `invalid argument "cluster" for "--by" flag: must be one of namespace, source, object, reason, policy`},
 		"an unknown order":                {at("--sort", "name"), `invalid argument "name" for "--sort" flag: must be one of admitted, merged, dropped, total`},

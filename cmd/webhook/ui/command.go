@@ -19,6 +19,7 @@ import (
 	"github.com/eventquota/eventquota/cmd/webhook/apiserver"
 	"github.com/eventquota/eventquota/cmd/webhook/explain"
 	"github.com/eventquota/eventquota/cmd/webhook/live"
+	"github.com/eventquota/eventquota/cmd/webhook/output"
 	"github.com/eventquota/eventquota/cmd/webhook/replicas"
 )
 
@@ -87,6 +88,7 @@ one that does.`,
 	o.Replicas = replicas.AddFlags(f, true)
 	f.Lookup("namespace").Usage = "the only namespace to show; default all, whatever the namespace of the kubeconfig"
 	o.Replicas.AddSystemFlag(f)
+	output.RefuseEmpty(f, "namespace", "endpoint")
 	f.IntVar(&o.Port, "port", 0, "port of 127.0.0.1 to serve the page on, from 1024 to 65535; 0 for any free port")
 	f.DurationVar(&o.Interval, "interval", live.DefaultInterval, "time between two updates, from 2s to 1h, as replicas share their counts every 2s")
 	return cmd

@@ -27,7 +27,7 @@ func TestBadFlagsReturnOneError(t *testing.T) {
 		"an argument":                   {[]string{"pods"}, `unknown command "pods" for "eventquota ui"`},
 		"no kubeconfig":                 {[]string{"--kubeconfig", "/nowhere"}, "ui: --kubeconfig: "},
 		"an endpoint without a scheme":  {[]string{"--endpoint", "127.0.0.1"}, "ui: --endpoint: must be http://host:port or https://host:port"},
-		"an empty namespace":            {[]string{"--namespace="}, "--namespace: must not be empty"},
+		"an empty namespace":            {[]string{"--namespace="}, `invalid argument "" for "-n, --namespace" flag: must not be empty`},
 		"a privileged port":             {[]string{"--port", "80"}, "--port 80: must be 0, or from 1024 to 65535"},
 		"a port above the range":        {[]string{"--port", "65536"}, "--port 65536: must be 0, or from 1024 to 65535"},
 		"a negative port":               {[]string{"--port", "-1"}, "--port -1: must be 0, or from 1024 to 65535"},
