@@ -168,6 +168,9 @@ func watchAnswers(t *testing.T, namespace string, answers ...*busiest.Live) (vie
 	}))
 	defer s.Close()
 	open := func(ctx context.Context) (*replicas.Replica, error) {
+		if err := ctx.Err(); err != nil { // the views have ended
+			return nil, err
+		}
 		opened++
 		if opened == 2 {
 			return nil, errors.New("no replica is ready")
