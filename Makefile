@@ -196,7 +196,7 @@ UNITS = $(shell go list ./... | grep -v /eventquota/test/)
 RACED = $(filter-out %/engine,$(shell go list ./store/... ./admission/connections))
 NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|NoisyNamespaceChangesNoOther|EvictionRefills
 STORMS := github.com/eventquota/eventquota/test/attacks github.com/eventquota/eventquota/test/prioritylevels
-# Like units, they depend on nothing that the test cache does not know of.
+# Like units, they depend on nothing outside of this module but Redis.
 SCHEDULES = $(shell go list ./test/interleave/...)
 CLUSTERS = $(filter-out %/test/e2e $(STORMS) $(SCHEDULES),$(shell go list ./test/...))
 # The race detector needs a C compiler.

@@ -18,9 +18,9 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// checkAPIServerAccepts applies all objects as a dry run, each that several sets of values render alike once. The API server refuses
-// unknown fields, and pods that violate the restricted standard of the namespace. For pods of a Deployment it only warns, which fails the
-// test too.
+// checkAPIServerAccepts applies all objects as a dry run. An object that several sets of values render alike is applied once. The API server
+// refuses unknown fields, and pods that violate the restricted standard of the namespace. For pods of a Deployment it only warns, which
+// fails the test too.
 func checkAPIServerAccepts(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	installForeignCRDs(t, c)

@@ -146,14 +146,7 @@ func checkLifecycle(t *testing.T, first string) {
 
 	h.mustRun("uninstall")
 	t.Run("an uninstall leaves what the chart's README says, and nothing else", func(t *testing.T) {
-		want := slices.Concat(before, []string{
-			"Namespace " + namespace, // --create-namespace made it, so it belongs to the user
-			"Lease " + namespace + "/eventquota-settler",
-			"CustomResourceDefinition clustereventpolicies.eventquota.io", "CustomResourceDefinition eventpolicies.eventquota.io",
-			"CustomResourceDefinition clustereventquotas.eventquota.io", "CustomResourceDefinition eventquotas.eventquota.io",
-			"ClusterEventPolicy floor", "EventPolicy default/mine", "ClusterEventQuota ceiling", "ClusterEventPolicy emergency-brake",
-		})
-		slices.Sort(want)
+		want := leftByUninstall(before, "Lease "+namespace+"/eventquota-settler", "ClusterEventPolicy floor", "EventPolicy default/mine")
 		if diff := cmp.Diff(want, clusterObjects(t, c, api)); diff != "" {
 			t.Errorf("want (-), got (+):\n%s", diff)
 		}
@@ -172,6 +165,18 @@ func checkLifecycle(t *testing.T, first string) {
 			t.Errorf("a second release returned %v, want a refusal", err)
 		}
 	})
+}
+
+// leftByUninstall returns the objects of a cluster after an uninstallation, sorted: those of before, those that the chart leaves, and others.
+func leftByUninstall(before []string, others ...string) []string {
+	all := slices.Concat(before, others, []string{
+		"Namespace " + namespace, // --create-namespace made it, so it belongs to the user
+		"CustomResourceDefinition clustereventpolicies.eventquota.io", "CustomResourceDefinition eventpolicies.eventquota.io",
+		"CustomResourceDefinition clustereventquotas.eventquota.io", "CustomResourceDefinition eventquotas.eventquota.io",
+		"ClusterEventQuota ceiling", "ClusterEventPolicy emergency-brake",
+	})
+	slices.Sort(all)
+	return all
 }
 
 // actAsReplicas updates the Secret, patches the configurations and creates the Lease, as replicas do, and pulls the emergency brake.

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +46,7 @@ func TestPresetFollowsUpgrades(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHelm(t, c, helm3, namespace)
+	before := clusterObjects(t, c, api)
 	// The burst of the last limit tells the presets apart.
 	expect := func(step string, burst int) types.UID {
 		t.Helper()
@@ -77,12 +79,25 @@ func TestPresetFollowsUpgrades(t *testing.T) {
 	uid = expect("upgrade", 4000)
 	h.upgrade(chartDir, "")
 	same("upgrade to none", 4000, uid)
-	h.upgrade(chartDir, "quotas: {preset: 5000}")
+	h.upgrade(newerChart(t), "{quotas: {preset: 5000}, replicaCount: 3, redis: {tryOut: {enabled: true}}}")
 	uid = expect("upgrade to a preset again", 20000)
+	checkCategory(t, api, true)
+	password := redisPassword(t, api)
 	h.mustRun("rollback", "1")
 	same("rollback", 20000, uid)
+	checkCategory(t, api, false)
+	if slices.Contains(clusterObjects(t, c, api), "Secret "+namespace+"/redis") {
+		t.Error("the rollback left the Redis that it did not have")
+	}
+	h.mustRun("rollback", "5")
+	if got := redisPassword(t, api); got == "" || got != password {
+		t.Errorf("after a rollback to it, the password of Redis is %q, and was %q", got, password)
+	}
 	h.mustRun("uninstall")
 	same("uninstallation", 20000, uid)
+	if diff := cmp.Diff(leftByUninstall(before, "ClusterEventQuota pod-lives"), clusterObjects(t, c, api)); diff != "" {
+		t.Errorf("after the uninstallation, want (-), got (+):\n%s", diff)
+	}
 	h.install(chartDir, "quotas: {preset: 1000}")
 	uid = expect("another installation", 4000)
 
