@@ -18,14 +18,14 @@ type apiServer struct {
 	events hashIndex
 	seed   maphash.Seed
 	ttl    time.Duration // since the last write of an Event
-	// emptied is when all Events of a namespace were last deleted, in nanoseconds of Unix time. Their locations stay in events. It has no
-	// entries that are older than ttl after each pruning.
+	// emptied is when all Events of a namespace were last deleted, in nanoseconds of Unix time. Their locations stay in events. Pruning
+	// removes the entries that are older than ttl.
 	emptied map[string]int64
 	// pruneAt is the number of entries at which emptied is pruned again.
 	pruneAt int
 }
 
-// minPruned is the smallest number of emptied namespaces that is pruned.
+// minPruned is the smallest number of entries at which emptied is pruned.
 const minPruned = 1000
 
 // location is the offset of an Event in the spool and the time of its last write.

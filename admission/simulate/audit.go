@@ -240,6 +240,12 @@ func (l *line) same() string {
 	return "request " + l.AuditID
 }
 
+// Reasons to skip writes and deletions.
+const (
+	errFailed = skipped("requests that failed before or after admission")
+	errDryRun = skipped("dry runs")
+)
+
 // skip returns why a request is not simulated, or nil if it is.
 func (l *line) skip() error {
 	ref := l.ObjectRef
@@ -251,13 +257,13 @@ func (l *line) skip() error {
 	case ref == nil || ref.Resource != "events" || ref.Subresource != "" || ref.APIGroup != "" && ref.APIGroup != eventsv1.GroupName,
 		!slices.Contains([]verb{create, update, patch, remove, removeAll}, verb(l.Verb)):
 		return skipped("requests that do not write Events")
-	case l.ResponseStatus == nil || !reachedWebhook(l.ResponseStatus.Code), verb(l.Verb).deletes() && l.ResponseStatus.Code/100 != 2:
-		return skipped("requests that failed before or after admission")
-	case l.parameter("dryRun") != "", verb(l.Verb).deletes() && l.deletesNothing():
-		return skipped("dry runs")
-	case verb(l.Verb) == removeAll && l.deletesSome():
-		return skipped("deletions of some Events of a namespace, by a selector or a limit")
-	case verb(l.Verb).deletes(), l.body(l.RequestObject.part) != nil:
+	case verb(l.Verb).deletes():
+		return l.skipDeletion()
+	case l.ResponseStatus == nil || !reachedWebhook(l.ResponseStatus.Code):
+		return errFailed
+	case l.parameter("dryRun") != "":
+		return errDryRun
+	case l.body(l.RequestObject.part) != nil:
 		return nil
 	case l.ResponseStatus.Code/100 != 2 && l.ResponseStatus.Code != 409:
 		return skipped("requests that were rejected before their body was read")
@@ -271,18 +277,22 @@ func (l *line) skip() error {
 // the namespace does not exist, the request fails earlier. An invalid Event reaches the mutating phase only.
 func reachedWebhook(code int32) bool { return code/100 == 2 || code == 409 || code == 429 }
 
-// deletesNothing reports whether the body of a deletion, its DeleteOptions, asks for a dry run.
-func (l *line) deletesNothing() bool {
-	var options struct {
+// skipDeletion returns why a deletion is not simulated, or nil if it is. Admission does not see deletions.
+func (l *line) skipDeletion() error {
+	var options struct { // of metav1.DeleteOptions, which clients send in the body
 		DryRun []string `json:"dryRun"`
 	}
-	return decode(l.body(l.RequestObject.part), &options) == nil && len(options.DryRun) > 0
-}
-
-// deletesSome reports whether a deletion of many Events may leave some of the namespace.
-func (l *line) deletesSome() bool {
+	_ = decode(l.body(l.RequestObject.part), &options) // there is none below level Request
 	limit := l.parameter("limit")
-	return l.parameter("fieldSelector") != "" || l.parameter("labelSelector") != "" || limit != "" && limit != "0"
+	switch {
+	case l.ResponseStatus == nil || l.ResponseStatus.Code/100 != 2:
+		return errFailed
+	case l.parameter("dryRun") != "" || len(options.DryRun) > 0:
+		return errDryRun
+	case verb(l.Verb) == removeAll && (l.parameter("fieldSelector") != "" || l.parameter("labelSelector") != "" || limit != "" && limit != "0"):
+		return skipped("deletions of some Events of a namespace, by a selector or a limit")
+	}
+	return nil
 }
 
 // parameter returns a query parameter of the request's URI.

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/eventquota/eventquota/test/ports"
 )
@@ -85,14 +87,13 @@ func runRedis(t *testing.T, c corev1.Container, dir string) (ask func(words ...s
 		_ = redis.Wait()
 	})
 	var connection net.Conn
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		if connection, err = net.Dial("tcp", ports.Address(port)); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(10 * time.Millisecond)
+	err = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		var refused error
+		connection, refused = new(net.Dialer).DialContext(ctx, "tcp", ports.Address(port))
+		return refused == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("wait for Redis: %v", err)
 	}
 	t.Cleanup(func() { _ = connection.Close() })
 	answers := bufio.NewReader(connection)

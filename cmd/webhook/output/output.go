@@ -97,8 +97,8 @@ func (c *choiceValue) Set(s string) error {
 // Type implements pflag.Value.
 func (*choiceValue) Type() string { return "string" }
 
-// RefuseEmpty makes it an error to set one of the named flags to nothing, or to a list with an empty part. Of a shell variable that is not
-// set, such a flag would otherwise select what its user does not mean.
+// RefuseEmpty makes it an error to set one of the named flags to nothing, or to a list with an empty part. If its value is a shell variable
+// that is not set, a flag would otherwise select something that its user did not mean.
 func RefuseEmpty(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		flag := flags.Lookup(name)
