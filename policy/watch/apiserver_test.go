@@ -65,7 +65,7 @@ func (n *busyTenant) change(ctx context.Context, t *testing.T, i int) {
 // the oldest are in force.
 func TestClusterRulesApplyWhileTenantChangesRules(t *testing.T) {
 	t.Parallel()
-	const before, soon, rounds = 3000, 100, 5
+	const before, soon, rounds = 1500, 100, 5
 	s := newServer(t)
 	n := &busyTenant{client: s.client}
 	ctx, stop := context.WithCancel(t.Context())

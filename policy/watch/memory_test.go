@@ -116,10 +116,10 @@ func TestCacheMemoryIsBounded(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	const buffers, keptEach, most = 8 << 20, 64 << 10, 32 << 20
 	for says, h := range map[string]*largeAPIServer{
-		"few that are as large as can be": {policies: 80, bytes: 1 << 20},
-		"800 of 100 KB":                   {policies: 800, bytes: 100_000},
-		"very many small ones":            {policies: 20_000, bytes: 64},
-		"namespaces":                      {namespaces: 160, bytes: 512 << 10},
+		"few that are as large as can be": {policies: 50, bytes: 1 << 20},
+		"500 of 100 KB":                   {policies: 500, bytes: 100_000},
+		"very many small ones":            {policies: 10_000, bytes: 64},
+		"namespaces":                      {namespaces: 100, bytes: 512 << 10},
 	} {
 		t.Run(says, func(t *testing.T) {
 			h.fillMetadata()

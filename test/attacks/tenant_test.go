@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	steps = flag.Int("steps", 1500, "number of the tenant's actions in TestTenantDoesNotAffectOthers")
+	steps = flag.Int("steps", 1000, "number of the tenant's actions in TestTenantDoesNotAffectOthers")
 	seed  = flag.Uint64("seed", 1, "seed of the tenant's actions")
 )
 

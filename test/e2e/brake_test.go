@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os/exec"
 	"strings"
-	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -22,66 +21,57 @@ import (
 
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/test/cluster"
-	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/storm"
 )
 
-// TestEmergencyBrake pulls the emergency brake during a storm, with three replicas behind a Service, and releases it. Each takes one
-// command.
-func TestEmergencyBrake(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	redis := redistest.Start(t, redistest.Options{})
-	e := &faultEnv{setEnv: newSetEnv(t, 3, sharedFlags("--redis-addresses="+redis.Addr())...)}
-	a := newReplicaClient(e.setEnv, e.namespace("asked"))
+// testEmergencyBrake pulls the emergency brake during a storm, and releases it. Each takes one command.
+func (e *setEnv) testEmergencyBrake() {
+	e.Helper()
+	a := newReplicaClient(e, e.namespace("asked"))
 	e.waitPoliciesInForce(a)
-	namespace := e.namespace("storm")
-	end := storm.RunPaced(t.Context(), e.config, 2*pace, 2, func(int, int) (storm.Storm, error) {
+	namespace, before := e.namespace("storm"), e.answered()
+	end := storm.RunPaced(e.Context(), e.config, 2*pace, 2, func(int, int) (storm.Storm, error) {
 		return storm.Storm{Namespace: namespace, Pods: 30, Events: 30, Repeating: 2, Similar: 2, Series: 1, Reasons: 2}, nil
 	})
 	defer func() { e.must(end()) }()
-	e.eventually("the storm is under way", func() bool { return e.answered() > stormStartedAfter })
+	e.eventually("the storm is under way", func() bool { return e.answered() > before+stormStartedAfter })
 
 	e.brake("on", "--reason", "a storm")
 	a.waitDrops("emergency-brake", true)
 	for range 20 {
 		for i := range e.set.Replicas {
 			if !a.drops(i, corev1.EventTypeNormal, "emergency-brake") || !a.drops(i, "", "emergency-brake") {
-				t.Errorf("replica %d admits an Event that is not a Warning", i)
+				e.Errorf("replica %d admits an Event that is not a Warning", i)
 			}
 			if a.drops(i, corev1.EventTypeWarning, "emergency-brake") {
-				t.Errorf("replica %d drops a Warning", i)
+				e.Errorf("replica %d drops a Warning", i)
 			}
 		}
 	}
 	warning := coreEvent("asked", "warning", "braked", "stored despite the brake")
-	if _, err := e.client.CoreV1().Events("asked").Create(t.Context(), warning, metav1.CreateOptions{}); err != nil {
-		t.Errorf("create a Warning through the API server: %v", err)
+	if _, err := e.client.CoreV1().Events("asked").Create(e.Context(), warning, metav1.CreateOptions{}); err != nil {
+		e.Errorf("create a Warning through the API server: %v", err)
 	}
 	waitForCalls := func() {
 		calls := e.answered()
 		e.eventually("the storm continues", func() bool { return e.answered() > calls+stormStartedAfter })
 	}
 	waitForCalls() // by then, Events admitted earlier are stored
-	before := e.storedNormals(namespace)
+	stored := e.storedNormals(namespace)
 	waitForCalls()
-	failed, err := e.cluster.WebhookFailures(t.Context()) // on a busy machine, the API server admits some Events without an answer
+	failed, err := e.cluster.WebhookFailures(e.Context()) // on a busy machine, the API server admits some Events without an answer
 	e.must(err)
-	if after := e.storedNormals(namespace); before == 0 || after > before+int(failed) {
-		t.Errorf("%d Normal Events were stored when the brake came into force, and %d later; want some, and at most %d more for failed calls", before, after, failed)
+	if after := e.storedNormals(namespace); stored == 0 || after > stored+int(failed) {
+		e.Errorf("%d Normal Events were stored when the brake came into force, and %d later; want some, and at most %d more for failed calls", stored, after, failed)
 	}
 
 	e.brake("off")
 	a.waitDrops("emergency-brake", false)
 }
 
-// TestBrakeEndsByItself pulls the brake for some seconds. The one replica has no Redis, so there is no election.
-func TestBrakeEndsByItself(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, clusterLogOptions())
+// testBrakeEndsByItself pulls the brake for some seconds. The one replica has no Redis, so there is no election.
+func (e *env) testBrakeEndsByItself() {
+	e.Helper()
 	namespace := e.namespace("braked")
 	e.waitPoliciesGovern(namespace)
 	n := 0

@@ -24,7 +24,7 @@ func checkCountsAgree(e *faultEnv) *faultyStorm {
 	e.eventually("every replica has all policies and quotas", func() bool { return slices.Min(e.metricOfEach("eventquota_policies")) == 4 })
 	begun := time.Now()
 	_, err := storm.Storm{
-		Namespace: statusNamespace, Pods: 4, Events: 200, Repeating: 2, Similar: 2, Series: 2, Reasons: 3,
+		Namespace: statusNamespace, Pods: 4, Events: 120, Repeating: 2, Similar: 2, Series: 2, Reasons: 3,
 	}.Run(e.Context(), e.config)
 	e.must(err)
 	e.checkAllTookPart("mutate")

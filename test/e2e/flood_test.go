@@ -22,8 +22,8 @@ const (
 	// a reserve.
 	knownReasons, rareReasons = 5, 6
 	// eventsPerKnownReason is the number of Events per bucket under its known reasons, and eventsPerRareReason the
-	// number under each rare reason. They are enough to empty the buckets of 5 replicas that share nothing.
-	eventsPerKnownReason, eventsPerRareReason = 160, 8
+	// number under each rare reason. They are enough to empty the buckets of 3 replicas that share nothing.
+	eventsPerKnownReason, eventsPerRareReason = 100, 5
 	// floodRepeats is how often the second wave repeats each Event of the first.
 	floodRepeats = 4
 )
@@ -123,7 +123,7 @@ func (f *flood) recordOutcome(k spamKey, e *corev1.Event, err error) error {
 
 const (
 	floodSources = 2
-	floodObjects = 3
+	floodObjects = 2
 	// repeats is an annotation with the name of the repeated Event.
 	repeats = "example.com/repeats"
 )

@@ -32,35 +32,7 @@ func TestKubectlAppliesCRDsAndRefusesBadPolicies(t *testing.T) {
 	e.kubectl(policy+" action: Exempt", "apply", "-f", "-")
 	e.kubectl(quota+" limits: [{name: all, burst: 5, tokens: 1}]", "apply", "-f", "-")
 
-	for _, test := range []struct{ description, good, spec, field, reason string }{
-		{"an unknown action", policy, " action: Block", "spec.action", `"Limit", "Drop", "Exempt"`},
-		{"a negative burst", policy, " spamFilter: {burst: -1}", "spec.spamFilter.burst", "greater than or equal to 1"},
-		{"a spam filter of users", policy, " spamFilter: {per: [User]}", "spec.spamFilter.per[0]", `supported values: "Source", "InvolvedObject", "Type", "Reason"`},
-		{"a duration that overflows", policy, " merge: {identical: {window: 9999999999h}}", "spec.merge.identical.window", "more than 0s and at most 24h"},
-		{"a bucket that takes years to fill", policy, " spamFilter: {burst: 1000000, interval: 24h}", "spec.spamFilter", "refill within 720h"},
-		{"an unknown field", policy, " spamFilter: {brust: 25}", "spec.spamFilter.brust", "field"},
-		{"a field that the action ignores", policy, " action: Drop\n merge: {enabled: false}", "spec.merge", "allowed only with action Limit"},
-		{"an interval of zero", quota, " limits: [{name: all, burst: 5, tokens: 1, interval: 0s}]", "spec.limits[0].interval", "at least 1ms and at most 24h"},
-		{"a duplicate part of a key", quota, " limits: [{name: all, burst: 5, tokens: 1, per: [User, User]}]", ".per", "uplicate"},
-		{"an unknown field in a list", quota, " limits: [{name: all, burst: 5, tokens: 1, type: User}]", ".type", "field"},
-	} {
-		for command, args := range map[string][]string{
-			"kubectl apply":               {"apply", "-f", "-"},
-			"kubectl apply --server-side": {"apply", "--server-side", "--field-manager=team", "--force-conflicts", "-f", "-"},
-		} {
-			t.Run(test.description+" by "+command, func(t *testing.T) {
-				// Once as a change of an existing object, and once as a new object.
-				both := test.good + test.spec + "\n---\n" + strings.Replace(test.good, "name: good", "name: new", 1) + test.spec + "\n"
-				stdout, stderr, err := e.cluster.Kubectl(t.Context(), both, args...)
-				if err == nil || stdout != "" {
-					t.Fatalf("kubectl applied an invalid object: %s", stdout)
-				}
-				if strings.Count(stderr, test.field) < 2 || strings.Count(stderr, test.reason) < 2 {
-					t.Errorf("kubectl does not name the field %q and the reason %q for both objects:\n%s", test.field, test.reason, stderr)
-				}
-			})
-		}
-	}
+	e.checkBadPolicies(policy, quota)
 	for _, get := range []string{category, "cevp,evp,cevq,evq"} { // and the short names
 		out := e.kubectl("", "get", get, "-o", "name")
 		if want := "clustereventpolicy.eventquota.io/good\nclustereventquota.eventquota.io/good\n"; out != want {
@@ -76,4 +48,48 @@ func TestKubectlAppliesCRDsAndRefusesBadPolicies(t *testing.T) {
 	}
 	e.checkExamples()
 	e.checkDeleteByName()
+}
+
+// checkBadPolicies checks that kubectl names the field and the reason for each mistake in an object, which begins as policy or as quota
+// does. One command applies all, each once as a change of an existing object and once as a new object.
+func (e *env) checkBadPolicies(policy, quota string) {
+	e.Helper()
+	mistakes := []struct{ description, good, spec, field, reason string }{
+		{"an unknown action", policy, " action: Block", "spec.action", `"Limit", "Drop", "Exempt"`},
+		{"a negative burst", policy, " spamFilter: {burst: -1}", "spec.spamFilter.burst", "greater than or equal to 1"},
+		{"a spam filter of users", policy, " spamFilter: {per: [User]}", "spec.spamFilter.per[0]", `supported values: "Source", "InvolvedObject", "Type", "Reason"`},
+		{"a duration that overflows", policy, " merge: {identical: {window: 9999999999h}}", "spec.merge.identical.window", "more than 0s and at most 24h"},
+		{"a bucket that takes years to fill", policy, " spamFilter: {burst: 1000000, interval: 24h}", "spec.spamFilter", "refill within 720h"},
+		{"an unknown field", policy, " spamFilter: {brust: 25}", "spec.spamFilter.brust", "field"},
+		{"a field that the action ignores", policy, " action: Drop\n merge: {enabled: false}", "spec.merge", "allowed only with action Limit"},
+		{"an interval of zero", quota, " limits: [{name: all, burst: 5, tokens: 1, interval: 0s}]", "spec.limits[0].interval", "at least 1ms and at most 24h"},
+		{"a duplicate part of a key", quota, " limits: [{name: all, burst: 5, tokens: 1, per: [User, User]}]", ".per", "uplicate"},
+		{"an unknown field in a list", quota, " limits: [{name: all, burst: 5, tokens: 1, type: User}]", ".type", "field"},
+	}
+	var objects []string
+	for _, m := range mistakes {
+		objects = append(objects, m.good+m.spec, strings.Replace(m.good, "name: good", "name: new", 1)+m.spec)
+	}
+	for command, args := range map[string][]string{
+		"kubectl apply":               {"apply", "-f", "-"},
+		"kubectl apply --server-side": {"apply", "--server-side", "--field-manager=team", "--force-conflicts", "-f", "-"},
+	} {
+		stdout, stderr, err := e.cluster.Kubectl(e.Context(), strings.Join(objects, "\n---\n"), args...)
+		if err == nil || stdout != "" {
+			e.Fatalf("%s applied an invalid object: %s", command, stdout)
+		}
+		refused := strings.Split(stderr, "Error from server")[1:] // one for each object, in their order
+		if len(refused) != len(objects) {
+			e.Fatalf("%s printed %d errors for %d objects:\n%s", command, len(refused), len(objects), stderr)
+		}
+		for i, m := range mistakes {
+			e.Run(m.description+" by "+command, func(t *testing.T) {
+				for _, text := range refused[2*i : 2*i+2] {
+					if !strings.Contains(text, m.field) || !strings.Contains(text, m.reason) {
+						t.Errorf("kubectl does not name the field %q and the reason %q:\n%s", m.field, m.reason, text)
+					}
+				}
+			})
+		}
+	}
 }

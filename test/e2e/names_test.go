@@ -35,22 +35,23 @@ func (e *env) checkDeleteByName() {
 	}
 	crds, err := manifests.CRDs()
 	e.must(err)
+	e.kubectl(inTwoNamespaces, "apply", "-f", "-")
+	all := e.listByCategory()
+	if len(all) != 6 {
+		e.Fatalf("kubectl get %s lists %v, want the 6 objects of all kinds", category, all)
+	}
 	for _, crd := range crds {
 		names := crd.Spec.Names
 		for _, name := range append([]string{names.Singular, names.Plural, names.Kind}, names.ShortNames...) {
 			e.Run("kubectl delete "+name, func(t *testing.T) {
 				e := e.forSubtest(t)
 				e.kubectl(inTwoNamespaces, "apply", "-f", "-")
-				want := e.listByCategory()
-				if len(want) != 6 {
-					t.Fatalf("kubectl get %s lists %v, want the 6 objects of all kinds", category, want)
-				}
 				e.kubectl("", "delete", name, "--all", "-n", "shop")
 				namespace := "shop"
 				if crd.Spec.Scope == apiextensionsv1.ClusterScoped {
 					namespace = "<none>"
 				}
-				want = slices.DeleteFunc(want, func(line string) bool { return line == names.Kind+" "+namespace })
+				want := slices.DeleteFunc(slices.Clone(all), func(line string) bool { return line == names.Kind+" "+namespace })
 				if diff := cmp.Diff(want, e.listByCategory()); diff != "" {
 					t.Errorf("remaining objects (-want +got):\n%s", diff)
 				}

@@ -21,7 +21,7 @@ func TestRecommendedQuotasApplyToCluster(t *testing.T) {
 	e := newEnv(t, clusterLogOptions())
 	_, kubeconfig, err := e.cluster.User("administrator", "system:masters")
 	e.must(err)
-	const each = 300
+	const each = 200
 	pods := func(round string) func(int, *corev1.Event) {
 		return func(i int, event *corev1.Event) {
 			event.InvolvedObject.Name, event.Type, event.Reason = fmt.Sprint(round, "-", i), corev1.EventTypeNormal, "Started"

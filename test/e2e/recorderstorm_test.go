@@ -67,7 +67,7 @@ func (e *env) checkWriteInterval(begun time.Time) {
 
 const (
 	pendingPods = 20
-	eventsEach  = 120
+	eventsEach  = 80
 	stormUser   = "stormer"
 )
 

@@ -30,10 +30,10 @@ const (
 	// replicatedWithin bounds the time that Redis may take to replicate a write.
 	replicatedWithin = time.Second
 	// stormStartedAfter is the number of answered reviews after which a storm is under way.
-	stormStartedAfter = 350
+	stormStartedAfter = 200
 	// pace is the number of calls a second of a storm. It is low, so that a storm with few Events outlasts a fault.
 	// briefly, spamming and longer are the Events per recorder of storms of 25, 35 and 50 seconds.
-	pace, briefly, spamming, longer = 35, 52, 75, 105
+	pace, briefly, spamming, longer = 20, 30, 42, 60
 	// minCallsAfterFault is the minimum number of calls of a storm after a fault.
 	minCallsAfterFault = 200
 )
@@ -51,7 +51,7 @@ func newFaultEnv(t *testing.T, r faultyRedis) *faultEnv {
 	t.Helper()
 	flags := append([]string{
 		// New endpoints soon get their share of the calls.
-		"--calls-per-connection=20",
+		"--calls-per-connection=10",
 		// Redis is unavailable only when the test stops it, not because the machine is busy.
 		"--store-deadline=500ms",
 		// Claimed writes stay in progress for some seconds.
@@ -90,7 +90,7 @@ func (e *faultEnv) runFaults(faults ...fault) {
 	var storms []*faultyStorm
 	for _, f := range faults {
 		e.Run(f.name, func(t *testing.T) {
-			storms = append(storms, f.inject((&setEnv{env: e.forSubtest(t), set: e.set}).withRedis(e.redis)))
+			storms = append(storms, f.inject(e.forSubtest(t).withRedis(e.redis)))
 		})
 	}
 	for i := range e.set.Replicas {
@@ -174,7 +174,7 @@ func (e *faultEnv) checkOccurrences(s *faultyStorm, sent int64) {
 }
 
 // answered returns how many reviews the running replicas have answered.
-func (e *faultEnv) answered() (n int64) {
+func (e *setEnv) answered() (n int64) {
 	e.Helper()
 	for _, each := range e.metricOfEach("eventquota_decisions_total") {
 		n += each

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// requestRate is the number of requests a second by recorders during a rollout, for at least eventRate Events.
-	requestRate = 200
+	// requestRate is the number of requests a second by recorders during a rollout.
+	requestRate = 100
 	// endpointLag is how long a replica may remain an endpoint after its stop signal. The shipped shutdown delay is
 	// more than twice that, to leave time for a busy machine.
 	endpointLag = 2 * time.Second
@@ -47,7 +47,7 @@ func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 	e := newSetEnv(t, replicas+surge, append(shippedFlags(d),
 		"--redis-addresses="+redis.Addr(),
 		"--store-deadline=1s",       // a busy machine must not make Redis unavailable
-		"--calls-per-connection=20", // new connections start at every moment and reach each endpoint
+		"--calls-per-connection=10", // new connections start at every moment and reach each endpoint
 	)...)
 	free := replicas // the index of the stopped replica, for the surge
 	e.must(e.set.Stop(t.Context(), free))

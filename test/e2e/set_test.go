@@ -48,6 +48,12 @@ func newSetEnv(t *testing.T, n int, flags ...string) *setEnv {
 	return e
 }
 
+// forSubtest returns the same cluster and replicas for a subtest.
+func (e *setEnv) forSubtest(t *testing.T) *setEnv {
+	t.Helper()
+	return &setEnv{env: e.env.forSubtest(t), set: e.set}
+}
+
 // decisions returns the number of reviews that each replica has answered in a phase.
 func (e *setEnv) decisions(phase string) (each []int64) {
 	e.Helper()

@@ -20,12 +20,11 @@ import (
 )
 
 const (
-	sharingReplicas = 5
-	// minShare is the least part of the calls that each of 5 replicas must get, half of its fair share.
+	sharingReplicas = 3
+	// minShare is the least part of the calls that each of 3 replicas must get.
 	//
-	// A connection carries 3 to 8 calls of one phase, and a test makes 400 connections or more. If all were of one
-	// length, one replica would get less than 10 % with a probability below exp(-400 D) = 4e-7. D = 0.0367 is the
-	// relative entropy of 0.1 to 0.2.
+	// A test makes 90 connections or more, of which each reaches a replica with a probability of 1/3. If all carried as many calls, one
+	// replica would get less than 10 % with a probability below exp(-90 D) = 2e-6. D = 0.150 is the relative entropy of 0.1 to 1/3.
 	minShare = 0.1
 )
 
@@ -34,27 +33,31 @@ func sharedFlags(redis ...string) []string {
 	return append([]string{"--calls-per-connection=5", "--store-deadline=1s"}, redis...)
 }
 
-// TestSharedBuckets checks I3, that replicas with one Redis together admit as many Events as one bucket, and I1 for
-// the merged and dropped Events. Replicas that share nothing would admit four to five times as many.
-func TestSharedBuckets(t *testing.T) {
+// TestReplicas tests replicas that share a Redis: token buckets, the emergency brake and status.
+func TestReplicas(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	redis := redistest.Start(t, redistest.Options{})
-	e := newSetEnv(t, sharingReplicas, sharedFlags("--redis-addresses="+redis.Addr())...)
-	e.checkSharedBuckets()
+	e := newSetEnv(t, sharingReplicas, sharedFlags("--redis-addresses="+redis.Addr(), statusFlag)...)
+	f := newFlood(e, "flood")
+	t.Run("they share token buckets", func(t *testing.T) { f.forSubtest(t).checkSharedBuckets() })
+	t.Run("each obeys the emergency brake", func(t *testing.T) { e.forSubtest(t).testEmergencyBrake() })
+	t.Run("a status counts the decisions of all", func(t *testing.T) { e.forSubtest(t).testStatusOfReplicas() })
+	f.checkStopped()
 }
 
-// TestSharedBucketsInRedisCluster checks the same with a Redis Cluster.
+// TestSharedBucketsInRedisCluster checks that replicas share token buckets in a Redis Cluster.
 func TestSharedBucketsInRedisCluster(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
 	const masters = 3
 	redis := redistest.StartCluster(t, redistest.Options{}, masters, 1)
-	e := newSetEnv(t, sharingReplicas,
-		sharedFlags("--redis-cluster", "--redis-addresses="+strings.Join(redis.Addrs(), ","))...)
-	e.checkSharedBuckets()
+	f := newFlood(newSetEnv(t, sharingReplicas,
+		sharedFlags("--redis-cluster", "--redis-addresses="+strings.Join(redis.Addrs(), ","))...), "flood")
+	f.checkSharedBuckets()
+	f.checkStopped()
 	// All keys of a store share a slot, so that one script can change them. So one master must hold all registers.
 	var each []int
 	for _, master := range redis.Servers()[:masters] {
@@ -69,15 +72,21 @@ func TestSharedBucketsInRedisCluster(t *testing.T) {
 	}
 }
 
-// checkSharedBuckets checks I3 and I1 for a flood.
-func (e *setEnv) checkSharedBuckets() {
-	e.Helper()
-	f := newFlood(e, "flood")
+// forSubtest returns the same flood for a subtest.
+func (f *flood) forSubtest(t *testing.T) *flood {
+	t.Helper()
+	return &flood{setEnv: f.setEnv.forSubtest(t), namespace: f.namespace, counts: f.counts, admitted: f.admitted}
+}
+
+// checkSharedBuckets checks I3, that replicas with one Redis together admit as many Events as one bucket, and I1 for the merged and dropped
+// Events. Replicas that share nothing would admit three times as many.
+func (f *flood) checkSharedBuckets() {
+	f.Helper()
 	f.writeWaves()
 	f.checkTokensTaken(tokensPerBucket())
-	e.checkAllTookPart("mutate")
-	e.checkNoneFailed()
-	e.checkNoLocalDecisions()
+	f.checkAllTookPart("mutate")
+	f.checkNoneFailed()
+	f.checkNoLocalDecisions()
 	f.checkExactCounts()
 }
 
@@ -147,7 +156,11 @@ func (f *flood) checkExactCounts() {
 		f.Errorf("%s after the last write, %d of %d occurrences are reported (-sent +reported):\n%s",
 			settledWithin, sum(got), sum(f.counts), cmp.Diff(f.counts, got))
 	}
-	// Stopping replicas write their pending counts, so nothing is pending afterwards.
+}
+
+// checkStopped stops all replicas. They write their pending counts then, and none twice.
+func (f *flood) checkStopped() {
+	f.Helper()
 	for i := range f.set.Replicas {
 		f.must(f.set.Stop(f.Context(), i))
 	}

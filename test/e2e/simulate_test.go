@@ -46,7 +46,7 @@ func TestSimulateMatchesWebhook(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
-	const namespaces, alike, each = 3, 4, 100
+	const namespaces, alike, each = 3, 4, 60
 	e := newEnv(t, clusterLogOptions())
 	for _, p := range simulatedPolicies() {
 		e.apply(p)

@@ -23,7 +23,6 @@ import (
 
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/test/cluster"
-	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
@@ -227,14 +226,10 @@ func (e *env) checkStatusWriteRate() {
 	}
 }
 
-// TestStatusOfReplicas checks that a status counts the decisions of all replicas, and continues to do so after the
+// testStatusOfReplicas checks that a status counts the decisions of all replicas, and continues to do so after the
 // replica that writes it is killed.
-func TestStatusOfReplicas(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	redis := redistest.Start(t, redistest.Options{})
-	e := newSetEnv(t, 3, sharedFlags("--redis-addresses="+redis.Addr(), statusFlag)...)
+func (e *setEnv) testStatusOfReplicas() {
+	e.Helper()
 	e.namespace(statusNamespace)
 	e.waitPoliciesGovern(statusNamespace)
 	e.apply(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "Noise"))
@@ -247,22 +242,22 @@ func TestStatusOfReplicas(t *testing.T) {
 	})
 	want += e.writeRefused(300, 3)
 	e.checkAllTookPart("mutate")
-	t.Logf("%d Events were dropped", want)
+	e.Logf("%d Events were dropped", want)
 	var got v1alpha1.Counts
-	t.Cleanup(func() { t.Logf("total in the end: %+v", got) })
+	e.Cleanup(func() { e.Logf("total in the end: %+v", got) })
 	e.eventually("the status counts the drops of all replicas", func() bool {
 		got = e.total("brake")
 		return got.Dropped == want
 	})
 	since := e.status("brake").Total.Since
 
-	leader, err := e.set.Leader(t.Context())
+	leader, err := e.set.Leader(e.Context())
 	e.must(err)
 	if leader < 0 {
-		t.Fatal("no replica leads")
+		e.Fatal("no replica leads")
 	}
 	killed := time.Now()
-	e.must(e.set.Kill(t.Context(), leader))
+	e.must(e.set.Kill(e.Context(), leader))
 	e.apply(fmt.Sprintf(statusPolicies, "other", "Drop", "Enforce", "Other"))
 	e.eventually("the next leader writes", func() bool { return e.conditions("other", 1) != "" })
 	want += e.writeRefused(60, 3)
@@ -270,10 +265,11 @@ func TestStatusOfReplicas(t *testing.T) {
 		got = e.total("brake")
 		return got.Dropped >= want
 	})
-	t.Logf("the next leader updated the status after %v", time.Since(killed).Round(time.Second))
+	e.Logf("the next leader updated the status after %v", time.Since(killed).Round(time.Second))
 	if last := e.status("brake").Total; last.Dropped != want || !last.Since.Equal(since) {
-		t.Errorf("%d dropped since %v, want %d since %v", last.Dropped, last.Since, want, since)
+		e.Errorf("%d dropped since %v, want %d since %v", last.Dropped, last.Since, want, since)
 	}
+	e.must(e.set.Restart(e.Context(), leader))
 }
 
 // writeRefused writes n Events concurrently, and returns how many the policy brake dropped.

@@ -17,7 +17,7 @@ import (
 )
 
 // TestExampleScenarios checks that the examples do what users want from them, and at the end that invalid requests
-// cannot evade them. TestEmergencyBrake tests the installed emergency brake.
+// cannot evade them. TestReplicas tests the installed emergency brake.
 func TestExampleScenarios(t *testing.T) {
 	if !isolated(t) {
 		return
@@ -34,6 +34,7 @@ func TestExampleScenarios(t *testing.T) {
 		{"a probe storm on 500 pods costs a handful of Events", (*env).testProbeStorm},
 		{"a team can tighten its limit, but not loosen it", (*env).testTeamLimit},
 		{"a storm of Normal Events does not stop Warnings", (*env).testLeaveWarningsThrough},
+		{"a storm in one namespace leaves others their quota", (*env).testStormLeavesOthersTheirQuota},
 		{"unreadable reviews pass no quota", (*env).testUnreadableReviews},
 	} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.test(e.forSubtest(t)) })

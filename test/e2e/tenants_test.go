@@ -19,10 +19,10 @@ import (
 
 // The policies of TestManyTenantPolicies. Each has the maximum size and an annotation.
 const (
-	tenants, policiesEach        = 20, 50
+	tenants, policiesEach        = 10, 50
 	reasonBytes, annotationBytes = 120, 64 << 10
-	// memoryLimit is the memory limit of the shipped Deployment.
-	memoryLimit = 512 << 20
+	// memoryLimit is half of the memory limit of the shipped Deployment: twice as many policies would fit.
+	memoryLimit = 256 << 20
 )
 
 // TestManyTenantPolicies checks that tenants with many policies of the maximum size do not delay a change by the

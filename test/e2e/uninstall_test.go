@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// eventRate is the number of Events a second while eventquota is updated, rolled back or uninstalled.
-	eventRate = 150
+	// eventRate is the number of Events a second while eventquota is uninstalled.
+	eventRate = 100
 	// eventWriters is how many clients write them, each about an object of its own.
-	eventWriters = 32
+	eventWriters = 16
 )
 
 // TestUninstallFailsNoCallAndLosesNoCount uninstalls eventquota in the documented order while clients write Events. Until then, these

@@ -86,7 +86,7 @@ func (r *validationRig) testEachRule(t *testing.T) {
 
 // testRandomEvents makes several random changes at once.
 func (r *validationRig) testRandomEvents(t *testing.T) {
-	const seed, n = 11, 800
+	const seed, n = 11, 400
 	random := rand.New(rand.NewPCG(seed, seed))
 	stored := 0
 	for range n {
