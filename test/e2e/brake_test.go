@@ -118,7 +118,7 @@ func (e *env) brake(args ...string) string {
 	e.Helper()
 	kubeconfig, err := e.cluster.Kubeconfig()
 	e.must(err)
-	out, err := exec.CommandContext(e.Context(), program(), append([]string{"brake", "--kubeconfig", kubeconfig}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(e.Context(), e.program(), append([]string{"brake", "--kubeconfig", kubeconfig}, args...)...).CombinedOutput()
 	if err != nil {
 		e.Fatalf("brake %v: %v\n%s", args, err, out)
 	}

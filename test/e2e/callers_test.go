@@ -70,7 +70,7 @@ func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
 	var err error
 	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)
-	e.set, err = replica.StartSet(t.Context(), e.cluster, program(), 1, "--client-ca-file="+trusted.CAFile, "--client-names=eventquota")
+	e.set, err = replica.StartSet(t.Context(), e.cluster, e.program(), 1, "--client-ca-file="+trusted.CAFile, "--client-names=eventquota")
 	e.must(err)
 	t.Cleanup(e.set.Close)
 	e.must(e.set.Install(t.Context()))

@@ -37,7 +37,7 @@ func TestSelfManagedCertificates(t *testing.T) {
 	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)
 	// StartSet returns when all replicas are ready, and they are ready once the API server trusts them.
-	e.set, err = replica.StartSet(t.Context(), e.cluster, program(), 3, "--self-managed-certificates")
+	e.set, err = replica.StartSet(t.Context(), e.cluster, e.program(), 3, "--self-managed-certificates")
 	e.must(err)
 	t.Cleanup(func() {
 		for i, r := range e.set.Replicas {

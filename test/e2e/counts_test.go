@@ -122,7 +122,7 @@ func (e *setEnv) decided(policy string) (sum callCounts) {
 func (e *faultEnv) top(by, name string) (row callCounts) {
 	e.Helper()
 	endpoint := strings.TrimSuffix(e.set.Replicas[0].MetricsURL, "/metrics")
-	out, err := exec.CommandContext(e.Context(), program(), "top", "--interval=0", "--output=json", "--by="+by, "--endpoint="+endpoint).Output()
+	out, err := exec.CommandContext(e.Context(), e.program(), "top", "--interval=0", "--output=json", "--by="+by, "--endpoint="+endpoint).Output()
 	e.must(err)
 	var output struct {
 		Replicas []json.RawMessage

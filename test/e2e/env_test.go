@@ -25,34 +25,15 @@ import (
 // flushInterval is the default writeInterval, which these tests do not change.
 const flushInterval = 10 * time.Second
 
-// programVariable is the environment variable with the path of the webhook's program. Processes in network namespaces
-// inherit it.
-const programVariable = "EVENTQUOTA_TEST_PROGRAM"
-
 func TestMain(m *testing.M) {
 	// Recorders log every refused Event, which would hide why a test failed.
 	klog.SetLogger(logr.Discard())
-	if err := buildProgram(); err != nil {
+	if _, err := replica.Build(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
-
-// buildProgram builds the webhook once for all tests, unless a parent process has built it.
-func buildProgram() error {
-	if program() != "" {
-		return nil
-	}
-	path, err := replica.Build(context.Background())
-	if err != nil {
-		return err
-	}
-	return os.Setenv(programVariable, path)
-}
-
-// program returns the path of the webhook's program.
-func program() string { return os.Getenv(programVariable) }
 
 // env is a cluster whose API server calls a webhook.
 type env struct {
@@ -68,7 +49,7 @@ func newEnv(t *testing.T, o cluster.Options, flags ...string) *env {
 	t.Helper()
 	e := &env{T: t, cluster: cluster.ForTest(t, o)}
 	var err error
-	e.replica, err = replica.Start(t.Context(), e.cluster, program(), flags...)
+	e.replica, err = replica.Start(t.Context(), e.cluster, e.program(), flags...)
 	e.must(err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -83,6 +64,14 @@ func newEnv(t *testing.T, o cluster.Options, flags ...string) *env {
 	e.client, err = kubernetes.NewForConfig(e.config)
 	e.must(err)
 	return e
+}
+
+// program returns the path of the webhook's program, which TestMain has built.
+func (e *env) program() string {
+	e.Helper()
+	path, err := replica.Build(e.Context())
+	e.must(err)
+	return path
 }
 
 // must fails the test if there is an error.

@@ -47,7 +47,7 @@ func (e *env) checkExplain(namespace, pod string) {
 	_, kubeconfig, err := e.cluster.User("explainer", "system:masters")
 	e.must(err)
 	explain := func() (output explained, pending int64) {
-		stdout, err := exec.CommandContext(e.Context(), program(), "explain", "pod/"+pod, "-n", namespace, "-o", "json", "--writer", stormUser,
+		stdout, err := exec.CommandContext(e.Context(), e.program(), "explain", "pod/"+pod, "-n", namespace, "-o", "json", "--writer", stormUser,
 			"--kubeconfig", kubeconfig, "--endpoint", strings.TrimSuffix(e.replica.MetricsURL, "/metrics")).Output()
 		if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // nothing wraps it
 			e.Fatalf("explain: %s", exit.Stderr)

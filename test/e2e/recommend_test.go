@@ -33,7 +33,7 @@ func TestRecommendedQuotasApplyToCluster(t *testing.T) {
 	}
 	recommend := func(format string) []byte {
 		var errs bytes.Buffer
-		cmd := exec.CommandContext(e.Context(), program(), "recommend", "--kubeconfig", kubeconfig, "-o", format)
+		cmd := exec.CommandContext(e.Context(), e.program(), "recommend", "--kubeconfig", kubeconfig, "-o", format)
 		cmd.Stderr = &errs
 		out, err := cmd.Output()
 		if err != nil || errs.Len() > 0 {

@@ -30,7 +30,7 @@ func newSetEnv(t *testing.T, n int, flags ...string) *setEnv {
 	o.Services = true
 	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
 	var err error
-	e.set, err = replica.StartSet(t.Context(), e.cluster, program(), n, flags...)
+	e.set, err = replica.StartSet(t.Context(), e.cluster, e.program(), n, flags...)
 	e.must(err)
 	t.Cleanup(func() {
 		for i, r := range e.set.Replicas {

@@ -154,7 +154,7 @@ func (e *env) webhookAnswers() map[string]string {
 func (e *env) simulateAnswers(flags ...string) map[string]string {
 	e.Helper()
 	args := append([]string{"simulate", e.cluster.AuditLog, "-o", "decisions"}, flags...)
-	output, err := exec.CommandContext(e.Context(), program(), args...).Output()
+	output, err := exec.CommandContext(e.Context(), e.program(), args...).Output()
 	if err != nil {
 		e.Fatalf("simulate: %v", err)
 	}

@@ -220,7 +220,7 @@ func (e *env) startFresh() (end func()) {
 	for _, n := range namespaces.Items {
 		e.must(e.client.CoreV1().Events(n.Name).DeleteCollection(e.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	}
-	e.replica, err = replica.Start(e.Context(), e.cluster, program())
+	e.replica, err = replica.Start(e.Context(), e.cluster, e.program())
 	e.must(err)
 	e.must(e.replica.Install(e.Context()))
 	e.ensureNamespace("probe", "")

@@ -199,7 +199,7 @@ func (e *env) testWebhookRestart() {
 	e.must(patchCount("overwritten", 2))
 	e.must(e.cluster.RemoveWebhooks(e.Context()))
 	var err error
-	e.replica, err = replica.Start(e.Context(), e.cluster, program())
+	e.replica, err = replica.Start(e.Context(), e.cluster, e.program())
 	e.must(err)
 	e.must(e.replica.Install(e.Context()))
 

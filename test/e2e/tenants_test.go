@@ -56,7 +56,7 @@ func TestManyTenantPolicies(t *testing.T) {
 	e.must(e.replica.Stop())
 	e.checkMemory()
 	e.must(e.cluster.RemoveWebhooks(t.Context()))
-	e.replica, err = replica.Start(t.Context(), e.cluster, program())
+	e.replica, err = replica.Start(t.Context(), e.cluster, e.program())
 	e.must(err)
 	e.must(e.replica.Install(t.Context()))
 	e.checkAdminChange(known, "Second")

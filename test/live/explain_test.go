@@ -61,7 +61,7 @@ func checkTenantExplains(t *testing.T, run func(...string) (string, error)) {
 // checkTenantScreen checks that the screen of top leads a tenant of shop to the report on an object.
 func checkTenantScreen(t *testing.T, kubeconfig string) {
 	t.Helper()
-	term := newTerminal(t, 200, 50, fmt.Sprintf("HOME=%s %s top -n shop --by object --kubeconfig %s", t.TempDir(), program(), kubeconfig))
+	term := newTerminal(t, 200, 50, fmt.Sprintf("HOME=%s %s top -n shop --by object --kubeconfig %s", t.TempDir(), program(t), kubeconfig))
 	term.waitForText("namespace shop", "1 replica ", "> ", "Pod shop/shop-web-0")
 	term.press("Enter")
 	screen := term.waitForText(", by store memory at", "SOURCE shop-controller", "ClusterEventQuota few")

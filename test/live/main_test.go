@@ -21,27 +21,22 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// programVariable is the environment variable with the path of the webhook's program. Processes in network namespaces
-// inherit it.
-const programVariable = "EVENTQUOTA_TEST_PROGRAM"
-
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
-	if program() == "" {
-		path, err := replica.Build(context.Background())
-		if err == nil {
-			err = os.Setenv(programVariable, path)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if _, err := replica.Build(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-// program returns the path of the webhook's program.
-func program() string { return os.Getenv(programVariable) }
+// program returns the path of the webhook's program, which TestMain has built.
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := replica.Build(t.Context())
+	must(t, err)
+	return path
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()

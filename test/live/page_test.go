@@ -14,7 +14,7 @@ import (
 // the command failed. end stops it.
 func startPage(t *testing.T, kubeconfig string, args ...string) (address, stderr string, end func() error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(), append([]string{"ui", "--kubeconfig", kubeconfig}, args...)...)
+	cmd := exec.CommandContext(t.Context(), program(t), append([]string{"ui", "--kubeconfig", kubeconfig}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 	var errs strings.Builder
 	cmd.Stderr = &errs

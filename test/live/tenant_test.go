@@ -36,7 +36,7 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true, Services: true})
 	admin, err := kubernetes.NewForConfig(c.Config)
 	must(t, err)
-	set, err := replica.StartSet(t.Context(), c, program(), 1, "--metrics-address=10.77.0.11:8443", "--metrics-secure=true")
+	set, err := replica.StartSet(t.Context(), c, program(t), 1, "--metrics-address=10.77.0.11:8443", "--metrics-secure=true")
 	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -61,7 +61,7 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 	must(t, err)
 	run := func(args ...string) (out string, err error) {
 		eventually(t, "no command is above the rate limit of the namespace", func() (bool, string) {
-			cmd := exec.CommandContext(t.Context(), program(), append(args, "--kubeconfig", kubeconfig)...)
+			cmd := exec.CommandContext(t.Context(), program(t), append(args, "--kubeconfig", kubeconfig)...)
 			cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 			var content []byte
 			content, err = cmd.CombinedOutput()

@@ -10,9 +10,16 @@ import (
 	"strings"
 )
 
+// programVariable is the environment variable with the path of the webhook's program. Processes that a test starts inherit it, and
+// make test sets it, so that the program is built once.
+const programVariable = "EVENTQUOTA_TEST_PROGRAM"
+
 // Build builds the webhook of this checkout in the user's cache directory, and returns the path of the program. A
-// later call links again only after a change. It needs no C compiler.
+// later call in this process or in one that it starts returns the same path. It needs no C compiler.
 func Build(ctx context.Context) (string, error) {
+	if path := os.Getenv(programVariable); path != "" {
+		return path, nil
+	}
 	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/eventquota/eventquota").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the webhook's module: %w", err)
@@ -29,5 +36,5 @@ func Build(ctx context.Context) (string, error) {
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the webhook: %w\n%s", err, output)
 	}
-	return path, nil
+	return path, os.Setenv(programVariable, path)
 }
