@@ -25,7 +25,7 @@ CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 TESTED := test/chart test/kwok test/alerts test/certmanager test/page test/readme test/sink .ci/image .ci/plugin .ci/prose .ci/kubelint .ci/site
 MODULES := . $(TESTED) .ci/tools .ci/workflows test/controlplane
 
-# On a new machine, a test first builds the Kubernetes control plane. The linters include go vet. Without a symbol table, linking needs a
+# On a new machine, a test first builds the Kubernetes control plane. The linters of this module include go vet. Without a symbol table, linking needs a
 # quarter less processor time; stack traces do not need it.
 GO_TEST := go test -timeout 60m -vet=off -ldflags=-s
 
@@ -55,6 +55,9 @@ demo: demo-built ## Storm a real API server with and without the webhook, and co
 .PHONY: run
 run: demo-built ## Start a control plane and the webhook, and leave them running
 	@bin/demo -keep
+
+# They run the webhook of this checkout, whatever the environment says.
+demo run bench compatibility: export EVENTQUOTA_TEST_PROGRAM :=
 
 .PHONY: bench
 bench: redis-server ## Measure throughput and latency; results in bin/bench.json
@@ -138,8 +141,8 @@ build: ## Build bin/eventquota
 	ln -sf eventquota bin/kubectl-eventquota
 	ln -sf eventquota bin/kubectl_complete-eventquota
 
-# Parts that take longest come first, and units, which keep any number of processors busy, last. Three run at once, so that both of two
-# processors stay busy to the end. All but test-raced and test-units run the webhook, which is built once, and read what is outside of
+# Parts that take longest come first, and units, which keep any number of processors busy, last. Four run at once, as many wait, so that both
+# of two processors stay busy to the end. All but test-raced and test-units run the webhook, which is built once, and read what is outside of
 # them: the test cache does not know of that, so they always run. A part that fails does not keep the others from running, and its output
 # is not mixed with theirs. Garbage is collected less often, as memory is there; the webhook's own process does as ever.
 TEST_PARTS := test-e2e test-storms test-clusters $(TESTED:%=test-module/%) test-oldest-facts test-oldest-e2e test-raced test-units
@@ -150,7 +153,7 @@ test: export EVENTQUOTA_TEST_PROGRAM := $(CURDIR)/bin/test/eventquota
 test: redis-server chromium tmux ## Run all tests
 	@go build $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...) # once, and not in several parts at the same time; links nothing
 	@go build -ldflags=-s -o $(EVENTQUOTA_TEST_PROGRAM) ./cmd/webhook
-	@$(MAKE) --no-print-directory -j 3 -k --output-sync=target $(TEST_PARTS) || { echo 'make test failed: see the packages with FAIL above' >&2; exit 1; }
+	@$(MAKE) --no-print-directory -j 4 -k --output-sync=target PACKAGES='$(PACKAGES)' $(TEST_PARTS) || { echo 'make test failed: see the packages with FAIL above' >&2; exit 1; }
 
 .PHONY: $(TEST_PARTS)
 test-units:
@@ -195,13 +198,16 @@ test-race: redis-server ## Run the tests outside of test/ under the race detecto
 # A few tests also run on the oldest Kubernetes that the chart accepts. make compatibility tests older ones too.
 OLDEST = $(shell sed -n 's/^kubeVersion: ">=\([0-9.]*\)\.0-0"$$/\1/p' manifests/chart/Chart.yaml)
 
-UNITS = $(shell go list ./... | grep -v /eventquota/test/)
-RACED = $(filter-out %/engine,$(shell go list ./store/... ./admission/connections))
+# Listed once, as make test hands them to its parts.
+PACKAGES = $(shell go list ./...)
+MODULE := github.com/eventquota/eventquota
+UNITS = $(filter-out $(MODULE)/test/%,$(PACKAGES))
+RACED = $(filter-out %/engine,$(filter $(MODULE)/store $(MODULE)/store/% $(MODULE)/admission/connections,$(PACKAGES)))
 NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|NoisyNamespaceChangesNoOther|EvictionRefills
-STORMS := github.com/eventquota/eventquota/test/attacks github.com/eventquota/eventquota/test/prioritylevels
+STORMS := $(MODULE)/test/attacks $(MODULE)/test/prioritylevels
 # Like units, they depend on nothing outside of this module but Redis.
-SCHEDULES = $(shell go list ./test/interleave/...)
-CLUSTERS = $(filter-out %/test/e2e $(STORMS) $(SCHEDULES),$(shell go list ./test/...))
+SCHEDULES = $(filter $(MODULE)/test/interleave%,$(PACKAGES))
+CLUSTERS = $(filter-out %/test/e2e $(STORMS) $(SCHEDULES),$(filter $(MODULE)/test/%,$(PACKAGES)))
 # The race detector needs a C compiler.
 RACE_TEST = $(shell if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then echo env CGO_ENABLED=1 $(GO_TEST) -race; \
 	else echo $(GO_TEST); fi)
@@ -301,7 +307,7 @@ verify-figures:
 verify-shipped:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && go run ./test/manifests -version v0.0.0 -dir "$$dir"
 	$(GO_TEST) ./admission/metrics -run 'TestMetrics(AreDocumented|PassPromlint)'
-	cd test/readme && $(GO_TEST) -count=1 -skip 'TestPageCommands|TestRedisCommands' .
+	cd test/readme && $(GO_TEST) -vet= -count=1 -skip 'TestPageCommands|TestRedisCommands' .
 	go run ./cmd/webhook test test/policies
 	$(GO_TEST) ./test/manifests -run 'TestObjects|TestWebhookConfigurations|TestReleaseHas|TestImages'
 
@@ -316,7 +322,7 @@ verify-dead:
 # The sentences of pages, comments and messages, by the rules of .ci/prose/rules.yaml, whose own examples are checked first.
 .PHONY: verify-prose
 verify-prose:
-	cd .ci/prose && $(GO_TEST) .
+	cd .ci/prose && $(GO_TEST) -vet= .
 	go -C .ci/prose run . -root $(CURDIR)
 
 # Every overlay and every set of values that the chart is tested with. .ci/kubelint/config.yaml has the reason of each finding that is

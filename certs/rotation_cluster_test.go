@@ -33,7 +33,7 @@ func TestRotationFailsNoCall(t *testing.T) {
 	first := w.segments()[0]
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
-	pace := rate.NewLimiter(50, 1) // calls a second
+	pace := rate.NewLimiter(25, 1) // calls a second
 	for range 2 {
 		writers.Go(func() {
 			for pace.Wait(ctx) == nil {

@@ -123,7 +123,8 @@ func newBrowser(t *testing.T, own string) *browser {
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Fatal("chromium is not on PATH: apt-get install --no-install-recommends chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.NoSandbox)
+	// Chromium is killed in the end, and leaves a directory.
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.Env("TMPDIR="+t.TempDir()))
 	ctx, end := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(end)
 	b := &browser{own: own}

@@ -26,8 +26,8 @@ func (e *env) storm() (end func() error) {
 	e.must(err)
 	config, _, err := e.cluster.User("writer", "system:masters")
 	e.must(err)
-	return storm.RunPaced(e.Context(), config, rate, 1, func(int, int) (storm.Storm, error) {
-		return storm.Storm{Namespace: "storm", Pods: 30, Events: 300, Repeating: 1, Similar: 4, Series: 2, Reasons: 1}, nil
+	return storm.RunPaced(e.Context(), config, rate, 2, func(int, int) (storm.Storm, error) {
+		return storm.Storm{Namespace: "storm", Pods: 30, Events: 60, Repeating: 1, Similar: 4, Series: 2, Reasons: 1}, nil
 	})
 }
 

@@ -53,7 +53,7 @@ func (h *helm) run(command string, args ...string) error {
 	h.t.Helper()
 	args = append([]string{command, name, "--kubeconfig", h.kubeconfig, "--namespace", h.namespace, "--timeout", "1m"}, args...)
 	helm := exec.CommandContext(h.t.Context(), h.program, args...)
-	helm.Env = os.Environ()
+	helm.Env = []string{"GOGC=" + os.Getenv("GOGC"), "GOMAXPROCS=" + os.Getenv("GOMAXPROCS")} // and nothing of the user's own settings
 	for _, variable := range []string{"HOME", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"} {
 		helm.Env = append(helm.Env, variable+"="+h.home)
 	}

@@ -50,8 +50,8 @@ func TestKubectlAppliesCRDsAndRefusesBadPolicies(t *testing.T) {
 	e.checkDeleteByName()
 }
 
-// checkBadPolicies checks that kubectl names the field and the reason for each mistake in an object, which begins as policy or as quota
-// does. One command applies all, each once as a change of an existing object and once as a new object.
+// checkBadPolicies applies objects that have one mistake each, and checks that kubectl names its field and the reason. policy and quota are
+// their beginnings. One command applies them all, each as a change of an existing object and as a new one.
 func (e *env) checkBadPolicies(policy, quota string) {
 	e.Helper()
 	mistakes := []struct{ description, good, spec, field, reason string }{

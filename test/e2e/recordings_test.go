@@ -93,7 +93,7 @@ func (e *env) recordCluster() []recording {
 		namespace := e.labelledNamespace("recorded-"+flavor, flavorLabel+"="+flavor)
 		writers.Go(func() error {
 			_, err := storm.Storm{
-				Namespace: namespace, Pods: 3, Events: 16, Repeating: 2, Similar: 2, Series: 2, Reasons: 1,
+				Namespace: namespace, Pods: 2, Events: 16, Repeating: 2, Similar: 2, Series: 2, Reasons: 1,
 			}.Run(e.Context(), e.config)
 			return err
 		})

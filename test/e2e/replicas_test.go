@@ -32,10 +32,10 @@ const (
 	// stormStartedAfter is the number of answered reviews after which a storm is under way.
 	stormStartedAfter = 200
 	// pace is the number of calls a second of a storm. It is low, so that a storm with few Events outlasts a fault.
-	// briefly, spamming and longer are the Events per recorder of storms of 25, 35 and 50 seconds.
+	// briefly, spamming and longer are the Events per recorder of storms of 21, 36 and 47 seconds.
 	pace, briefly, spamming, longer = 20, 30, 42, 60
 	// minCallsAfterFault is the minimum number of calls of a storm after a fault.
-	minCallsAfterFault = 200
+	minCallsAfterFault = 100
 )
 
 // faultEnv is a setEnv whose replicas share a Redis.

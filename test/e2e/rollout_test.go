@@ -151,7 +151,7 @@ func (e *setEnv) pacedStorm(rate int) (end func() error) {
 		_, err := e.client.CoreV1().Namespaces().Create(e.Context(),
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 		return storm.Storm{
-			Namespace: namespace, Pods: 3, Events: 100, Repeating: 1, Similar: 3, Series: 2, Reasons: 2,
+			Namespace: namespace, Pods: 3, Events: 40, Repeating: 1, Similar: 3, Series: 2, Reasons: 2,
 		}, err
 	})
 }

@@ -37,7 +37,7 @@ func TestStormInOneNamespaceLeavesOthersTheirQuota(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			lost, stormed := simulateDrops(t, test.policies, stormMinute(t, test.reasons, test.burst, test.tokens))
+			lost, stormed := simulateDrops(t, test.policies, stormEvents(t, test.reasons, test.burst, test.tokens))
 			t.Logf("%d Events of the storm were dropped", stormed)
 			if stormed == 0 || lost > 0 {
 				t.Errorf("%d Events of quiet namespaces were dropped, and %d of the storm", lost, stormed)
@@ -46,11 +46,11 @@ func TestStormInOneNamespaceLeavesOthersTheirQuota(t *testing.T) {
 	}
 }
 
-// stormMinute returns a minute of Events as JSON lines. The namespace storm writes one and a half times the limit of the
+// stormEvents returns half a minute of Events as JSON lines. The namespace storm writes one and a half times the limit of the
 // cluster, first the burst and then each second. Fifty quiet namespaces together write a quarter of the rate of the limit.
-func stormMinute(t *testing.T, reasons []string, burst, tokens int) *bytes.Buffer {
+func stormEvents(t *testing.T, reasons []string, burst, tokens int) *bytes.Buffer {
 	t.Helper()
-	const length, namespaces = 60, 50
+	const length, namespaces = 30, 50
 	var lines bytes.Buffer
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	write := func(at time.Time, namespace string, i int) {

@@ -149,7 +149,7 @@ func checkSeats(t *testing.T, c *cluster.Cluster) {
 		t.Run(writers, func(t *testing.T) {
 			before := level(t, c, storm.level)
 			stop := watchLevel(t, c, storm.level)
-			served, answered := measureDuring(t, c, b, storm.plan, time.Second)
+			served, answered := measureDuring(t, c, b, storm.plan, 2*time.Second)
 			most := stop()
 			if executed := level(t, c, storm.level).Dispatched - before.Dispatched; executed < int64(answered.Answered()) {
 				t.Errorf("level %s executed %d requests, want all %d of the storm", storm.level, executed, answered.Answered())
