@@ -141,10 +141,11 @@ build: ## Build bin/eventquota
 	ln -sf eventquota bin/kubectl-eventquota
 	ln -sf eventquota bin/kubectl_complete-eventquota
 
-# Parts that take longest come first, and units, which keep any number of processors busy, last. Four run at once, as many wait, so that both
-# of two processors stay busy to the end. All but test-raced and test-units run the webhook, which is built once, and read what is outside of
-# them: the test cache does not know of that, so they always run. A part that fails does not keep the others from running, and its output
-# is not mixed with theirs. Garbage is collected less often, as memory is there; the webhook's own process does as ever.
+# Parts that take longest come first, and units, which keep any number of processors busy, last. Three run at once, so that both of two
+# processors stay busy to the end; with four, each takes up to three times as long. All but test-raced and test-units run the webhook,
+# which is built once, and read what is outside of them: the test cache does not know of that, so they always run. A part that fails does
+# not keep the others from running, and its output is not mixed with theirs. Garbage is collected less often, as memory is there; the
+# webhook's own process does as ever.
 TEST_PARTS := test-e2e test-storms test-clusters $(TESTED:%=test-module/%) test-oldest-facts test-oldest-e2e test-raced test-units
 
 .PHONY: test
@@ -153,7 +154,7 @@ test: export EVENTQUOTA_TEST_PROGRAM := $(CURDIR)/bin/test/eventquota
 test: redis-server chromium tmux ## Run all tests
 	@go build $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...) # once, and not in several parts at the same time; links nothing
 	@go build -ldflags=-s -o $(EVENTQUOTA_TEST_PROGRAM) ./cmd/webhook
-	@$(MAKE) --no-print-directory -j 4 -k --output-sync=target PACKAGES='$(PACKAGES)' $(TEST_PARTS) || { echo 'make test failed: see the packages with FAIL above' >&2; exit 1; }
+	@$(MAKE) --no-print-directory -j 3 -k --output-sync=target PACKAGES='$(PACKAGES)' $(TEST_PARTS) || { echo 'make test failed: see the packages with FAIL above' >&2; exit 1; }
 
 .PHONY: $(TEST_PARTS)
 test-units:
@@ -166,7 +167,7 @@ test-raced:
 	$(RACE_TEST) -skip '$(NOT_RACED)' $(RACED)
 
 test-e2e:
-	$(CLUSTER_TEST) -parallel 5 ./test/e2e
+	$(CLUSTER_TEST) -parallel 4 ./test/e2e
 
 # Packages in ./test/ start whole control planes.
 test-clusters:

@@ -204,14 +204,14 @@ func (e *env) must(err error) {
 	}
 }
 
-// storm writes 50 Events per second in a new namespace until over is called.
+// storm writes 100 Events per second in a new namespace until over is called.
 func (e *env) storm(namespace string) (over func() error) {
 	e.Helper()
 	client, err := kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)
 	_, err = client.CoreV1().Namespaces().Create(e.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	e.must(err)
-	return storm.RunPaced(e.Context(), e.config, 50, 2, func(int, int) (storm.Storm, error) {
-		return storm.Storm{Namespace: namespace, Pods: 3, Events: 50, Repeating: 1, Similar: 1, Series: 1, Reasons: 1}, nil
+	return storm.RunPaced(e.Context(), e.config, 100, 2, func(int, int) (storm.Storm, error) {
+		return storm.Storm{Namespace: namespace, Pods: 3, Events: 150, Repeating: 1, Similar: 1, Series: 1, Reasons: 1}, nil
 	})
 }
