@@ -22,7 +22,7 @@ CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 
 # Modules whose dependencies stay out of ours and that have tests, those that take longest first, and every
 # module of the repository, of which only the first is what users build.
-TESTED := test/chart test/kwok test/alerts test/certmanager test/page test/readme test/sink .ci/image .ci/plugin .ci/prose .ci/kubelint .ci/site
+TESTED := test/chart test/certmanager test/alerts test/kwok test/page test/readme test/sink .ci/image .ci/plugin .ci/prose .ci/kubelint .ci/site
 MODULES := . $(TESTED) .ci/tools .ci/workflows test/controlplane
 
 # On a new machine, a test first builds the Kubernetes control plane. The linters of this module include go vet. Without a symbol table, linking needs a
@@ -141,12 +141,13 @@ build: ## Build bin/eventquota
 	ln -sf eventquota bin/kubectl-eventquota
 	ln -sf eventquota bin/kubectl_complete-eventquota
 
-# Parts that take longest come first, and units, which keep any number of processors busy, last. Three run at once, so that both of two
-# processors stay busy to the end; with four, each takes up to three times as long. All but test-raced and test-units run the webhook,
-# which is built once, and read what is outside of them: the test cache does not know of that, so they always run. A part that fails does
-# not keep the others from running, and its output is not mixed with theirs. Garbage is collected less often, as memory is there; the
-# webhook's own process does as ever.
-TEST_PARTS := test-e2e test-storms test-clusters $(TESTED:%=test-module/%) test-oldest-facts test-oldest-e2e test-raced test-units
+# Parts that take longest come first. Three run at once, so that both of two processors stay busy to the end; with four, each takes up to
+# three times as long. All but test-raced and test-units run the webhook, which is built once, and read what is outside of them: the test
+# cache does not know of that, so they always run. A part that fails does not keep the others from running, and its output is not mixed
+# with theirs. Garbage is collected less often, as memory is there; the webhook's own process does as ever.
+MODULE_PARTS := $(TESTED:%=test-module/%)
+TEST_PARTS := test-e2e test-storms test-clusters $(wordlist 1,4,$(MODULE_PARTS)) test-oldest-facts test-oldest-e2e test-raced test-units \
+	$(wordlist 5,99,$(MODULE_PARTS))
 
 .PHONY: test
 test: export GOGC := 400
@@ -167,7 +168,7 @@ test-raced:
 	$(RACE_TEST) -skip '$(NOT_RACED)' $(RACED)
 
 test-e2e:
-	$(CLUSTER_TEST) -parallel 4 ./test/e2e
+	$(CLUSTER_TEST) -parallel 5 ./test/e2e
 
 # Packages in ./test/ start whole control planes.
 test-clusters:
@@ -177,7 +178,7 @@ test-clusters:
 test-storms:
 	$(GO_TEST) -count=1 -p 1 $(STORMS)
 
-$(TESTED:%=test-module/%): test-module/%:
+$(MODULE_PARTS): test-module/%:
 	cd $* && $(CLUSTER_TEST) -parallel 2 ./...
 
 test-oldest-facts:
