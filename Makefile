@@ -25,8 +25,8 @@ CRD_REF_DOCS := go tool -modfile=.ci/tools/go.mod crd-ref-docs --log-level ERROR
 TESTED := test/chart test/certmanager test/alerts test/kwok test/page test/readme test/sink .ci/image .ci/plugin .ci/prose .ci/kubelint .ci/site
 MODULES := . $(TESTED) .ci/tools .ci/workflows test/controlplane
 
-# On a new machine, a test first builds the Kubernetes control plane. The linters of this module include go vet. Without a symbol table, linking needs a
-# quarter less processor time; stack traces do not need it.
+# On a new machine, a test first builds the Kubernetes control plane. The linters of this module include go vet. Without a symbol table,
+# linking needs a quarter less processor time; stack traces do not need it.
 GO_TEST := go test -timeout 60m -vet=off -ldflags=-s
 
 # For tests that start control planes. Each of their programs needs up to a fifth less processor time if it uses one processor at a time.

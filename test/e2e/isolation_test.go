@@ -60,7 +60,7 @@ func (e *env) testStormLeavesOthersTheirQuota() {
 			return nil
 		})
 	}
-	e.eventually("the namespace of the storm has no tokens left", func() bool { return refused.Load() > 300 })
+	e.eventually("the namespace of the storm has no tokens left", func() bool { return refused.Load() > 1000 })
 	for i, namespace := range namespaces[1:] {
 		for _, reason := range []string{"SuccessfulCreate", "Scheduled", "Pulled", "Created", "Started"} {
 			ok, err := stored(e.Context(), namespace, "kubelet", reason, int64(i))
