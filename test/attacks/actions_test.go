@@ -52,7 +52,7 @@ const (
 
 // tenantWriters is the number of goroutines that act for a tenant, and afterwardsPerSecond the number of Event writes a second of all of them
 // after its actions. The neighbour then mostly waits.
-const tenantWriters, afterwardsPerSecond = 4, 40
+const tenantWriters, afterwardsPerSecond = 4, 100
 
 // patchedPrefix and patchedEvents are the name prefix and the number of the Events that two users of the tenant keep patching. A third user
 // creates them at the start.

@@ -21,7 +21,7 @@ const (
 	// has a new bucket with a burst of changedQuotaBurst.
 	quotaBurst, changedQuotaBurst, quotaChangeRound = 5, 2, neighbourRounds / 2
 	// eventsAfterwards is the number of Events that the tenant creates after the last round.
-	eventsAfterwards = 50
+	eventsAfterwards = 100
 	// roundsPerAdminTurn is the number of rounds between two turns of the administrator.
 	roundsPerAdminTurn = 6
 )
