@@ -30,7 +30,7 @@ MODULES := . $(TESTED) .ci/tools .ci/workflows test/controlplane
 GO_TEST := go test -timeout 60m -vet=off -ldflags=-s
 
 # For tests that start control planes. Each of their programs needs up to a fifth less processor time if it uses one processor at a time.
-CLUSTER_TEST := $(GO_TEST) -count=1 -exec 'env GOMAXPROCS=1'
+CLUSTER_TEST := $(GO_TEST) -exec 'env GOMAXPROCS=1'
 
 .DEFAULT_GOAL := help
 
@@ -142,11 +142,11 @@ build: ## Build bin/eventquota
 	ln -sf eventquota bin/kubectl_complete-eventquota
 
 # Parts that take longest come first. Three run at once, so that both of two processors stay busy to the end; with four, each takes up to
-# three times as long. All but test-raced and test-units run the webhook, which is built once, and read what is outside of them: the test
-# cache does not know of that, so they always run. A part that fails does not keep the others from running, and its output is not mixed
-# with theirs. Garbage is collected less often, as memory is there; the webhook's own process does as ever.
+# three times as long. Parts with -count=1 run the webhook, which is built once, or read what is outside of their module: the test cache does
+# not know of that, so they always run. A part that fails does not keep the others from running, and its output is not mixed with theirs.
+# Garbage is collected less often, as memory is there; the webhook's own process does as ever.
 MODULE_PARTS := $(TESTED:%=test-module/%)
-TEST_PARTS := test-e2e test-storms test-clusters $(wordlist 1,4,$(MODULE_PARTS)) test-oldest-facts test-oldest-e2e test-raced test-units \
+TEST_PARTS := test-e2e test-storms test-clusters $(wordlist 1,4,$(MODULE_PARTS)) test-facts test-oldest-facts test-oldest-e2e test-raced test-units \
 	$(wordlist 5,99,$(MODULE_PARTS))
 
 .PHONY: test
@@ -168,24 +168,27 @@ test-raced:
 	$(RACE_TEST) -skip '$(NOT_RACED)' $(RACED)
 
 test-e2e:
-	$(CLUSTER_TEST) -parallel 5 ./test/e2e
+	$(CLUSTER_TEST) -count=1 -parallel 5 ./test/e2e
 
 # Packages in ./test/ start whole control planes.
 test-clusters:
-	$(CLUSTER_TEST) -p 1 -parallel 4 $(CLUSTERS)
+	$(CLUSTER_TEST) -count=1 -p 1 -parallel 4 $(CLUSTERS)
+
+test-facts:
+	$(CLUSTER_TEST) -p 1 -parallel 4 $(FACTS)
 
 # The writers of these storms get idle processor time only: one package at a time, or none would be left.
 test-storms:
 	$(GO_TEST) -count=1 -p 1 $(STORMS)
 
 $(MODULE_PARTS): test-module/%:
-	cd $* && $(CLUSTER_TEST) -parallel 2 ./...
+	cd $* && $(CLUSTER_TEST) -count=1 -parallel 2 ./...
 
 test-oldest-facts:
 	EVENTQUOTA_KUBERNETES=$(OLDEST) $(CLUSTER_TEST) -parallel 2 ./test/facts
 
 test-oldest-e2e:
-	EVENTQUOTA_KUBERNETES=$(OLDEST) $(CLUSTER_TEST) -parallel 2 -run TestValidation ./test/e2e
+	EVENTQUOTA_KUBERNETES=$(OLDEST) $(CLUSTER_TEST) -count=1 -parallel 2 -run TestValidation ./test/e2e
 
 # Four packages at a time, as many tests wait for times to pass. Those that wait longest begin first.
 .PHONY: test-quick
@@ -207,9 +210,10 @@ UNITS = $(filter-out $(MODULE)/test/%,$(PACKAGES))
 RACED = $(filter-out %/engine,$(filter $(MODULE)/store $(MODULE)/store/% $(MODULE)/admission/connections,$(PACKAGES)))
 NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|NoisyNamespaceChangesNoOther|EvictionRefills
 STORMS := $(MODULE)/test/attacks $(MODULE)/test/prioritylevels
-# Like units, they depend on nothing outside of this module but Redis.
+# Like units, they depend on nothing outside of this module but Redis, and facts on Kubernetes, whose version is in this checkout.
 SCHEDULES = $(filter $(MODULE)/test/interleave%,$(PACKAGES))
-CLUSTERS = $(filter-out %/test/e2e $(STORMS) $(SCHEDULES),$(filter $(MODULE)/test/%,$(PACKAGES)))
+FACTS := $(MODULE)/test/facts $(MODULE)/test/cluster $(MODULE)/test/policies $(MODULE)/test/redis
+CLUSTERS = $(filter-out %/test/e2e $(STORMS) $(SCHEDULES) $(FACTS),$(filter $(MODULE)/test/%,$(PACKAGES)))
 # The race detector needs a C compiler.
 RACE_TEST = $(shell if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then echo env CGO_ENABLED=1 $(GO_TEST) -race; \
 	else echo $(GO_TEST); fi)
@@ -237,8 +241,8 @@ lint: ## Run the linters of .golangci.yaml, go vet and the format check among th
 	$(GOLANGCI_LINT) run
 	@# Those that test this module name it by its place. Linters that need types would read all of Helm, Prometheus and
 	@# cert-manager for four minutes: LINT_MODULES= lets them.
-	@printf '%s\n' $(TESTED) | xargs -P 2 -I {} sh -xc 'cd {} && go tool -modfile=$(CURDIR)/.ci/tools/go.mod \
-		golangci-lint run --allow-parallel-runners --config $(CURDIR)/.golangci.yaml --disable gomoddirectives $(LINT_MODULES)'
+	@program=$$(go tool -modfile=.ci/tools/go.mod -n golangci-lint) && printf '%s\n' $(TESTED) | xargs -P 2 -I {} \
+		sh -xc "cd {} && $$program run --allow-parallel-runners --config $(CURDIR)/.golangci.yaml --disable gomoddirectives $(LINT_MODULES)"
 
 .PHONY: tidy
 tidy: ## Bring every go.mod and go.sum up to date
