@@ -30,7 +30,7 @@ MODULES := . $(TESTED) .ci/tools .ci/workflows test/controlplane
 GO_TEST := go test -timeout 60m -vet=off -ldflags=-s
 
 # For tests that start control planes. Each of their programs needs up to a fifth less processor time if it uses one processor at a time.
-CLUSTER_TEST := $(GO_TEST) -exec 'env GOMAXPROCS=1'
+CLUSTER_TEST := $(GO_TEST) -count=1 -exec 'env GOMAXPROCS=1'
 
 .DEFAULT_GOAL := help
 
@@ -142,8 +142,8 @@ build: ## Build bin/eventquota
 	ln -sf eventquota bin/kubectl_complete-eventquota
 
 # Parts that take longest come first. Three run at once, so that both of two processors stay busy to the end; with four, each takes up to
-# three times as long. Parts with -count=1 run the webhook, which is built once, or read what is outside of their module: the test cache does
-# not know of that, so they always run. A part that fails does not keep the others from running, and its output is not mixed with theirs.
+# three times as long. CLUSTER_TEST is for those that run the webhook, which is built once, or read what is outside of their module: the test
+# cache does not know of that, so they always run. A part that fails does not keep the others from running, and its output is not mixed with theirs.
 # Garbage is collected less often, as memory is there; the webhook's own process does as ever.
 MODULE_PARTS := $(TESTED:%=test-module/%)
 TEST_PARTS := test-e2e test-storms test-clusters $(wordlist 1,4,$(MODULE_PARTS)) test-facts test-oldest-facts test-oldest-e2e test-raced test-units \
@@ -168,27 +168,29 @@ test-raced:
 	$(RACE_TEST) -skip '$(NOT_RACED)' $(RACED)
 
 test-e2e:
-	$(CLUSTER_TEST) -count=1 -parallel 5 ./test/e2e
+	$(CLUSTER_TEST) -parallel 5 ./test/e2e
 
 # Packages in ./test/ start whole control planes.
 test-clusters:
-	$(CLUSTER_TEST) -count=1 -p 1 -parallel 4 $(CLUSTERS)
+	$(CLUSTER_TEST) -p 1 -parallel 4 $(CLUSTERS)
 
+# The test cache has nothing of tests that run with -exec.
+test-facts test-oldest-facts: export GOMAXPROCS := 1
 test-facts:
-	$(CLUSTER_TEST) -p 1 -parallel 4 $(FACTS)
+	$(GO_TEST) -parallel 4 $(FACTS)
 
 # The writers of these storms get idle processor time only: one package at a time, or none would be left.
 test-storms:
 	$(GO_TEST) -count=1 -p 1 $(STORMS)
 
 $(MODULE_PARTS): test-module/%:
-	cd $* && $(CLUSTER_TEST) -count=1 -parallel 2 ./...
+	cd $* && $(CLUSTER_TEST) -parallel 2 ./...
 
 test-oldest-facts:
-	EVENTQUOTA_KUBERNETES=$(OLDEST) $(CLUSTER_TEST) -parallel 2 ./test/facts
+	EVENTQUOTA_KUBERNETES=$(OLDEST) $(GO_TEST) -parallel 2 ./test/facts
 
 test-oldest-e2e:
-	EVENTQUOTA_KUBERNETES=$(OLDEST) $(CLUSTER_TEST) -count=1 -parallel 2 -run TestValidation ./test/e2e
+	EVENTQUOTA_KUBERNETES=$(OLDEST) $(CLUSTER_TEST) -parallel 2 -run TestValidation ./test/e2e
 
 # Four packages at a time, as many tests wait for times to pass. Those that wait longest begin first.
 .PHONY: test-quick

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ type Cluster struct {
 	Config *rest.Config
 	// AuditLog is the path of the audit log, for ReadAudit. Empty with NoAudit.
 	AuditLog string
+	// Port is the port of the API server on 127.0.0.1.
+	Port int
 	// Version is the Kubernetes version without the v, such as 1.37.2.
 	Version string
 	// Dir contains all files that the control plane writes, including its logs. Stop removes it.
@@ -41,6 +44,10 @@ type Cluster struct {
 	shipped  func() ([]*unstructured.Unstructured, error) // renders them at the first call
 
 	usersMu sync.Mutex // guards the plane's certificate authority
+
+	// Set by a Pool: the keys that etcd had at the start, and the calls of webhooks by earlier tests.
+	initial      []string
+	earlierCalls map[string]WebhookCalls
 }
 
 // Start builds the control plane's programs if necessary (some minutes, see package binaries). It then starts them
@@ -83,6 +90,10 @@ func (c *Cluster) start(ctx context.Context, built binaries.Set, opts Options) e
 	}
 	if err := c.startPlane(ctx, built, opts); err != nil {
 		return err
+	}
+	var err error
+	if c.Port, err = strconv.Atoi(c.plane.APIServer.Port); err != nil {
+		return fmt.Errorf("read the port of the API server: %w", err)
 	}
 	admin, kubeconfig, err := c.User("eventquota-admin", "system:masters")
 	if err != nil {

@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -15,8 +18,11 @@ import (
 	"github.com/eventquota/eventquota/test/cluster/binaries"
 )
 
-// isolatedVariable is set in the process that runs in the network namespace.
+// isolatedVariable is set in the process that runs in the network namespace, to the name of its test, or to allTests.
 const isolatedVariable = "EVENTQUOTA_TEST_ISOLATED"
+
+// allTests stands for all tests of a package. No test has this name.
+const allTests = "all"
 
 // RunIsolated runs the calling test again in another process, in its own network namespace. It returns true in that
 // process. In the caller, it returns false once that process has ended, and fails the test if it failed there. In the
@@ -35,14 +41,8 @@ func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 		}
 		return true
 	}
-	programs := append(Options{Scheduler: true}.programs(), kubectlProgram)
-	if _, err := binaries.Ensure(t.Context(), os.Stderr, programs...); err != nil {
+	if err := prepareIsolated(t.Context(), before); err != nil {
 		t.Fatal(err)
-	}
-	for _, do := range before {
-		if err := do(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 	}
 	ctx, args := t.Context(), []string{"-test.run=^" + t.Name() + "$", "-test.count=1", "-test.v"}
 	if deadline, ok := t.Deadline(); ok {
@@ -52,9 +52,61 @@ func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 		ctx, cancel = context.WithDeadline(ctx, deadline)
 		defer cancel()
 	}
+	if err := runIsolated(ctx, t.Name(), args, t.Output(), t.Output()); err != nil {
+		t.Errorf("the test failed in its network namespace: %v", err)
+	}
+	return false
+}
+
+// RunAllIsolated is RunIsolated for all tests of a package. TestMain calls it, and exits with the code that it returns.
+// With -short, the tests run as they are.
+func RunAllIsolated(m *testing.M, before ...func(context.Context) error) int {
+	flag.Parse() //nolint:revive // testing.Short needs it
+	if testing.Short() {
+		return m.Run()
+	}
+	if os.Getenv(isolatedVariable) == allTests {
+		if err := configureLoopback(); err != nil {
+			fmt.Fprintln(os.Stderr, "bring up the network namespace:", err)
+			return 1
+		}
+		return m.Run()
+	}
+	ctx := context.Background()
+	err := prepareIsolated(ctx, before)
+	if err == nil {
+		err = runIsolated(ctx, allTests, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.Exited() {
+		return failed.ExitCode() // the process has reported why
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// prepareIsolated does what may need the network.
+func prepareIsolated(ctx context.Context, before []func(context.Context) error) error {
+	programs := append(Options{Scheduler: true}.programs(), kubectlProgram)
+	if _, err := binaries.Ensure(ctx, os.Stderr, programs...); err != nil {
+		return err
+	}
+	for _, do := range before {
+		if err := do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runIsolated runs this program with other arguments in its own network namespace, and waits until it ends. tests is the value of
+// isolatedVariable.
+func runIsolated(ctx context.Context, tests string, args []string, stdout, stderr io.Writer) error {
 	child := exec.CommandContext(ctx, os.Args[0], args...)
-	child.Env = append(os.Environ(), isolatedVariable+"="+t.Name())
-	child.Stdout, child.Stderr = t.Output(), t.Output()
+	child.Env = append(os.Environ(), isolatedVariable+"="+tests)
+	child.Stdout, child.Stderr = stdout, stderr
 	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
 		child.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
@@ -65,12 +117,9 @@ func RunIsolated(t *testing.T, before ...func(context.Context) error) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := child.Start(); err != nil {
-		t.Fatalf("start a process in a network namespace, which needs root or the right to create user namespaces: %v", err)
+		return fmt.Errorf("start a process in a network namespace, which needs root or the right to create user namespaces: %w", err)
 	}
-	if err := child.Wait(); err != nil {
-		t.Errorf("the test failed in its network namespace: %v", err)
-	}
-	return false
+	return child.Wait()
 }
 
 // configureLoopback brings lo up with 127.0.0.0/8 and adds 10.0.0.0/8. On lo, all addresses of a network are local.

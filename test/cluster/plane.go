@@ -55,7 +55,8 @@ func (c *Cluster) tryPlane(built binaries.Set, opts Options, attempt int) (logs 
 		return nil, err
 	}
 	defer etcdLog.Close() // the process has its own descriptor
-	apiServerLog, err := os.Create(filepath.Join(dir, "kube-apiserver.log"))
+	// A Pool empties it.
+	apiServerLog, err := os.OpenFile(filepath.Join(dir, "kube-apiserver.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -191,7 +191,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// WebhookCalls contains the API server's counts of calls to one webhook since its start, including dry runs.
+// WebhookCalls contains the API server's counts of calls to one webhook since its start, or since a Pool has handed it out, including
+// dry runs.
 type WebhookCalls struct {
 	Total        int64 // calls, regardless of the outcome
 	Denied       int64 // the webhook denied the write
@@ -214,7 +215,15 @@ func (c *Cluster) WebhookCalls(ctx context.Context) (map[string]WebhookCalls, er
 			}
 		},
 	}
-	return metricsBy(ctx, c, "name", add)
+	calls, err := metricsBy(ctx, c, "name", add)
+	for name, earlier := range c.earlierCalls {
+		now := calls[name]
+		calls[name] = WebhookCalls{
+			now.Total - earlier.Total, now.Denied - earlier.Denied, now.FailedOpen - earlier.FailedOpen,
+			now.FailedClosed - earlier.FailedClosed, now.Excluded - earlier.Excluded,
+		}
+	}
+	return calls, err
 }
 
 // WebhookFailures returns how many calls failed of any webhook, including those that failed open. A denial is not a

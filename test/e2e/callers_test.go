@@ -43,9 +43,7 @@ users:
 // TestOnlyAPIServerCertificateIsAccepted checks that the webhook decides Events if the API server has a client
 // certificate. It must refuse all other clients before it reads a review.
 func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	dir := t.TempDir()
 	certs := func(name string) *redistest.Certs {
 		c, err := redistest.NewCerts(filepath.Join(dir, name))
@@ -63,10 +61,9 @@ func TestOnlyAPIServerCertificateIsAccepted(t *testing.T) {
 		return path
 	}
 	kubeconfig := file("kubeconfig", fmt.Sprintf(webhookKubeconfig, trusted.ClientCertFile, trusted.ClientKeyFile))
-	o := clusterLogOptions()
-	o.Services = true
-	o.APIServerFlags = map[string]string{"admission-control-config-file": file("admission.yaml", fmt.Sprintf(admissionConfiguration, kubeconfig))}
-	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
+	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, cluster.Options{Services: true, APIServerFlags: map[string]string{
+		"admission-control-config-file": file("admission.yaml", fmt.Sprintf(admissionConfiguration, kubeconfig)),
+	}})}}
 	var err error
 	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)

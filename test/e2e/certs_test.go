@@ -25,12 +25,8 @@ import (
 // replicas start at once. It must work again within a minute after the caBundles are removed or the paths changed. A
 // failed call rotates the path. Package certs tests how a new path comes into use.
 func TestSelfManagedCertificates(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	o := clusterLogOptions()
-	o.Services = true
-	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
+	t.Parallel()
+	e := &setEnv{env: &env{T: t, cluster: planes.ForTest(t)}}
 	objects, err := shipped.Objects("overlays/self-signed")
 	e.must(err)
 	e.must(shipped.Apply(t.Context(), e.cluster.Config, objects))

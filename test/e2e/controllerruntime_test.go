@@ -13,11 +13,9 @@ import (
 // makes a new Event for each version of the object, and the API server stores them all. With eventquota it stores one, with the
 // exact count (I1) and few writes (I2), and no answer makes the recorder try again (I4). The annotations of merged Events are lost.
 func TestControllerRuntimeRecorder(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	const changes, repeats = 200, 5
-	e := newEnv(t, clusterLogOptions())
+	e := newEnv(t)
 
 	begun := time.Now()
 	answers := e.runController("with", changes, repeats)

@@ -25,14 +25,19 @@ import (
 // flushInterval is the default writeInterval, which these tests do not change.
 const flushInterval = 10 * time.Second
 
+// planes has the control planes of tests that need no special one. Tests run in parallel, as they mostly wait, and their checks do not
+// depend on the load of the machine.
+var planes cluster.Pool
+
 func TestMain(m *testing.M) {
 	// Recorders log every refused Event, which would hide why a test failed.
 	klog.SetLogger(logr.Discard())
-	if _, err := replica.Build(context.Background()); err != nil {
+	code := cluster.RunAllIsolated(m, func(ctx context.Context) error { _, err := replica.Build(ctx); return err })
+	if err := planes.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		code = 1
 	}
-	os.Exit(m.Run())
+	os.Exit(code)
 }
 
 // env is a cluster whose API server calls a webhook.
@@ -44,10 +49,16 @@ type env struct {
 	client  kubernetes.Interface
 }
 
-// newEnv starts a cluster and a webhook. Both stop when the test ends.
-func newEnv(t *testing.T, o cluster.Options, flags ...string) *env {
+// newEnv starts a webhook, which stops when the test ends.
+func newEnv(t *testing.T, flags ...string) *env {
 	t.Helper()
-	e := &env{T: t, cluster: cluster.ForTest(t, o)}
+	return newEnvOn(t, planes.ForTest(t), flags...)
+}
+
+// newEnvOn is newEnv for a control plane of the test's own.
+func newEnvOn(t *testing.T, c *cluster.Cluster, flags ...string) *env {
+	t.Helper()
+	e := &env{T: t, cluster: c}
 	var err error
 	e.replica, err = replica.Start(t.Context(), e.cluster, e.program(), flags...)
 	e.must(err)
@@ -176,6 +187,3 @@ func occurrences(e *corev1.Event) int64 {
 	}
 	return int64(max(e.Count, 1))
 }
-
-// clusterLogOptions writes the progress of control planes to stderr.
-func clusterLogOptions() cluster.Options { return cluster.Options{Log: os.Stderr} }

@@ -28,13 +28,12 @@ import (
 // TestOtherServiceAccountsDoNotDelayCounts checks that counts are written and the Lease is renewed while another
 // service account's requests hold all seats that priority and fairness has for service accounts.
 func TestOtherServiceAccountsDoNotDelayCounts(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	redis := redistest.Start(t, redistest.Options{})
-	o := clusterLogOptions()
-	o.APIServerFlags = map[string]string{"max-requests-inflight": "8", "max-mutating-requests-inflight": "8", "request-timeout": "5m"}
-	e := newEnv(t, o, "--redis-addresses="+redis.Addr(), "--store-deadline=1s")
+	c := cluster.ForTest(t, cluster.Options{APIServerFlags: map[string]string{
+		"max-requests-inflight": "8", "max-mutating-requests-inflight": "8", "request-timeout": "5m",
+	}})
+	e := newEnvOn(t, c, "--redis-addresses="+redis.Addr(), "--store-deadline=1s")
 	e.checkFlowSchemas()
 	namespace := e.namespace("counted")
 	renewed := func() string {

@@ -21,33 +21,29 @@ import (
 // storms. In the end, stored Events must report the occurrences that reached the API server, except for the
 // differences that each fault explains. The first storm has no fault.
 func TestFaults(t *testing.T) {
-	if isolated(t) {
-		newFaultEnv(t, newStandaloneRedis(t)).runFaults(
-			fault{statusNamespace, checkCountsAgree},
-			fault{"redis-restarts", restartRedis},
-			fault{"replica-killed", killReplica},
-			fault{"leader-killed", killLeader},
-		)
-	}
+	t.Parallel()
+	newFaultEnv(t, newStandaloneRedis(t)).runFaults(
+		fault{statusNamespace, checkCountsAgree},
+		fault{"redis-restarts", restartRedis},
+		fault{"replica-killed", killReplica},
+		fault{"leader-killed", killLeader},
+	)
 }
 
 // TestFaultLeaderHangs mostly waits, so it runs in parallel on its own control plane.
 func TestFaultLeaderHangs(t *testing.T) {
-	if isolated(t) {
-		newFaultEnv(t, newStandaloneRedis(t)).runFaults(fault{"leader-hangs", hangLeader})
-	}
+	t.Parallel()
+	newFaultEnv(t, newStandaloneRedis(t)).runFaults(fault{"leader-hangs", hangLeader})
 }
 
 func TestFaultSentinelMasterKilled(t *testing.T) {
-	if isolated(t) {
-		newFaultEnv(t, newSentinelRedis(t)).runFaults(fault{"master-killed", killMaster})
-	}
+	t.Parallel()
+	newFaultEnv(t, newSentinelRedis(t)).runFaults(fault{"master-killed", killMaster})
 }
 
 func TestFaultClusterMasterKilled(t *testing.T) {
-	if isolated(t) {
-		newFaultEnv(t, newClusterRedis(t)).runFaults(fault{"master-killed", killMaster})
-	}
+	t.Parallel()
+	newFaultEnv(t, newClusterRedis(t)).runFaults(fault{"master-killed", killMaster})
 }
 
 // killReplica kills a replica that is not the leader. Its local refusals of up to one flush interval are lost if it

@@ -3,8 +3,6 @@ package e2e
 import (
 	"strings"
 	"testing"
-
-	"github.com/eventquota/eventquota/test/cluster"
 )
 
 // kubectl runs kubectl as the administrator and returns its stdout.
@@ -18,10 +16,8 @@ func (e *env) kubectl(stdin string, args ...string) string {
 // TestKubectlAppliesCRDsAndRefusesBadPolicies applies the CRDs, valid policies and common mistakes with kubectl.
 // Package v1alpha1 tests the schemas in detail. No webhook runs, so the API server alone refuses.
 func TestKubectlAppliesCRDsAndRefusesBadPolicies(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := &env{T: t, cluster: cluster.ForTest(t, cluster.Options{NoAudit: true})}
+	t.Parallel()
+	e := &env{T: t, cluster: planes.ForTest(t)}
 	e.kubectl("", "apply", "-f", crdDir)
 	e.kubectl("", "wait", "--for=condition=Established", "--timeout=30s", "-f", crdDir)
 	if again := e.kubectl("", "apply", "-f", crdDir); strings.Count(again, " unchanged\n") != 4 {

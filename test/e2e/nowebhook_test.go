@@ -25,12 +25,8 @@ import (
 // certificate of another CA. Events must be stored, a call must cost no more than its timeout, and only Events may
 // cause calls. Then it uninstalls everything while the webhook hangs.
 func TestAPIServerWorksWithoutWebhook(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	o := clusterLogOptions()
-	o.Services = true
-	e := &noWebhookEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
+	t.Parallel()
+	e := &noWebhookEnv{env: &env{T: t, cluster: planes.ForTest(t)}}
 	var err error
 	e.client, err = kubernetes.NewForConfig(e.cluster.Config)
 	e.must(err)

@@ -5,10 +5,8 @@ import "testing"
 // TestOneReplica tests one replica without Redis: policy changes, single writes, the end of an emergency brake and restarts.
 // TestExampleScenarios tests it with the examples.
 func TestOneReplica(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, clusterLogOptions())
+	t.Parallel()
+	e := newEnv(t)
 	e.waitPoliciesGovern(e.namespace("known"))
 	t.Run("the last valid version of a policy stays in force", func(t *testing.T) { e.forSubtest(t).checkLastValidVersionIsKept() })
 	t.Run("a change is in force within a second and as a whole, at 250 Events a second", func(t *testing.T) {

@@ -15,10 +15,8 @@ import (
 // TestRecommendedQuotasApplyToCluster runs recommend on the stored Events, which the API server lists in two pages,
 // and applies the quotas. They must admit as many Events again, and refuse a storm.
 func TestRecommendedQuotasApplyToCluster(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, clusterLogOptions())
+	t.Parallel()
+	e := newEnv(t)
 	_, kubeconfig, err := e.cluster.User("administrator", "system:masters")
 	e.must(err)
 	const each = 200

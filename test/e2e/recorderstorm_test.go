@@ -9,17 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/storm"
 )
 
 // TestStorm checks I1, I2 and I4 in one storm of client-go's recorders for both APIs and kube-scheduler.
 func TestStorm(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	o := clusterLogOptions()
-	o.Scheduler = true
-	e := newEnv(t, o)
+	t.Parallel()
+	e := newEnvOn(t, cluster.ForTest(t, cluster.Options{Scheduler: true}))
 	namespace := e.namespace("storm")
 	begun := time.Now()
 

@@ -23,9 +23,7 @@ const (
 // TestRedisOutage checks I5 and the limits for two replicas while Redis is stopped, hangs or is slow, and I1 once
 // Redis is back.
 func TestRedisOutage(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	r := newStandaloneRedis(t)
 	server, err := r.master(t.Context(), "")
 	if err != nil {

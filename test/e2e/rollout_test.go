@@ -34,9 +34,7 @@ const (
 // so each replica stops in a different order. In package store/redis, TestReplicasOfTwoVersionsShareRegisters has
 // replicas of two versions.
 func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	d := shippedDeployment(t)
 	endings := []func(*setEnv, int){(*setEnv).removeEndpointThenStop, (*setEnv).stopThenRemoveEndpoint, (*setEnv).stopAndRemoveEndpoint}
 	replicas, surge := int(*d.Spec.Replicas), d.Spec.Strategy.RollingUpdate.MaxSurge.IntValue()
@@ -89,9 +87,7 @@ func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 // the other also knows. Each Event is created under its own name or repeats a stored one, because a replica's record
 // of refused names ends with it.
 func TestSingleReplicaRolloutLosesNoCount(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	e := newSetEnv(t, 2, append(shippedFlags(shippedDeployment(t)), "--calls-per-connection=20")...)
 	e.must(e.set.Stop(t.Context(), 1))
 	end := e.repeatEvents(e.namespace("rollout"), 4)

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
@@ -15,20 +14,10 @@ type setEnv struct {
 	set *replica.Set
 }
 
-// isolated calls cluster.RunIsolated and runs the test in parallel with others. These tests mostly wait, and their
-// checks do not depend on the load of the machine.
-func isolated(t *testing.T) bool {
-	t.Helper()
-	t.Parallel()
-	return cluster.RunIsolated(t)
-}
-
-// newSetEnv starts a cluster and n replicas, which stop when the test ends. The test must be isolated.
+// newSetEnv starts n replicas, which stop when the test ends.
 func newSetEnv(t *testing.T, n int, flags ...string) *setEnv {
 	t.Helper()
-	o := clusterLogOptions()
-	o.Services = true
-	e := &setEnv{env: &env{T: t, cluster: cluster.ForTest(t, o)}}
+	e := &setEnv{env: &env{T: t, cluster: planes.ForTest(t)}}
 	var err error
 	e.set, err = replica.StartSet(t.Context(), e.cluster, e.program(), n, flags...)
 	e.must(err)

@@ -34,9 +34,7 @@ func sharedFlags(redis ...string) []string {
 
 // TestReplicas tests replicas that share a Redis: token buckets, the emergency brake and status.
 func TestReplicas(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	redis := redistest.Start(t, redistest.Options{})
 	e := newSetEnv(t, sharingReplicas, sharedFlags("--redis-addresses="+redis.Addr(), statusFlag)...)
 	f := newFlood(e, "flood")
@@ -48,9 +46,7 @@ func TestReplicas(t *testing.T) {
 
 // TestSharedBucketsInRedisCluster checks that replicas share token buckets in a Redis Cluster.
 func TestSharedBucketsInRedisCluster(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	const masters = 3
 	redis := redistest.StartCluster(t, redistest.Options{}, masters, 1)
 	f := newFlood(newSetEnv(t, sharingReplicas,

@@ -43,11 +43,9 @@ spec:
 // TestSimulateMatchesWebhook records a storm of recorders that write about the same objects at the same time, and
 // simulates the recording. Only the webhook's annotations in the audit log record the order of the decisions.
 func TestSimulateMatchesWebhook(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	const namespaces, alike, each = 3, 4, 60
-	e := newEnv(t, clusterLogOptions())
+	e := newEnv(t)
 	for _, p := range simulatedPolicies() {
 		e.apply(p)
 	}

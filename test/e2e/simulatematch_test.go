@@ -28,9 +28,7 @@ import (
 // differ, so the decisions under these rules depend only on the order. Writes and decisions that simulate derives from
 // an earlier recording too are not replayed again.
 func TestReplayedRecordingsMatchSimulate(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	e := newBareEnv(t)
 	recordings := e.recordCluster()
 	objects, err := shipped.Objects("crds")
@@ -48,9 +46,7 @@ func TestReplayedRecordingsMatchSimulate(t *testing.T) {
 // newBareEnv starts a cluster without a webhook.
 func newBareEnv(t *testing.T) *env {
 	t.Helper()
-	o := clusterLogOptions()
-	o.EventTTL = 24 * time.Hour // not shorter than the merge windows
-	e := &env{T: t, cluster: cluster.ForTest(t, o)}
+	e := &env{T: t, cluster: cluster.ForTest(t, cluster.Options{EventTTL: 24 * time.Hour})} // not shorter than the merge windows
 	var err error
 	e.config, _, err = e.cluster.User("writer", "system:masters")
 	e.must(err)

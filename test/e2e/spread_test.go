@@ -26,9 +26,7 @@ const spreadRate = 85
 // TestCallsAreSpreadOverReplicas checks that calls to a Service are spread over its replicas, because connections
 // end, and that no call fails as a result.
 func TestCallsAreSpreadOverReplicas(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	// The shutdown delay is the shipped one: a busy API server may need more than half a second to learn that a
 	// replica stops.
 	e := newSetEnv(t, 3, "--calls-per-connection=4", "--shutdown-delay=5s")

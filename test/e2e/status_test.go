@@ -41,10 +41,9 @@ spec:
 
 // TestStatus tests the content of policies' status and how often it is written.
 func TestStatus(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, cluster.Options{APIServerFlags: map[string]string{"audit-policy-file": statusAudit(t)}}, statusFlag)
+	t.Parallel()
+	c := cluster.ForTest(t, cluster.Options{APIServerFlags: map[string]string{"audit-policy-file": statusAudit(t)}})
+	e := newEnvOn(t, c, statusFlag)
 	e.namespace(statusNamespace)
 	e.waitPoliciesGovern(statusNamespace)
 	e.apply(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "Noise"))

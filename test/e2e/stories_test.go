@@ -13,16 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission/settler"
-	"github.com/eventquota/eventquota/test/cluster"
 )
 
 // TestExampleScenarios checks that the examples do what users want from them, and at the end that invalid requests
 // cannot evade them. TestReplicas tests the installed emergency brake.
 func TestExampleScenarios(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, cluster.Options{NoAudit: true})
+	t.Parallel()
+	e := newEnv(t)
 	e.waitPoliciesGovern(e.namespace("elsewhere"))
 	for _, scenario := range []struct {
 		name string

@@ -13,7 +13,6 @@ import (
 
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
-	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
@@ -28,10 +27,8 @@ const (
 // TestManyTenantPolicies checks that tenants with many policies of the maximum size do not delay a change by the
 // admin, and do not exceed a replica's memory. It tests a running replica and one that has just started.
 func TestManyTenantPolicies(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, cluster.Options{NoAudit: true})
+	t.Parallel()
+	e := newEnv(t)
 	known := e.namespace("known")
 	e.waitPoliciesGovern(known)
 	config := rest.CopyConfig(e.config)

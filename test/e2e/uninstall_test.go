@@ -28,9 +28,7 @@ const (
 // TestUninstallFailsNoCallAndLosesNoCount uninstalls eventquota in the documented order while clients write Events. Until then, these
 // are stored, merged or dropped; afterwards all are stored.
 func TestUninstallFailsNoCallAndLosesNoCount(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	redis := redistest.Start(t, redistest.Options{})
 	e := newSetEnv(t, 3, append(shippedFlags(shippedDeployment(t)),
 		"--redis-addresses="+redis.Addr(),

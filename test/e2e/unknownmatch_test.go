@@ -73,10 +73,8 @@ func (u *unknownMatch) rules(namespace string) string {
 // TestSimulateMatchesWebhookOnUnknownMatches writes Events for which the result of a match is unknown, and simulates
 // the recording. The webhook and simulate must both apply the stricter of two limits and no exemption.
 func TestSimulateMatchesWebhookOnUnknownMatches(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
-	e := newEnv(t, clusterLogOptions())
+	t.Parallel()
+	e := newEnv(t)
 	_, kubeconfig, err := e.cluster.User("administrator", "system:masters")
 	e.must(err)
 	all := unknownMatches()

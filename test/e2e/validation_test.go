@@ -32,9 +32,7 @@ import (
 // TestValidation compares admission/validation with the API server. validation.Rejects judges the Event in a review
 // of the mutating phase, and the API server then accepts or refuses it.
 func TestValidation(t *testing.T) {
-	if !isolated(t) {
-		return
-	}
+	t.Parallel()
 	r := newValidationRig(t)
 	t.Run("one rule at a time", r.testEachRule)
 	t.Run("random Events", r.testRandomEvents)
@@ -214,7 +212,7 @@ const (
 
 func newValidationRig(t *testing.T) *validationRig {
 	t.Helper()
-	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
+	c := planes.ForTest(t)
 	r := &validationRig{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(r.review))
 	server.EnableHTTP2 = true

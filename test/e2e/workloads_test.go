@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission/settler"
-	"github.com/eventquota/eventquota/test/cluster"
 )
 
 // workloadRules refuse nearly all Events: in shop with one notice, in mix with combined notices, and in probe by a
@@ -52,7 +51,7 @@ type workloads struct {
 // be reported once.
 func TestNoticesNameWorkloads(t *testing.T) {
 	t.Parallel()
-	e := &workloads{env: newEnv(t, cluster.Options{}, "--workloads", "--status-interval=1s")}
+	e := &workloads{env: newEnv(t, "--workloads", "--status-interval=1s")}
 	for _, namespace := range []string{"shop", "mix", "probe"} {
 		e.namespace(namespace)
 	}

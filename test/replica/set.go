@@ -13,8 +13,8 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 )
 
-// Set is several replicas behind one Service, which the API server calls. Its test must run within
-// cluster.RunIsolated, on a cluster with Options.Services. Its methods are not safe for concurrent use. Other
+// Set is several replicas behind one Service, which the API server calls. Its test must be isolated,
+// see cluster.RunIsolated, on a cluster with Options.Services. Its methods are not safe for concurrent use. Other
 // goroutines may write Events meanwhile.
 type Set struct {
 	// Replicas are the replicas, by index. A killed or stopped replica remains here, with its log, until Restart
@@ -174,8 +174,11 @@ func (s *Set) start(ctx context.Context, i int, flags ...string) (*Replica, erro
 	}, s.path, slices.Concat(s.flags, flags))
 }
 
-// address returns the address of a replica. It is local within cluster.RunIsolated.
-func (s *Set) address(i int) string { return fmt.Sprintf("10.77.0.%d", 11+i) }
+// address returns the address of a replica. It is local in the network namespace of the tests, and contains the port of the API server, so
+// that no other control plane uses it.
+func (s *Set) address(i int) string {
+	return fmt.Sprintf("10.%d.%d.%d", s.cluster.Port>>8, s.cluster.Port&0xff, 11+i)
+}
 
 // route updates the ready endpoints of the Service.
 func (s *Set) route(ctx context.Context) error {
