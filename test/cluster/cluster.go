@@ -28,8 +28,6 @@ type Cluster struct {
 	Config *rest.Config
 	// AuditLog is the path of the audit log, for ReadAudit. Empty with NoAudit.
 	AuditLog string
-	// Port is the port of the API server on 127.0.0.1.
-	Port int
 	// Version is the Kubernetes version without the v, such as 1.37.2.
 	Version string
 	// Dir contains all files that the control plane writes, including its logs. Stop removes it.
@@ -38,6 +36,7 @@ type Cluster struct {
 	client   kubernetes.Interface // with Config
 	kubectl  kubectl              // with Config
 	plane    *envtest.ControlPlane
+	port     int        // of the API server on 127.0.0.1
 	log      string     // path of the API server's log
 	programs []*program // other programs, in the order of their start
 	stop     func() error
@@ -92,7 +91,7 @@ func (c *Cluster) start(ctx context.Context, built binaries.Set, opts Options) e
 		return err
 	}
 	var err error
-	if c.Port, err = strconv.Atoi(c.plane.APIServer.Port); err != nil {
+	if c.port, err = strconv.Atoi(c.plane.APIServer.Port); err != nil {
 		return fmt.Errorf("read the port of the API server: %w", err)
 	}
 	admin, kubeconfig, err := c.User("eventquota-admin", "system:masters")

@@ -12,6 +12,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// PodIP returns the IP address of replica i of the webhook, 0 to 199. It is local in a network namespace of RunIsolated, and contains the
+// port of the API server, so that no other control plane uses it.
+func (c *Cluster) PodIP(i int) string {
+	return fmt.Sprintf("10.%d.%d.%d", c.port>>8, c.port&0xff, 11+i)
+}
+
 // SetEndpoints makes addresses the ready endpoints of the webhook's Service, because no controller runs. ports are its ports, by name.
 // API servers before 1.34 route by Endpoints, and newer ones by EndpointSlices. They take some milliseconds to notice.
 func SetEndpoints(ctx context.Context, client kubernetes.Interface, ports map[string]int32, addresses []string) error {

@@ -19,7 +19,7 @@ type Pool struct {
 }
 
 // ForTest returns a control plane with Options.Services and an audit log, which is the test's until it ends. It has no object, log line or
-// failed call of an earlier test. With -short, it skips the test.
+// counted call of an earlier test. With -short, it skips the test.
 func (p *Pool) ForTest(tb testing.TB) *Cluster {
 	tb.Helper()
 	skipIfShort(tb)
@@ -79,7 +79,7 @@ func (p *Pool) Stop() error {
 }
 
 // reset deletes all objects that did not exist at the start, and empties the logs. It deletes them in etcd, as no controller would finish
-// the deletion of a namespace.
+// the deletion of a namespace. Objects that the API server has made itself stay as they are, so tests with a Pool must not change them.
 func (c *Cluster) reset(ctx context.Context) error {
 	keys, err := c.etcdKeys(ctx)
 	if err != nil {

@@ -216,6 +216,9 @@ func (c *Cluster) WebhookCalls(ctx context.Context) (map[string]WebhookCalls, er
 		},
 	}
 	calls, err := metricsBy(ctx, c, "name", add)
+	if err != nil {
+		return nil, err
+	}
 	for name, earlier := range c.earlierCalls {
 		now := calls[name]
 		calls[name] = WebhookCalls{
@@ -223,7 +226,7 @@ func (c *Cluster) WebhookCalls(ctx context.Context) (map[string]WebhookCalls, er
 			now.FailedClosed - earlier.FailedClosed, now.Excluded - earlier.Excluded,
 		}
 	}
-	return calls, err
+	return calls, nil
 }
 
 // WebhookFailures returns how many calls failed of any webhook, including those that failed open. A denial is not a

@@ -145,19 +145,24 @@ func (e *env) checkNoneFailed() {
 	}
 }
 
-// checkNoneFailedInRollout is checkNoneFailed, but accepts one call that the API server began on an idle connection at the moment at which
-// a replica that stopped closed it. A server of HTTP/1.1 cannot prevent that, and a client must not repeat a POST. Without their
+// rolloutFailures is the number of calls that may fail while three replicas are replaced. Each may close an idle connection at the moment at
+// which the API server begins a call on it. A server of HTTP/1.1 cannot prevent that, and a client must not repeat a POST. Without their
 // shutdown delay, replicas failed 18 calls in one rollout.
+const rolloutFailures = 3
+
+// checkNoneFailedInRollout is checkNoneFailed, but accepts rolloutFailures calls on connections that were closed.
 func (e *env) checkNoneFailedInRollout() {
 	e.Helper()
 	failed, err := e.cluster.WebhookFailures(e.Context())
 	e.must(err)
 	logged := e.cluster.WebhookErrors()
-	closed := slices.ContainsFunc([]string{"use of closed network connection", ": EOF", "connection reset by peer", "broken pipe"}, func(text string) bool {
-		return strings.Contains(logged, text)
-	})
-	if failed > 1 || failed == 1 && !closed {
-		e.Errorf("%d webhook calls failed, want none:\n%s", failed, logged)
+	otherwise := false
+	for line := range strings.Lines(logged) {
+		otherwise = otherwise || !slices.ContainsFunc([]string{"use of closed network connection", ": EOF", "connection reset by peer", "broken pipe"},
+			func(text string) bool { return strings.Contains(line, text) })
+	}
+	if failed > rolloutFailures || otherwise {
+		e.Errorf("%d webhook calls failed, want at most %d, on connections that were closed:\n%s", failed, rolloutFailures, logged)
 	}
 }
 

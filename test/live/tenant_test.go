@@ -36,7 +36,7 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{NoAudit: true, Services: true})
 	admin, err := kubernetes.NewForConfig(c.Config)
 	must(t, err)
-	set, err := replica.StartSet(t.Context(), c, program(t), 1, "--metrics-address=10.77.0.11:8443", "--metrics-secure=true")
+	set, err := replica.StartSet(t.Context(), c, program(t), 1, "--metrics-address="+c.PodIP(0)+":8443", "--metrics-secure=true")
 	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -45,7 +45,7 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 		set.Close()
 	})
 	must(t, set.Install(t.Context()))
-	exposeAsPod(t, admin)
+	exposeAsPod(t, admin, c.PodIP(0))
 	apply(t, c, admin, "shop", "secret-ops")
 	_, _, err = c.Kubectl(t.Context(), everyone, "apply", "-f", "-")
 	must(t, err)
@@ -110,7 +110,7 @@ func TestTenantSeesOwnNamespaceOnly(t *testing.T) {
 }
 
 // exposeAsPod makes the endpoint of the Service refer to a pod, because the API server's proxy routes only to pods.
-func exposeAsPod(t *testing.T, admin kubernetes.Interface) {
+func exposeAsPod(t *testing.T, admin kubernetes.Interface, ip string) {
 	t.Helper()
 	pods, slices := admin.CoreV1().Pods(cluster.ServiceNamespace), admin.DiscoveryV1().EndpointSlices(cluster.ServiceNamespace)
 	objects, err := shipped.Objects(shipped.Base)
@@ -121,7 +121,7 @@ func exposeAsPod(t *testing.T, admin kubernetes.Interface) {
 	pod.Name, pod.Spec.NodeName = "eventquota-0", "node-0"
 	pod, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
 	must(t, err)
-	pod.Status.PodIP, pod.Status.PodIPs = "10.77.0.11", []corev1.PodIP{{IP: "10.77.0.11"}}
+	pod.Status.PodIP, pod.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
 	_, err = pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
 	must(t, err)
 	slice, err := slices.Get(t.Context(), "eventquota", metav1.GetOptions{})

@@ -169,15 +169,9 @@ func (s *Set) Close() {
 
 func (s *Set) start(ctx context.Context, i int, flags ...string) (*Replica, error) {
 	return startOn(ctx, s.cluster, endpoint{
-		host: s.address(i), port: s.service.webhookPort(), health: 8081, metrics: 8080,
+		host: s.cluster.PodIP(i), port: s.service.webhookPort(), health: 8081, metrics: 8080,
 		kubeconfig: s.kubeconfig, certDir: s.certDir, ca: s.ca,
 	}, s.path, slices.Concat(s.flags, flags))
-}
-
-// address returns the address of a replica. It is local in the network namespace of the tests, and contains the port of the API server, so
-// that no other control plane uses it.
-func (s *Set) address(i int) string {
-	return fmt.Sprintf("10.%d.%d.%d", s.cluster.Port>>8, s.cluster.Port&0xff, 11+i)
 }
 
 // route updates the ready endpoints of the Service.
@@ -185,7 +179,7 @@ func (s *Set) route(ctx context.Context) error {
 	var ready []string
 	for i := range s.Replicas {
 		if s.ready[i] {
-			ready = append(ready, s.address(i))
+			ready = append(ready, s.cluster.PodIP(i))
 		}
 	}
 	return s.service.route(ctx, ready)
