@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Pool shares control planes among tests, of which each needs one for itself while it runs. A start costs as much processor time as a
-// thousand writes. All methods may be called concurrently.
+// Pool shares control planes among tests, of which each needs one for itself while it runs. A start takes two
+// seconds of processor time or more. All methods may be called concurrently.
 type Pool struct {
 	mu   sync.Mutex
 	idle []*Cluster

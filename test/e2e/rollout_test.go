@@ -64,7 +64,7 @@ func TestRolloutFailsNoCallAndLosesNoCount(t *testing.T) {
 	e.eventually("all new replicas are called", func() bool { return e.othersAnswered(free) })
 	e.must(end())
 	lasted := time.Since(begun)
-	e.checkNoneFailedInRollout()
+	e.checkNoneFailedInRollout(int64(len(endings)))
 
 	sent := e.audit().PerObject()
 	t.Logf("%d occurrences about %d objects reached the API server in %s: %.0f a second",
@@ -102,7 +102,7 @@ func TestSingleReplicaRolloutLosesNoCount(t *testing.T) {
 	}
 	e.stopThenRemoveEndpoint(0)
 	e.must(end())
-	e.checkNoneFailedInRollout()
+	e.checkNoneFailedInRollout(1)
 	e.must(e.set.Replicas[1].Stop())
 	sent, reported := e.audit().PerObject(), e.reportedByObject()
 	t.Logf("%d occurrences about %d objects reached the API server", e.audit().Occurrences(), len(sent))
