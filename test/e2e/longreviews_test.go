@@ -22,7 +22,7 @@ func (e *env) longEvents() []recording {
 		namespace := "long-" + flavor
 		var log, watched strings.Builder
 		var items []map[string]any
-		for i := range 30 {
+		for i := range 15 { // each message, patched and not
 			event := e.longEvent(namespace, i)
 			e.appendAuditLine(&log, "create", event, event)
 			e.appendLine(&watched, map[string]any{"type": "ADDED", "object": event})

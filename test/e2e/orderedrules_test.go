@@ -28,7 +28,7 @@ kind: ClusterEventPolicy
 metadata: {name: limited}
 spec:
   match: {` + in("limited") + `}
-  merge: {identical: {window: 24h}, similar: {threshold: 6, window: 24h}, writeInterval: 1h, maxWriteInterval: 1h}
+  merge: {identical: {window: 24h}, similar: {threshold: 4, window: 24h}, writeInterval: 1h, maxWriteInterval: 1h}
   spamFilter: {enabled: false}`, `
 kind: ClusterEventPolicy
 metadata: {name: conditional}
@@ -59,17 +59,17 @@ metadata: {name: shared}
 spec:
   match: {` + all + `}
   limits:
-  - {name: all, burst: 800, tokens: 1, interval: 30m}
-  - {name: object, per: [InvolvedObject], burst: 25, tokens: 1, interval: 24h}
-  - {name: space, per: [Namespace], burst: 220, tokens: 1, interval: 1h}`, `
+  - {name: all, burst: 280, tokens: 1, interval: 30m}
+  - {name: object, per: [InvolvedObject], burst: 15, tokens: 1, interval: 24h}
+  - {name: space, per: [Namespace], burst: 55, tokens: 1, interval: 1h}`, `
 kind: ClusterEventQuota
 metadata: {name: limited}
 spec:
   match: {` + in("limited") + `}
   limits:
-  - {name: controller, per: [Controller, Namespace], burst: 50, tokens: 1, interval: 1h, warningReservePercent: 50}
-  - {name: kind, per: [Kind, Type, Namespace], burst: 60, tokens: 1, interval: 1h}
-  - {name: reason, per: [Reason, Namespace], burst: 20, tokens: 1, interval: 1h}`, `
+  - {name: controller, per: [Controller, Namespace], burst: 20, tokens: 1, interval: 1h, warningReservePercent: 50}
+  - {name: kind, per: [Kind, Type, Namespace], burst: 20, tokens: 1, interval: 1h}
+  - {name: reason, per: [Reason, Namespace], burst: 12, tokens: 1, interval: 1h}`, `
 kind: ClusterEventQuota
 metadata: {name: users}
 spec:
@@ -90,7 +90,7 @@ spec:
   match:
     ` + in("conditional") + `
     conditions: [{name: update, expression: "request.operation == 'UPDATE'"}]
-  limits: [{name: updates, per: [Source], burst: 10, tokens: 1, interval: 1h}]`, `
+  limits: [{name: updates, per: [Source], burst: 1, tokens: 1, interval: 1h}]`, `
 kind: ClusterEventPolicy
 metadata: {name: tried}
 spec:
@@ -104,5 +104,5 @@ metadata: {name: tried}
 spec:
   mode: Audit
   match: {` + in("merged") + `}
-  limits: [{name: object, per: [InvolvedObject], burst: 3, tokens: 1, interval: 1h}]`}
+  limits: [{name: tried, per: [InvolvedObject], burst: 3, tokens: 1, interval: 1h}]`}
 }

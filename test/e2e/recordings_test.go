@@ -60,7 +60,7 @@ func flavors() []string { return []string{"unmerged", "merged", "limited", "cond
 // own namespace.
 func samples(t *testing.T) (all []recording) {
 	t.Helper()
-	const lines = 120
+	const lines = 60
 	namespaces := regexp.MustCompile(`"namespace":"([^"]*)"`)
 	for name, in := range map[string]io.ReadCloser{
 		"churn": sample.Churn(), "narrow": sample.Narrow(), "probes": sample.Probes(), "quiet": sample.Quiet(100),
@@ -93,7 +93,7 @@ func (e *env) recordCluster() []recording {
 		namespace := e.labelledNamespace("recorded-"+flavor, flavorLabel+"="+flavor)
 		writers.Go(func() error {
 			_, err := storm.Storm{
-				Namespace: namespace, Pods: 2, Events: 16, Repeating: 2, Similar: 2, Series: 2, Reasons: 1,
+				Namespace: namespace, Pods: 2, Events: 8, Repeating: 2, Similar: 2, Series: 2, Reasons: 1,
 			}.Run(e.Context(), e.config)
 			return err
 		})
@@ -179,7 +179,7 @@ func (e *env) watchEvents() (text func() string, end func()) {
 // writeSeriesEvents writes Events through events.k8s.io and continues some of their series.
 func (e *env) writeSeriesEvents(namespace string) error {
 	events := e.client.EventsV1().Events(namespace)
-	for i := range 30 {
+	for i := range 16 {
 		one := newEvent(namespace, fmt.Sprint("series-", i), fmt.Sprint("web-", i%4), fmt.Sprint("waits in line ", i%11))
 		if _, err := events.Create(e.Context(), one, metav1.CreateOptions{}); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (e *env) writeSeriesEvents(namespace string) error {
 // writeManualEvents writes Events with labels and long messages, and changes and deletes some of them.
 func (e *env) writeManualEvents(namespace string) error {
 	events := e.client.CoreV1().Events(namespace)
-	for i := range 60 {
+	for i := range 36 {
 		one := coreEvent(namespace, fmt.Sprint("hand-", i), fmt.Sprint("db-", i%5), fmt.Sprint("by hand ", i%7))
 		one.Type = [...]string{corev1.EventTypeNormal, corev1.EventTypeWarning}[i/2%2]
 		one.Reason = fmt.Sprint("Reason", i%9)

@@ -18,6 +18,7 @@ import (
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/cmd/webhook/policyfile"
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 	"github.com/eventquota/eventquota/test/replica"
@@ -26,7 +27,7 @@ import (
 // TestReplayedRecordingsMatchSimulate checks I17 for each kind of recording. It replays the writes that simulate
 // derives from the recording to an API server. The webhook must decide each as simulate did. The clocks of the two
 // differ, so the decisions under these rules depend only on the order. Writes and decisions that simulate derives from
-// an earlier recording too are not replayed again.
+// an earlier recording too are not replayed again. All rules and limits must act on some write.
 func TestReplayedRecordingsMatchSimulate(t *testing.T) {
 	t.Parallel()
 	e := newBareEnv(t)
@@ -37,10 +38,18 @@ func TestReplayedRecordingsMatchSimulate(t *testing.T) {
 	for _, rule := range orderedRules() {
 		e.apply(rule)
 	}
-	replayed := map[string]string{}
+	earlier := replays{names: map[string]string{}, acted: map[decisionKey]bool{}}
 	for _, r := range slices.Concat(recordings, samples(t), e.longEvents()) {
-		t.Run(r.description, func(t *testing.T) { e.forSubtest(t).compareWithSimulate(&r, replayed) })
+		t.Run(r.description, func(t *testing.T) { e.forSubtest(t).compareWithSimulate(&r, earlier) })
 	}
+	e.checkAllActed(earlier.acted)
+}
+
+// replays is what earlier replays have shown.
+type replays struct {
+	names map[string]string // of the tests, by what simulate derived and decided
+	// acted has what rules have decided, without namespaces. The rule of a refusal has the name of the limit.
+	acted map[decisionKey]bool
 }
 
 // newBareEnv starts a cluster without a webhook.
@@ -55,9 +64,8 @@ func newBareEnv(t *testing.T) *env {
 	return e
 }
 
-// compareWithSimulate simulates a recording under the applied rules and compares a replay with it. replayed has the
-// test that has replayed, by the decisions of simulate.
-func (e *env) compareWithSimulate(r *recording, replayed map[string]string) {
+// compareWithSimulate simulates a recording under the applied rules and compares a replay with it.
+func (e *env) compareWithSimulate(r *recording, earlier replays) {
 	e.Helper()
 	entries := r.entries(e.T)
 	created := map[string]bool{}
@@ -76,19 +84,15 @@ func (e *env) compareWithSimulate(r *recording, replayed map[string]string) {
 		e.Errorf("the recording was read as %+v, want nothing broken, unknown or shifted", in)
 	}
 	for _, bound := range trace.Input.Bounds() {
-		e.Run(cmp.Or(string(bound), "as many")+" writes", func(t *testing.T) { e.forSubtest(t).replayAndCompare(trace, bound, entries, replayed) })
+		e.Run(cmp.Or(string(bound), "as many")+" writes", func(t *testing.T) { e.forSubtest(t).replayAndCompare(trace, bound, entries, earlier) })
 	}
 }
 
 // replayAndCompare replays the writes of a trace with a new webhook and compares its decisions with those of
 // simulate.
-func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entries map[string][]entry, replayed map[string]string) {
+func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entries map[string][]entry, earlier replays) {
 	e.Helper()
-	known, err := policyfile.ReadCluster(e.Context(), e.config, "")
-	e.must(err)
-	if len(known.Invalid) > 0 {
-		e.Fatal(known.Invalid)
-	}
+	known := e.rules()
 	var decisions []simulate.Decision
 	result, err := trace.Run(e.Context(), simulate.Options{
 		Rules: simulate.Rules{Cluster: known.Cluster, Namespaces: known.KnownNamespaces()}, Bound: bound,
@@ -96,11 +100,11 @@ func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entr
 	})
 	e.must(err)
 	text := e.comparable(decisions)
-	if same, ok := replayed[text]; ok {
+	if same, ok := earlier.names[text]; ok {
 		e.Logf("simulate derives the writes of %s and decides them alike", same)
 		return
 	}
-	replayed[text] = e.Name()
+	earlier.names[text] = e.Name()
 
 	end := e.startFresh()
 	defer end()
@@ -118,7 +122,9 @@ func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entr
 		}
 		outcomes[d.Outcome]++
 		want[decisionKey{d.Namespace, cmp.Or(d.Rule, d.Policy), d.Outcome}]++
+		earlier.acted[decisionKey{rule: cmp.Or(d.Refused.String(), d.Policy), outcome: d.Outcome}] = true
 		if d.Audited != nil {
+			earlier.acted[decisionKey{rule: d.Audited.Refused.String(), outcome: d.Audited.Outcome}] = true
 			want[decisionKey{"", inAudit, d.Audited.Outcome}]++
 		}
 	}
@@ -146,6 +152,54 @@ func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entr
 	}
 	if notices != result.Notices {
 		e.Errorf("%d notices are stored, simulate says %d", notices, result.Notices)
+	}
+}
+
+// rules returns the rules in the cluster.
+func (e *env) rules() *policyfile.Rules {
+	e.Helper()
+	known, err := policyfile.ReadCluster(e.Context(), e.config, "")
+	e.must(err)
+	if len(known.Invalid) > 0 {
+		e.Fatal(known.Invalid)
+	}
+	return known
+}
+
+// checkAllActed checks that each limit has refused a write, or would have in mode Audit, and that each policy that merges has merged and
+// combined Events. Otherwise no replay would show how these decide.
+func (e *env) checkAllActed(acted map[decisionKey]bool) {
+	e.Helper()
+	check := func(rule string, outcome admission.Outcome) {
+		e.Helper()
+		if !acted[decisionKey{rule: rule, outcome: outcome}] {
+			e.Errorf("%s: no write has outcome %q, want some", rule, outcome)
+		}
+	}
+	rules := e.rules().Cluster
+	for _, p := range rules.Policies {
+		switch {
+		case p.Match.Namespaces == nil: // it was installed with the webhook
+			continue
+		case p.Action == policy.Drop:
+			check(simulate.Refused{Rule: p.Name}.String(), admission.Dropped)
+		case p.Action == policy.Exempt:
+			check(p.Name, admission.Admitted)
+		case p.SpamFilter.Enabled:
+			check(simulate.Refused{Rule: p.Name, Limit: "spam filter"}.String(), admission.Dropped)
+		}
+		if p.Action == policy.Limit && p.Merge.Enabled && p.Mode == policy.Enforce {
+			check(p.Name, admission.Merged)
+			check(p.Name, admission.Aggregated)
+		}
+	}
+	for _, q := range rules.Quotas {
+		for i := range q.Limits {
+			if q.Match.Namespaces == nil {
+				continue
+			}
+			check(simulate.Refused{Rule: q.Name, Limit: q.Limits[i].Name}.String(), admission.Dropped)
+		}
 	}
 }
 
