@@ -159,7 +159,7 @@ test: redis-server chromium tmux ## Run all tests
 
 .PHONY: $(TEST_PARTS)
 test-units:
-	$(GO_TEST) $(filter-out $(RACED),$(UNITS)) $(SCHEDULES)
+	$(GO_TEST) $(filter-out $(RACED),$(UNITS)) $(WITHOUT_CLUSTER)
 	$(GO_TEST) -run '$(NOT_RACED)' $(filter %/store/memory %/store/redis,$(RACED))
 
 # Under the race detector, most dependencies would be compiled once more, for eight minutes: those of these packages are few. Sizes, and
@@ -213,9 +213,9 @@ RACED = $(filter-out %/engine,$(filter $(MODULE)/store $(MODULE)/store/% $(MODUL
 NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|NoisyNamespaceChangesNoOther|EvictionRefills
 STORMS := $(MODULE)/test/attacks $(MODULE)/test/prioritylevels
 # Like units, they depend on nothing outside of this module but Redis, and facts on Kubernetes, whose version is in this checkout.
-SCHEDULES = $(filter $(MODULE)/test/interleave%,$(PACKAGES))
-FACTS := $(MODULE)/test/facts $(MODULE)/test/cluster $(MODULE)/test/policies $(MODULE)/test/redis
-CLUSTERS = $(filter-out %/test/e2e $(STORMS) $(SCHEDULES) $(FACTS),$(filter $(MODULE)/test/%,$(PACKAGES)))
+WITHOUT_CLUSTER = $(filter $(addprefix $(MODULE)/test/,interleave% cluster/binaries compatibility demo policies),$(PACKAGES))
+FACTS := $(MODULE)/test/facts $(MODULE)/test/cluster $(MODULE)/test/redis
+CLUSTERS = $(filter-out %/test/e2e $(STORMS) $(WITHOUT_CLUSTER) $(FACTS),$(filter $(MODULE)/test/%,$(PACKAGES)))
 # The race detector needs a C compiler.
 RACE_TEST = $(shell if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then echo env CGO_ENABLED=1 $(GO_TEST) -race; \
 	else echo $(GO_TEST); fi)
@@ -316,7 +316,7 @@ verify-shipped:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -x && go run ./test/manifests -version v0.0.0 -dir "$$dir"
 	$(GO_TEST) ./admission/metrics -run 'TestMetrics(AreDocumented|PassPromlint)'
 	cd test/readme && $(GO_TEST) -vet= -count=1 -skip 'TestPageCommands|TestRedisCommands' .
-	go run ./cmd/webhook test test/policies
+	$(GO_TEST) ./test/policies -run TestShippedPolicies
 	$(GO_TEST) ./test/manifests -run 'TestObjects|TestWebhookConfigurations|TestReleaseHas|TestImages'
 
 # Functions that nothing calls, exported ones too, which the linter for unused code does not report. The rest is called from other
