@@ -42,13 +42,13 @@ func TestReplayedRecordingsMatchSimulate(t *testing.T) {
 	for _, r := range slices.Concat(recordings, samples(t), e.longEvents()) {
 		t.Run(r.description, func(t *testing.T) { e.forSubtest(t).compareWithSimulate(&r, earlier) })
 	}
-	e.checkAllActed(earlier.acted)
+	t.Run("all rules and limits acted", func(t *testing.T) { e.forSubtest(t).checkAllActed(earlier.acted) })
 }
 
-// replays is what earlier replays have shown.
+// replays are earlier replays.
 type replays struct {
 	names map[string]string // of the tests, by what simulate derived and decided
-	// acted has what rules have decided, without namespaces. The rule of a refusal has the name of the limit.
+	// acted are the decisions so far, without namespaces. The rule of a refusal begins with the name of the limit.
 	acted map[decisionKey]bool
 }
 
@@ -122,9 +122,9 @@ func (e *env) replayAndCompare(trace *simulate.Trace, bound simulate.Bound, entr
 		}
 		outcomes[d.Outcome]++
 		want[decisionKey{d.Namespace, cmp.Or(d.Rule, d.Policy), d.Outcome}]++
-		earlier.acted[decisionKey{rule: cmp.Or(d.Refused.String(), d.Policy), outcome: d.Outcome}] = true
+		earlier.acted[decisionKey{rule: cmp.Or(d.String(), d.Policy), outcome: d.Outcome}] = true
 		if d.Audited != nil {
-			earlier.acted[decisionKey{rule: d.Audited.Refused.String(), outcome: d.Audited.Outcome}] = true
+			earlier.acted[decisionKey{rule: d.Audited.String(), outcome: d.Audited.Outcome}] = true
 			want[decisionKey{"", inAudit, d.Audited.Outcome}]++
 		}
 	}
