@@ -45,7 +45,7 @@ func TestReplayedRecordingsMatchSimulate(t *testing.T) {
 	t.Run("all rules and limits acted", func(t *testing.T) { e.forSubtest(t).checkAllActed(earlier.acted) })
 }
 
-// replays are earlier replays.
+// replays collects the results of earlier replays.
 type replays struct {
 	names map[string]string // of the tests, by what simulate derived and decided
 	// acted are the decisions so far, without namespaces. The rule of a refusal begins with the name of the limit.
