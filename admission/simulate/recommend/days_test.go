@@ -41,7 +41,7 @@ func TestDayAndNightAreSizedSeparately(t *testing.T) {
 	if all.Name != "cluster" || perMinute(&all) < 225 || perMinute(&all) > 600 || all.Burst > 2000 {
 		t.Errorf("in all %d and %s, want 1.5 times the 150 a minute of the day, and what a namespace and a controller may have", all.Burst, all.Refill())
 	}
-	if n := run(t, trace, rulesWith(t, newCompiler(t), p)).Outcomes[admission.Dropped]; n > 0 {
+	if n := run(t, trace, rulesWith(t, newCompiler(t), quotasOf(t, p))).Outcomes[admission.Dropped]; n > 0 {
 		t.Errorf("%d are refused", n)
 	}
 }
@@ -64,12 +64,9 @@ func TestOutlierTimesAreIgnored(t *testing.T) {
 
 // TestExpectedOriginIsUsualInStorm has a namespace that is expected while the whole cluster has a storm.
 func TestExpectedOriginIsUsualInStorm(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it reads a storm of 60,000 writes") //nolint:forbidigo // -short asks for it
-	}
 	t.Parallel()
 	ci := podsOf("ci", "ci", 3_000, 4*time.Minute, time.Minute, 100, "Created")
-	trace := readTrace(t, quiet(100), auditLogOf("ci", ci), auditLogOf("noisy", noisy(60_000, 300)))
+	trace := readTrace(t, quiet(100), auditLogOf("ci", ci), auditLogOf("noisy", noisy(15_000, 300)))
 	p := proposalFor(t, trace, Options{Headroom: 1, Expected: func(o Origin) bool { return o.Namespace == "ci" }})
 	own := false
 	for _, q := range p.Quotas {
@@ -102,7 +99,7 @@ func TestInvalidNamespaceHasNoOwnQuota(t *testing.T) {
 			t.Errorf("quota %s for namespace %s", q.Name, q.Namespace)
 		}
 	}
-	if n := run(t, trace, rulesWith(t, newCompiler(t), p)).Outcomes[admission.Dropped]; n > 0 {
+	if n := run(t, trace, rulesWith(t, newCompiler(t), quotasOf(t, p))).Outcomes[admission.Dropped]; n > 0 {
 		t.Errorf("%d are refused", n)
 	}
 }
