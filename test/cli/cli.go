@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 //nolint:gochecknoglobals // a flag of the test binary
@@ -84,12 +83,21 @@ func ReadFile(t *testing.T, path string) string {
 	return string(content)
 }
 
-// Eventually waits up to a minute until check returns true, and fails the test otherwise.
+// Eventually waits until check returns true, and fails the test after a minute. A check that takes long is made less often, as it
+// would keep the servers that it asks busy.
 func Eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true,
-		func(context.Context) (bool, error) { return check(), nil })
-	if err != nil {
-		t.Fatalf("timed out after a minute: %s", what)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		begun := time.Now()
+		if check() {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("timed out after a minute: %s", what)
+		case <-time.After(max(10*time.Millisecond, min(10*time.Since(begun), time.Second))):
+		}
 	}
 }
