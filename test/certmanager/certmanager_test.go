@@ -16,13 +16,13 @@ const (
 	replicas = 3
 	// callsBetweenUpdates is the minimum of calls between the updates of two volumes with a renewed certificate. In a
 	// cluster, about a minute is between them.
-	callsBetweenUpdates = 200
+	callsBetweenUpdates = 100
 	// callsPerConnection is the average number of calls on one connection. Only a new connection uses the current
 	// certificate.
 	callsPerConnection = 10
 	// newConnections is a number of calls to a replica that needs new connections. The API server reuses some: one for each
 	// concurrent call of each phase.
-	newConnections = 30 * callsPerConnection
+	newConnections = 15 * callsPerConnection
 )
 
 // TestCertManagerRenewalDuringStorm checks the shipped manifests for cert-manager. Its controllers issue the certificate, and
