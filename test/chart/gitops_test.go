@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
@@ -36,9 +35,6 @@ type gitOps interface {
 
 // TestGitOps applies the output of helm template, lets a real replica write and replace its certificate, and looks for drift.
 func TestGitOps(t *testing.T) {
-	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
-		return
-	}
 	for says, tool := range map[string]func(api client.Client) gitOps{
 		"Flux":    func(api client.Client) gitOps { return newFlux(api) },
 		"Argo CD": func(api client.Client) gitOps { return &argo{api: api} },
@@ -52,7 +48,7 @@ func checkGitOps(t *testing.T, newTool func(api client.Client) gitOps) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cluster.ForTest(t, cluster.Options{NoAudit: true, Services: true})
+	c := planes.ForTest(t)
 	api, err := client.New(c.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

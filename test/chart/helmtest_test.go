@@ -29,14 +29,11 @@ const (
 // TestHelmTest installs the chart with its default values. In place of the kubelet, it runs the webhook and the pod of
 // `helm test` with the arguments and rights of the chart.
 func TestHelmTest(t *testing.T) {
-	if !cluster.RunIsolated(t, func(ctx context.Context) error { _, err := replica.Build(ctx); return err }) {
-		return
-	}
 	webhook, err := replica.Build(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cluster.ForTest(t, cluster.Options{NoAudit: true, Services: true})
+	c := planes.ForTest(t)
 	api, err := client.New(c.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

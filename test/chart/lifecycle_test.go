@@ -18,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/eventquota/eventquota/test/cluster"
 )
 
 var (
@@ -46,13 +44,13 @@ func TestReleaseLifecycle(t *testing.T) {
 	}
 	t.Run("the API server accepts all that can be rendered", func(t *testing.T) {
 		t.Parallel()
-		checkAPIServerAccepts(t, cluster.ForTest(t, cluster.Options{NoAudit: true}))
+		checkAPIServerAccepts(t, planes.ForTest(t))
 	})
 }
 
 // checkLifecycle installs a release and upgrades it once with one version of Helm. It does the rest with Helm 4.
 func checkLifecycle(t *testing.T, first string) {
-	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
+	c := planes.ForTest(t)
 	api, err := client.New(c.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

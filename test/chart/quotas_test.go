@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
@@ -40,7 +39,7 @@ func TestQuotaPresetsMatchComponents(t *testing.T) {
 // of the ceiling by Helm 4.
 func TestPresetFollowsUpgrades(t *testing.T) {
 	t.Parallel()
-	c := cluster.ForTest(t, cluster.Options{NoAudit: true})
+	c := planes.ForTest(t)
 	api, err := client.New(c.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -3,11 +3,15 @@
 package chart
 
 import (
+	"context"
 	_ "embed"
+	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -16,6 +20,9 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/replica"
 )
 
 const (
@@ -23,6 +30,26 @@ const (
 	name      = "eventquota"        // of the release
 	namespace = "eventquota-system" // of the release
 )
+
+// renders has results of renderOnce, as functions that render at their first call.
+var renders sync.Map
+
+// planes has the control planes of all tests, each of which has one for itself while it runs.
+var planes cluster.Pool
+
+// TestMain builds what tests run before they are in their network namespace, as that may need the network.
+func TestMain(m *testing.M) {
+	code := cluster.RunAllIsolated(m,
+		func(ctx context.Context) error { _, err := replica.Build(ctx); return err },
+		func(context.Context) error { _, err := helmPaths[helm3](); return err },
+		func(context.Context) error { _, err := helmPaths[helm4](); return err },
+	)
+	if err := planes.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 //go:embed testdata/ca.pem
 var exampleCA string
@@ -152,8 +179,26 @@ func render(in, values string, kinds ...string) (*rendered, error) {
 	return renderRelease(name, in, values, kinds...)
 }
 
-// renderRelease is render for a release of another name.
+// renderRelease is render for a release of another name. Several tests render the same values, so it keeps what it has rendered.
 func renderRelease(name, in, values string, kinds ...string) (*rendered, error) {
+	once, _ := renders.LoadOrStore(fmt.Sprintf("%q %q %q %q", name, in, values, kinds), sync.OnceValues(func() (*rendered, error) {
+		return renderOnce(name, in, values, kinds)
+	}))
+	r, err := once.(func() (*rendered, error))()
+	if err != nil {
+		return nil, err
+	}
+	return &rendered{Objects: copies(r.Objects), Hooks: copies(r.Hooks), Notes: r.Notes}, nil
+}
+
+func copies(objects []*unstructured.Unstructured) (all []*unstructured.Unstructured) {
+	for _, o := range objects {
+		all = append(all, o.DeepCopy())
+	}
+	return all
+}
+
+func renderOnce(name, in, values string, kinds []string) (*rendered, error) {
 	install := action.NewInstall(action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler)))
 	install.DryRunStrategy = action.DryRunClient
 	install.ReleaseName, install.Namespace = name, in
