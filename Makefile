@@ -168,7 +168,7 @@ test-raced:
 	$(RACE_TEST) -skip '$(NOT_RACED)' $(RACED)
 
 test-e2e:
-	$(CLUSTER_TEST) -parallel 5 ./test/e2e
+	$(CLUSTER_TEST) -parallel 4 ./test/e2e
 
 # Packages in ./test/ start whole control planes.
 test-clusters:
@@ -210,7 +210,7 @@ PACKAGES = $(shell go list ./...)
 MODULE := github.com/eventquota/eventquota
 UNITS = $(filter-out $(MODULE)/test/%,$(PACKAGES))
 RACED = $(filter-out %/engine,$(filter $(MODULE)/store $(MODULE)/store/% $(MODULE)/admission/connections,$(PACKAGES)))
-NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|NoisyNamespaceChangesNoOther|EvictionRefills|DisplaceAPIServers
+NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|NoisyNamespaceChangesNoOther|EvictionRefills|DisplaceAPIServers|Keeps?CountsExact|MatchesMemory|AccountingMatches|Rollback|(Sentinel|Cluster)Conformance
 STORMS := $(MODULE)/test/attacks $(MODULE)/test/prioritylevels
 # Like units, they depend on nothing outside of this module but Redis, and facts on Kubernetes, whose version is in this checkout.
 WITHOUT_CLUSTER = $(filter $(addprefix $(MODULE)/test/,interleave% cluster/binaries compatibility demo policies),$(PACKAGES))

@@ -164,7 +164,7 @@ const (
 func (e *faultEnv) waitIdle() {
 	e.Helper()
 	state, since := "", time.Now()
-	err := wait.PollUntilContextTimeout(e.Context(), 500*time.Millisecond, idleTimeout, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(e.Context(), time.Second, idleTimeout, true, func(context.Context) (bool, error) {
 		pending, waiting := int64(0), append(e.metricOfEach(storeUnavailable), e.metricOfEach(reportsWaiting)...)
 		for _, p := range e.pending() {
 			if p.Name != "" {

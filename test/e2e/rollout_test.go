@@ -23,7 +23,7 @@ import (
 
 const (
 	// requestRate is the number of requests a second by recorders during a rollout.
-	requestRate = 100
+	requestRate = 50
 	// endpointLag is how long a replica may remain an endpoint after its stop signal. The shipped shutdown delay is
 	// more than twice that, to leave time for a busy machine.
 	endpointLag = 2 * time.Second
@@ -164,7 +164,7 @@ func (e *setEnv) repeatEvents(namespace string, pods int) (end func() error) {
 		_, err := events.Create(ctx, coreEvent(namespace, name, name, "back-off"), metav1.CreateOptions{})
 		e.must(err)
 		clients.Go(func() error {
-			return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, false, requireStoredOrMerged(func(n int) error {
+			return wait.PollUntilContextCancel(ctx, 40*time.Millisecond, false, requireStoredOrMerged(func(n int) error {
 				if n%2 == 0 {
 					_, err := events.Patch(e.Context(), name, types.MergePatchType, fmt.Appendf(nil, `{"count":%d}`, 2+n/2), metav1.PatchOptions{})
 					return err

@@ -21,7 +21,7 @@ const spreadCalls = 600
 
 // spreadRate is the number of requests a second by recorders while replicas are replaced. Nearly each call needs a new connection here, so
 // this is the load of a much faster storm.
-const spreadRate = 85
+const spreadRate = 50
 
 // TestCallsAreSpreadOverReplicas checks that calls to a Service are spread over its replicas, because connections
 // end, and that no call fails as a result.

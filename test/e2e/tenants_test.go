@@ -18,7 +18,7 @@ import (
 
 // The policies of TestManyTenantPolicies. Each has the maximum size and an annotation.
 const (
-	tenants, policiesEach        = 10, 50
+	tenants, policiesEach        = 10, 30
 	reasonBytes, annotationBytes = 120, 64 << 10
 	// memoryLimit is half of the memory limit of the shipped Deployment: twice as many policies would fit.
 	memoryLimit = 256 << 20

@@ -22,7 +22,7 @@ import (
 const (
 	versions = 6
 	// streamRate is the number of Events a second.
-	streamRate = 250
+	streamRate = 120
 	// streamInFlight bounds the concurrent Events. A single namespace may use half of --max-in-flight.
 	streamInFlight = 120
 	// messageBytes is longer than the maxBytes of any version.

@@ -184,8 +184,8 @@ func checkQuietWriters(t *testing.T, c *cluster.Cluster) {
 		kubelets[i] = flood.Node(i)
 	}
 	writers := map[string]flood.Plan{
-		"controller": {Namespace: quietNamespace, Users: []flood.User{flood.ServiceAccount(quietNamespace, "controller")}, Writers: 4, Events: 25, EventsPerSecond: 25, HighPriority: true},
-		"kubelets":   {Namespace: quietNamespace, Users: kubelets, Writers: 20, Events: 5, EventsPerSecond: 25, HighPriority: true},
+		"controller": {Namespace: quietNamespace, Users: []flood.User{flood.ServiceAccount(quietNamespace, "controller")}, Writers: 4, Events: 12, EventsPerSecond: 25, HighPriority: true},
+		"kubelets":   {Namespace: quietNamespace, Users: kubelets, Writers: 20, Events: 3, EventsPerSecond: 25, HighPriority: true},
 	}
 	started := map[string]*flood.Flood{}
 	for name, plan := range writers {
