@@ -85,7 +85,7 @@ func (c *tallies) check(t *testing.T, s store.Queue) {
 // TestLostAnswersCountOnce loses many answers of Redis. Each decision stands and counts once, whether its answer arrived
 // or not.
 func TestLostAnswersCountOnce(t *testing.T) {
-	const wanted, most, objects, messages, burst = 2500, 50_000, 100, 6, 4
+	const wanted, most, objects, messages, burst = 1000, 50_000, 100, 6, 4
 	server := redistest.Start(t, redistest.Options{})
 	proxy := redistest.StartProxy(t, server.Addr())
 	replicas := []*redis.Store{

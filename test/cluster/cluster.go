@@ -12,14 +12,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/eventquota/eventquota/test/cluster/binaries"
-	"github.com/eventquota/eventquota/test/manifests/shipped"
 )
 
 // Cluster is a running control plane. All methods may be called concurrently.
@@ -40,7 +38,6 @@ type Cluster struct {
 	log      string     // path of the API server's log
 	programs []*program // other programs, in the order of their start
 	stop     func() error
-	shipped  func() ([]*unstructured.Unstructured, error) // renders them at the first call
 
 	usersMu sync.Mutex // guards the plane's certificate authority
 
@@ -63,7 +60,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 		return nil, fmt.Errorf("make the control plane's directory: %w", err)
 	}
 	begun := time.Now()
-	c := &Cluster{Version: built.Version, Dir: dir, shipped: sync.OnceValues(func() ([]*unstructured.Unstructured, error) { return shipped.Objects(shipped.Base) })}
+	c := &Cluster{Version: built.Version, Dir: dir}
 	c.stop = sync.OnceValue(c.stopAll)
 	if err := c.start(ctx, built, opts); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a Kubernetes %s control plane: %w", c.Version, err), c.Stop())
@@ -72,12 +69,6 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	fmt.Fprintf(opts.log(), "control plane %s: serves on %s after %s\n",
 		c.Version, c.Config.Host, time.Since(begun).Round(100*time.Millisecond))
 	return c, nil
-}
-
-// Shipped returns the objects of the base of manifests/. The slice is the caller's, and the objects must not be changed.
-func (c *Cluster) Shipped() ([]*unstructured.Unstructured, error) {
-	objects, err := c.shipped()
-	return slices.Clone(objects), err
 }
 
 // Stop ends all processes and removes Dir. Every call returns the same error.

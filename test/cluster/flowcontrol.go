@@ -78,7 +78,7 @@ func (c *Cluster) RemovePriorityLevels(ctx context.Context) error {
 }
 
 func (c *Cluster) shippedPriorityLevels() ([]*unstructured.Unstructured, error) {
-	objects, err := c.Shipped()
+	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (c *Cluster) checkFresh(t *testing.T) {
 // use leaves all shipped objects, a namespace with an Event, failed calls and webhooks that the API server still calls.
 func (c *Cluster) use(t *testing.T) {
 	t.Helper()
-	objects, err := c.Shipped()
+	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
 		t.Fatal(err)
 	}

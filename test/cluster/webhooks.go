@@ -177,7 +177,7 @@ func (w Webhooks) customize(
 }
 
 func (c *Cluster) findShipped(kind, name string, configuration any) error {
-	objects, err := c.Shipped()
+	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
 		return err
 	}

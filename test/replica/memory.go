@@ -25,8 +25,8 @@ type Memory struct {
 }
 
 // shippedMemory returns the limits of a replica in the shipped Deployment.
-func shippedMemory(c *cluster.Cluster) (Memory, error) {
-	objects, err := c.Shipped()
+func shippedMemory() (Memory, error) {
+	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
 		return Memory{}, err
 	}

@@ -30,7 +30,7 @@ const (
 // Kubeconfig applies the base of manifests/ without the webhook configurations. It returns a kubeconfig file with a
 // token of the webhook's service account, which has only the shipped rights.
 func Kubeconfig(ctx context.Context, c *cluster.Cluster) (string, error) {
-	objects, err := c.Shipped()
+	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
 		return "", err
 	}

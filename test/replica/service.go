@@ -27,15 +27,15 @@ func newService(ctx context.Context, c *cluster.Cluster) (*service, error) {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	s := &service{client: client}
-	if s.ports, err = endpointPorts(c); err != nil {
+	if s.ports, err = endpointPorts(); err != nil {
 		return nil, err
 	}
 	return s, s.route(ctx, nil)
 }
 
 // endpointPorts resolves the ports of the shipped Service in its Deployment, like the EndpointSlice controller.
-func endpointPorts(c *cluster.Cluster) (map[string]int32, error) {
-	objects, err := c.Shipped()
+func endpointPorts() (map[string]int32, error) {
+	objects, err := shipped.Objects(shipped.Base)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func startOn(ctx context.Context, c *cluster.Cluster, p endpoint, path string, f
 	}
 	// The webhook collects garbage as in the shipped Deployment, independent of the settings of the tests and the API
 	// server.
-	if r.Memory, err = shippedMemory(c); err != nil {
+	if r.Memory, err = shippedMemory(); err != nil {
 		return nil, err
 	}
 	r.process.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {

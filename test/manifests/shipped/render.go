@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -39,9 +41,30 @@ func Overlays() ([]string, error) {
 	return paths, nil
 }
 
+// rendered has results of render by its arguments, as functions that render at their first call.
+//
+//nolint:gochecknoglobals // the files are compiled in, so the same arguments have the same result
+var rendered sync.Map
+
 // Objects returns the objects of a kustomization, in the order in which kubectl applies them. It adds the components, as a
-// user's overlay would. All paths are relative to manifests/.
+// user's overlay would. All paths are relative to manifests/. The objects are the caller's. It renders the same arguments once.
 func Objects(kustomization string, components ...string) ([]*unstructured.Unstructured, error) {
+	once, _ := rendered.LoadOrStore(fmt.Sprintf("%q %q", kustomization, components), sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
+		return render(kustomization, components)
+	}))
+	all, _ := once.(func() ([]*unstructured.Unstructured, error)) // it has nothing else
+	objects, err := all()
+	if err != nil {
+		return nil, err
+	}
+	objects = slices.Clone(objects)
+	for i, o := range objects {
+		objects[i] = o.DeepCopy()
+	}
+	return objects, nil
+}
+
+func render(kustomization string, components []string) ([]*unstructured.Unstructured, error) {
 	files, err := copyFiles()
 	if err != nil {
 		return nil, err
