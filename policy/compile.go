@@ -29,11 +29,11 @@ type Compiler struct {
 // NewCompiler returns a Compiler. It fails only if the program is built from incompatible libraries. Of the conditions that it
 // compiles, at most as many are evaluated at the same time as there are processors.
 func NewCompiler() (*Compiler, error) {
-	expressions, err := newExpressions()
+	expressions, err := conditionCompiler()
 	if err != nil {
 		return nil, fmt.Errorf("CEL environment: %w", err)
 	}
-	schemas, err := newSchemas()
+	schemas, err := allSchemas()
 	if err != nil {
 		return nil, fmt.Errorf("schemas of policies: %w", err)
 	}

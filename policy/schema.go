@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -29,7 +30,11 @@ type schema struct {
 	rules      *schemacel.Validator
 }
 
-// newSchemas returns the schemas of all kinds.
+// allSchemas returns the schemas of all kinds, by kind. They never change, and may be used concurrently.
+//
+//nolint:gochecknoglobals // made of files that are compiled in
+var allSchemas = sync.OnceValues(newSchemas)
+
 func newSchemas() (map[string]schema, error) {
 	crds, err := manifests.CRDs()
 	if err != nil {

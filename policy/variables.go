@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/cel-go/common/types"
@@ -34,14 +35,16 @@ const (
 	namespaceType = "policy.Namespace"
 )
 
-// newExpressions returns the Compiler of conditions. It declares every field and its type, so that a condition with an unknown
-// field does not compile.
-func newExpressions() (*expression.Compiler, error) {
+// conditionCompiler returns the Compiler of conditions, always the same. It declares every field and its type, so that a condition with an
+// unknown field does not compile.
+//
+//nolint:gochecknoglobals // it never changes
+var conditionCompiler = sync.OnceValues(func() (*expression.Compiler, error) {
 	return expression.NewCompiler(
 		map[string]string{eventVariable: eventType, requestVariable: requestType, namespaceVariable: namespaceType},
 		objects(),
 	)
-}
+})
 
 // objects returns the variables: the Event with the field names of core/v1, its controller and the length of its message; the
 // request; and the namespace. Missing texts and numbers of an Event are empty, so that no Event evades a
