@@ -162,8 +162,8 @@ test-units:
 	$(GO_TEST) $(filter-out $(RACED),$(UNITS)) $(WITHOUT_CLUSTER)
 	$(GO_TEST) -run '$(NOT_RACED)' $(filter %/store/memory %/store/redis %/connections,$(RACED))
 
-# Under the race detector, most dependencies would be compiled once more, for eight minutes: those of these packages are few. Sizes, and
-# what one goroutine decides, are tested without it.
+# Under the race detector, most dependencies would be compiled once more, for eight minutes: those of these packages are few. Sizes,
+# what one goroutine decides, and conformance with Redis of several servers are tested without it.
 test-raced:
 	$(RACE_TEST) -skip '$(NOT_RACED)' $(RACED)
 
