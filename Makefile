@@ -142,8 +142,9 @@ build: ## Build bin/eventquota
 	ln -sf eventquota bin/kubectl_complete-eventquota
 
 # Parts that take longest come first, also those that mostly come from the test cache, test-units and test-raced. Three run at once, so that
-# both of two processors stay busy to the end; with four, each takes up to three times as long. CLUSTER_TEST is for those that run the webhook, which is built once, or read what is outside of their module: the test
-# cache does not know of that, so they always run. A part that fails does not keep the others from running, and its output is not mixed with theirs.
+# both of two processors stay busy to the end; with four, each takes up to three times as long. CLUSTER_TEST is for those that run the
+# webhook, which is built once, or read what is outside of their module: the test cache does not know of that, so they always run. A part
+# that fails does not keep the others from running, and its output is not mixed with theirs.
 # Garbage is collected less often, as memory is there; the webhook's own process does as ever.
 MODULE_PARTS := $(TESTED:%=test-module/%)
 TEST_PARTS := test-e2e test-storms test-units test-raced test-clusters $(wordlist 1,4,$(MODULE_PARTS)) test-facts test-oldest-facts test-oldest-e2e \

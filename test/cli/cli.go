@@ -83,11 +83,11 @@ func ReadFile(t *testing.T, path string) string {
 	return string(content)
 }
 
-// Eventually waits until check returns true, and fails the test after a minute. A check that takes long is made less often, as it
-// would keep the servers that it asks busy.
+// Eventually waits until check returns true, and fails the test after five minutes. A check that takes long, such as one that reads all
+// Events, is made less often: it would keep the servers that it asks busy.
 func Eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		begun := time.Now()
@@ -96,8 +96,8 @@ func Eventually(t *testing.T, what string, check func() bool) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("timed out after a minute: %s", what)
-		case <-time.After(max(10*time.Millisecond, min(10*time.Since(begun), time.Second))):
+			t.Fatalf("timed out after five minutes: %s", what)
+		case <-time.After(max(100*time.Millisecond, min(10*time.Since(begun), 5*time.Second))):
 		}
 	}
 }

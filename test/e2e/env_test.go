@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
 )
@@ -163,23 +164,10 @@ func (e *env) checkNoneFailedInRollout(stopped int64) {
 	}
 }
 
-// eventually waits until check returns true, and fails the test after five minutes. A check that takes long, as it reads all Events, is
-// made less often: it would keep the API server busy.
+// eventually waits until check returns true.
 func (e *env) eventually(what string, check func() bool) {
 	e.Helper()
-	ctx, cancel := context.WithTimeout(e.Context(), 5*time.Minute)
-	defer cancel()
-	for {
-		begun := time.Now()
-		if check() {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			e.Fatalf("timed out after five minutes: %s", what)
-		case <-time.After(max(200*time.Millisecond, min(5*time.Since(begun), 5*time.Second))):
-		}
-	}
+	cli.Eventually(e.T, what, check)
 }
 
 // occurrences returns the count that an Event reports.

@@ -153,11 +153,11 @@ func TestProposalAdmitsQuietAndBoundsStorms(t *testing.T) {
 				if len(p.Storms) == 0 {
 					t.Errorf("%s: no storm is found", name)
 				}
-				rules := map[string]simulate.Rules{"the quiet cluster": rulesLearned}
+				learnedFrom := map[string]simulate.Rules{"the quiet cluster": rulesLearned}
 				if quotas := quotasOf(t, p); quotas != learned { // mostly they are equal
-					rules["the storm too"] = neverRefused(quotas, other)
+					learnedFrom["the storm too"] = neverRefused(quotas, other)
 				}
-				for from, rules := range rules {
+				for from, rules := range learnedFrom {
 					got := run(t, both, rules)
 					more := got.EtcdWrites.After - alone
 					t.Logf("%s, learned from %s: %d of %d writes are left, %.1f %%", name, from, more, storm.writes, 100*float64(more)/float64(storm.writes))
