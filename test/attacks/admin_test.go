@@ -37,7 +37,7 @@ spec:
 // storedWrites counts their resource versions if a PATCH without a change returns them.
 func (a *arena) maxStored() int64 {
 	a.Helper()
-	replicaWrites, err := a.replica.CounterSum(a.Context(), "eventquota_settler_writes_total")
+	replicaWrites, err := a.replica.Sum(a.Context(), "eventquota_settler_writes_total")
 	a.must(err)
 	return replicaWrites + (1+engine.FreeRetries)*(tenantBurst+1+int64(time.Since(a.quotaSince)/tenantRefill))
 }

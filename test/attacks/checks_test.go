@@ -100,7 +100,7 @@ func (a *arena) checkCalls(tenant *tenant) {
 	if total > maxCommandsPerWrite*writes {
 		a.Errorf("%d Redis commands for %d Event writes, want at most %d for each write", total, writes, maxCommandsPerWrite)
 	}
-	without, err := a.replica.CounterSum(a.Context(), "eventquota_decisions_without_store_total")
+	without, err := a.replica.Sum(a.Context(), "eventquota_decisions_without_store_total")
 	a.must(err)
 	if without != 0 {
 		a.Errorf("%d Events were decided without Redis, want none", without)

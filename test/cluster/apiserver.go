@@ -32,12 +32,6 @@ plugins:
   path: %q
 `
 
-// unreadHistograms are nearly three quarters of the API server's metrics, and no test reads them. Encoding them takes two thirds of the
-// time of a request for metrics.
-const unreadHistograms = "apiserver_request_body_size_bytes,apiserver_request_sli_duration_seconds,apiserver_watch_cache_initialization_duration_seconds," +
-	"apiserver_watch_cache_read_wait_seconds,apiserver_watch_events_dispatch_duration_seconds,apiserver_watch_events_sizes," +
-	"apiserver_watch_list_duration_seconds,etcd_request_duration_seconds"
-
 // balancesByRequest reports whether an API server of the given version balances each request over the endpoints of a
 // Service, and not only each connection. It matters only if the API server routes to endpoints itself: kube-proxy, as
 // in most clusters, balances connections.
@@ -53,7 +47,6 @@ func configureAPIServer(flags *envtest.Arguments, version string, opts Options, 
 	flags.Set("endpoint-reconciler-type", "none")
 	// Otherwise a client's open watch delays the shutdown until the server is killed.
 	flags.Set("shutdown-watch-termination-grace-period", "1s")
-	flags.Set("disabled-metrics", unreadHistograms)
 	if auditLog != "" {
 		policy, err := writeFile(dir, "audit-policy.yaml", auditPolicy)
 		if err != nil {

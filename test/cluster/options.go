@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Options configures Start. The zero value is a control plane with the API server's own defaults, but for
-// histograms that no test reads, and an audit log.
+// Options configures Start. The zero value is a control plane with the API server's own defaults and an audit log.
 type Options struct {
 	// Log receives progress, one line at a time. Nil discards it.
 	Log io.Writer

@@ -10,7 +10,7 @@ import (
 )
 
 // parseMetrics reads counters and gauges of these names from the Prometheus text format. It skips all others before they
-// are decoded, because an API server has some MiB of them.
+// are decoded, because etcd and old API servers send all that they have, some MiB.
 func parseMetrics(content []byte, names ...string) (map[string]*dto.MetricFamily, error) {
 	var wanted bytes.Buffer
 	for line := range bytes.Lines(content) {

@@ -94,7 +94,7 @@ func (e *faultEnv) callsSince(begun time.Time) (sent callCounts, again int64) {
 func (e *setEnv) decided(policy string) (sum callCounts) {
 	e.Helper()
 	for _, r := range e.set.Replicas {
-		for _, m := range e.metrics(r)["eventquota_events_total"].GetMetric() {
+		for _, m := range e.values(r, "eventquota_events_total") {
 			labels := map[string]string{}
 			for _, l := range m.GetLabel() {
 				labels[l.GetName()] = l.GetValue()

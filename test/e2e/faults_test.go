@@ -257,15 +257,9 @@ func (e *faultEnv) checkLocalDecisions(decided, reported []int64) {
 func (e *faultEnv) outcomes() (each []map[string]int64) {
 	e.Helper()
 	for _, r := range e.set.Replicas {
-		n := map[string]int64{}
-		for _, m := range e.metrics(r)["eventquota_decisions_total"].GetMetric() {
-			for _, label := range m.GetLabel() {
-				if label.GetName() == "outcome" {
-					n[label.GetValue()] += int64(m.GetCounter().GetValue())
-				}
-			}
-		}
-		each = append(each, n)
+		answered, err := r.Decisions(e.Context(), "outcome")
+		e.must(err)
+		each = append(each, answered)
 	}
 	return each
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"net/http"
 	"path"
 	"strconv"
 	"strings"
@@ -11,8 +10,6 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -281,26 +278,19 @@ func (e *faultEnv) waitReplicated() time.Duration {
 	return time.Since(begun)
 }
 
-// metrics returns all metrics of a replica, by name.
-func (e *setEnv) metrics(r *replica.Replica) map[string]*dto.MetricFamily {
+// values returns the values of a metric of a replica, one for each set of labels.
+func (e *env) values(r *replica.Replica, metric string) []*dto.Metric {
 	e.Helper()
-	request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, r.MetricsURL, http.NoBody)
+	values, err := r.Metric(e.Context(), metric)
 	e.must(err)
-	response, err := http.DefaultClient.Do(request)
-	e.must(err)
-	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	e.must(err)
-	return families
+	return values
 }
 
 // metric returns the sum of all values of a counter or gauge of a replica.
-func (e *setEnv) metric(r *replica.Replica, name string) (sum int64) {
+func (e *setEnv) metric(r *replica.Replica, name string) int64 {
 	e.Helper()
-	for _, m := range e.metrics(r)[name].GetMetric() {
-		sum += int64(m.GetCounter().GetValue() + m.GetGauge().GetValue())
-	}
+	sum, err := r.Sum(e.Context(), name)
+	e.must(err)
 	return sum
 }
 

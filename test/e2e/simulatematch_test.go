@@ -234,9 +234,9 @@ const inAudit = "mode Audit"
 // decisionCounts returns how many Events the webhook has decided, by key.
 func (e *env) decisionCounts() map[decisionKey]int64 {
 	e.Helper()
-	all, families := map[decisionKey]int64{}, (&setEnv{env: e}).metrics(e.replica)
+	all := map[decisionKey]int64{}
 	for metric, rule := range map[string]string{"eventquota_events_total": "", "eventquota_audited_decisions_total": inAudit} {
-		for _, m := range families[metric].GetMetric() {
+		for _, m := range e.values(e.replica, metric) {
 			labels := map[string]string{}
 			for _, l := range m.GetLabel() {
 				labels[l.GetName()] = l.GetValue()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -13,9 +14,9 @@ import (
 // Decisions returns how many reviews the replica has answered since its start, by a label of the metric: phase (mutate and
 // validate) or outcome.
 func (r *Replica) Decisions(ctx context.Context, by string) (map[string]int64, error) {
-	family, err := r.metric(ctx, "eventquota_decisions_total")
+	decisions, err := r.Metric(ctx, "eventquota_decisions_total")
 	answered := map[string]int64{}
-	for _, m := range family.GetMetric() {
+	for _, m := range decisions {
 		for _, label := range m.GetLabel() {
 			if label.GetName() == by {
 				answered[label.GetValue()] += int64(m.GetCounter().GetValue())
@@ -25,19 +26,19 @@ func (r *Replica) Decisions(ctx context.Context, by string) (map[string]int64, e
 	return answered, err
 }
 
-// CounterSum returns the sum of a counter of the replica over its labels, since its start.
-func (r *Replica) CounterSum(ctx context.Context, counter string) (n int64, err error) {
-	family, err := r.metric(ctx, counter)
-	for _, m := range family.GetMetric() {
-		n += int64(m.GetCounter().GetValue())
+// Sum returns the sum of a counter or gauge of the replica over its labels.
+func (r *Replica) Sum(ctx context.Context, name string) (n int64, err error) {
+	values, err := r.Metric(ctx, name)
+	for _, m := range values {
+		n += int64(m.GetCounter().GetValue() + m.GetGauge().GetValue())
 	}
 	return n, err
 }
 
 // IsLeader reports whether the replica has been elected to write pending counts for all.
 func (r *Replica) IsLeader(ctx context.Context) (bool, error) {
-	family, err := r.metric(ctx, "leader_election_master_status")
-	for _, m := range family.GetMetric() {
+	status, err := r.Metric(ctx, "leader_election_master_status")
+	for _, m := range status {
 		if m.GetGauge().GetValue() == 1 {
 			return true, nil
 		}
@@ -45,9 +46,11 @@ func (r *Replica) IsLeader(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// metric returns a metric of the replica, or nil if it has none of that name yet.
-func (r *Replica) metric(ctx context.Context, name string) (*dto.MetricFamily, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.MetricsURL, http.NoBody)
+// Metric returns the values of a metric of the replica, one for each set of labels. Before its first value, a metric with labels has none.
+func (r *Replica) Metric(ctx context.Context, name string) ([]*dto.Metric, error) {
+	// The replica sends only that metric.
+	only := r.MetricsURL + "?" + url.Values{"name[]": {name}}.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, only, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("read the webhook's metrics: %w", err)
 	}
@@ -61,5 +64,5 @@ func (r *Replica) metric(ctx context.Context, name string) (*dto.MetricFamily, e
 	if err != nil {
 		return nil, fmt.Errorf("read the webhook's metrics: %w", err)
 	}
-	return families[name], nil
+	return families[name].GetMetric(), nil
 }
