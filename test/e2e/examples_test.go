@@ -49,7 +49,7 @@ func (e *env) checkExamples() {
 			}
 			rules, err := policyfile.New()
 			e.must(err)
-			e.must(rules.Decode([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {eventquota.io/tenant: 'true'}}")))
+			e.must(rules.Decode([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {eventquota.io/tenant: 'true', kubernetes.io/metadata.name: shop}}")))
 			e.must(rules.Decode([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system}")))
 			for rule := range want[file.Name()] {
 				e.must(rules.Decode(objects[rule]))
@@ -165,6 +165,9 @@ func examplesByFile() map[string]map[string]example {
 		"merge-for-operators.yaml": {"ClusterEventPolicy merge-for-operators": {
 			matches: []exampleEvent{eventFrom("kopf", "Normal", "Logging"), reportedBy("backup-operator", "Warning", "Failed")},
 			ignores: []exampleEvent{normal, warning},
+		}},
+		"one-namespace.yaml": {"ClusterEventQuota one-namespace": {
+			matches: []exampleEvent{normal, untyped}, ignores: []exampleEvent{warning, normal.in("kube-system")},
 		}},
 		"probe-storm.yaml": {"ClusterEventQuota probes": {
 			matches: []exampleEvent{eventFrom("kubelet", "Warning", "Unhealthy"), eventFrom("kubelet", "Warning", "ProbeWarning")},
