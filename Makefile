@@ -27,10 +27,11 @@ MODULES := . $(TESTED) .ci/tools .ci/workflows test/controlplane
 
 # On a new machine, a test first builds the Kubernetes control plane. The linters of this module include go vet. Without a symbol table,
 # linking needs a quarter less processor time; stack traces do not need it.
-GO_TEST := go test -timeout 60m -vet=off -ldflags=-s
+NICE :=
+GO_TEST = $(NICE) go test -timeout 60m -vet=off -ldflags=-s
 
 # For tests that start control planes. Each of their programs needs up to a fifth less processor time if it uses one processor at a time.
-CLUSTER_TEST := $(GO_TEST) -count=1 -exec 'env GOMAXPROCS=1'
+CLUSTER_TEST = $(GO_TEST) -count=1 -exec 'env GOMAXPROCS=1'
 
 .DEFAULT_GOAL := help
 
@@ -157,6 +158,9 @@ test: redis-server chromium tmux ## Run all tests
 	@go build $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...) # once, and not in several parts at the same time; links nothing
 	@go build -ldflags=-s -o $(EVENTQUOTA_TEST_PROGRAM) ./cmd/webhook
 	@$(MAKE) --no-print-directory -j 3 -k --output-sync=target PACKAGES='$(PACKAGES)' $(TEST_PARTS) || { echo 'make test failed: see the packages with FAIL above' >&2; exit 1; }
+
+# The part that takes longest has priority: it mostly waits, and the others use the processor time that it leaves.
+$(filter-out test-e2e,$(TEST_PARTS)): NICE := nice
 
 .PHONY: $(TEST_PARTS)
 test-units:
