@@ -58,6 +58,10 @@ func commandCoverage() map[string]coverage {
 
 		`make compatibility VERSIONS="1.34 1.37" PARTS="facts validation"`: byTarget("compatibility"),
 
+		"make bench":                      byTarget("bench"),
+		"make demo >docs/demo.txt":        byTarget("demo"),
+		"make figures DEMO=docs/demo.txt": byTarget("figures"),
+
 		"export CGO_ENABLED=0 GOFLAGS='-trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace'": untried("it only sets variables"),
 		"go test ./test/e2e -run '^TestOneReplica$' -count=1 -v":                               byOtherTest("test/e2e", "TestOneReplica"),
 
