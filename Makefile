@@ -162,9 +162,10 @@ test: redis-server chromium tmux ## Run all tests
 # The part that takes longest has priority: it mostly waits, and the others use the processor time that it leaves.
 $(filter-out test-e2e,$(TEST_PARTS)): NICE := nice
 
+# Three packages at a time, as some wait for times to pass.
 .PHONY: $(TEST_PARTS)
 test-units:
-	$(GO_TEST) $(filter-out $(RACED),$(UNITS)) $(WITHOUT_CLUSTER)
+	$(GO_TEST) -p 3 $(filter-out $(RACED),$(UNITS)) $(WITHOUT_CLUSTER)
 	$(GO_TEST) -run '$(NOT_RACED)' $(filter %/store/memory %/store/redis %/connections,$(RACED))
 
 # Under the race detector, most dependencies would be compiled once more, for eight minutes: those of these packages are few. Sizes,
