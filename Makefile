@@ -26,7 +26,7 @@ TESTED := test/chart test/certmanager test/alerts test/kwok test/page test/readm
 MODULES := . $(TESTED) .ci/tools .ci/workflows test/controlplane
 
 # On a new machine, a test first builds the Kubernetes control plane. The linters of this module include go vet. Without a symbol table,
-# linking needs a quarter less processor time; stack traces do not need it.
+# linking needs a quarter less processor time; stack traces do not need it. Parts of `make test` set NICE.
 NICE :=
 GO_TEST = $(NICE) go test -timeout 60m -vet=off -ldflags=-s
 
@@ -162,8 +162,9 @@ test: redis-server chromium tmux ## Run all tests
 # The part that takes longest has priority: it mostly waits, and the others use the processor time that it leaves.
 $(filter-out test-e2e,$(TEST_PARTS)): NICE := nice
 
-# Three packages at a time, as some wait for times to pass.
 .PHONY: $(TEST_PARTS)
+
+# Three packages at a time, as some wait for times to pass.
 test-units:
 	$(GO_TEST) -p 3 $(filter-out $(RACED),$(UNITS)) $(WITHOUT_CLUSTER)
 	$(GO_TEST) -run '$(NOT_RACED)' $(filter %/store/memory %/store/redis %/connections,$(RACED))

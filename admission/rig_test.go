@@ -10,17 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/memory"
+	"github.com/eventquota/eventquota/test/leaks"
 )
 
 // TestMain checks that no review leaves a goroutine running.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // epoch is when every clock in these tests starts.
 func epoch() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }

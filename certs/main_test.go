@@ -3,8 +3,8 @@ package certs
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/eventquota/eventquota/test/leaks" //nolint:depguard // of tests alone
 )
 
 // TestMain checks that no goroutine is left after all tests.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }

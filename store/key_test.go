@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/eventquota/eventquota/test/leaks"
 )
 
 // TestMain checks that no goroutine is left after all tests.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // FuzzKeyOf cuts one text in two ways. The keys are equal only if the parts are.
 func FuzzKeyOf(f *testing.F) {

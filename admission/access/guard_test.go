@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/util/cache"
+
+	"github.com/eventquota/eventquota/test/leaks"
 )
 
 // TestMain checks that the tests leave no goroutine running.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 func TestGuardRequiresTokenAndPermission(t *testing.T) {
 	t.Parallel()

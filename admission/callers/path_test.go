@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/eventquota/eventquota/test/leaks"
 )
 
 // TestMain checks that the tests leave no goroutine running.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // discardLog returns the error log for a server whose clients fail on purpose.
 func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -16,12 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/eventquota/eventquota/test/leaks"
 )
 
 // TestMain checks that the tests leave no goroutine running.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // TestRecycledConnectionsLoseNoCall checks that no call fails and none is handled
 // twice, however often connections are recycled.

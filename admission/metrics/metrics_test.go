@@ -12,15 +12,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
-	"go.uber.org/goleak"
 
 	"github.com/eventquota/eventquota/policy/watch"
 	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/leaks"
 	"github.com/eventquota/eventquota/test/prom"
 )
 
 // TestMain checks that the tests leave no goroutine running.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 const docs = "../../docs/metrics.md"
 

@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/eventquota/eventquota/test/leaks"
 )
 
 // TestMain fails if a goroutine is left when all tests have ended.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }

@@ -3,8 +3,8 @@ package watch_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/eventquota/eventquota/test/leaks" //nolint:depguard // of tests alone
 )
 
 // TestMain holds that no goroutine is left when all tests have ended.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }

@@ -5,13 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/eventquota/eventquota/store"
+	"github.com/eventquota/eventquota/test/leaks"
 )
 
 // TestMain checks that no goroutine is left after all tests.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 func someLimits() store.Limits {
 	return store.Limits{

@@ -7,14 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/fallback"
+	"github.com/eventquota/eventquota/test/leaks"
 )
 
 // TestMain checks that no goroutine is left after all tests.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // shared is a shared store whose answers a test sets.
 type shared struct {

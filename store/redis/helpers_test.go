@@ -11,18 +11,18 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/eventquota/eventquota/store"
 	"github.com/eventquota/eventquota/store/engine"
 	"github.com/eventquota/eventquota/store/redis"
 	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/test/leaks"
 	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/storetest"
 )
 
 // TestMain checks that no goroutine is left after all tests.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 var seeds = storetest.SeedFlags(5, 400)
 

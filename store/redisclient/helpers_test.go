@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/eventquota/eventquota/store/redisclient"
+	"github.com/eventquota/eventquota/test/leaks"
 )
 
 const (
@@ -33,8 +33,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	// tryDial sleeps for a second before it notices that its pool is closed.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+	leaks.VerifyTestMain(m)
 }
 
 // write calls a script that writes.

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/goleak"
 	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +24,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/leaks"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	ctrllog.SetLogger(logr.Discard())
-	goleak.VerifyTestMain(m)
+	leaks.VerifyTestMain(m)
 }
 
 // TestAttacksStopNoDecision checks that no attack stops a replica or makes it exceed its memory limit, and that all reviews of other clients

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 	"github.com/eventquota/eventquota/test/bystander"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/flood"
+	"github.com/eventquota/eventquota/test/leaks"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 	"github.com/eventquota/eventquota/test/replica"
 )
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	ctrllog.SetLogger(logr.Discard())
-	goleak.VerifyTestMain(m)
+	leaks.VerifyTestMain(m)
 }
 
 // levelStorm is a storm and the priority level of its writers.

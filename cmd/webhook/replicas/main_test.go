@@ -3,8 +3,8 @@ package replicas
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/eventquota/eventquota/test/leaks"
 )
 
 // TestMain fails if a goroutine is left after all tests.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }

@@ -12,16 +12,16 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
-	"go.uber.org/goleak"
 
 	"github.com/eventquota/eventquota/admission/busiest"
 	"github.com/eventquota/eventquota/cmd/webhook/brake"
 	"github.com/eventquota/eventquota/cmd/webhook/live"
 	"github.com/eventquota/eventquota/test/cli"
+	"github.com/eventquota/eventquota/test/leaks"
 )
 
 // TestMain fails if a goroutine is left after all tests.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // hostile returns names of rows for names that clients may choose. Replicas quote some of them.
 func hostile() []string {
