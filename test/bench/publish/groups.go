@@ -29,7 +29,7 @@ func groups() []group {
 		{"policies", []string{"policy_"}, []string{"policy", "test/bench", "go.mod"}},
 		{"redis", []string{"redis_"}, []string{"admission", "policy", "store", "test/bench", "test/redis", "go.mod"}},
 		{"simulate", []string{"simulate_"}, append(slices.Clone(webhook), "test/bench", "test/replica")},
-		{"attacks", []string{"attack_"}, append(slices.Clone(running), "test/bench", "test/redis", attacks)},
+		{"attacks", []string{"attack_"}, append(slices.Clone(running), "test/bench", "test/leaks", "test/redis", attacks)},
 		{"demo", []string{demoPrefix}, append(slices.Clone(running), "test/bystander", "test/demo", "test/flood", "test/storm")},
 	}
 }
