@@ -102,7 +102,7 @@ func metricsBy[T any](ctx context.Context, c *Cluster, label string, add map[str
 	all := map[string]T{}
 	for name, family := range families {
 		for _, m := range family.GetMetric() {
-			labels := labelsOf(m)
+			labels := LabelsOf(m)
 			one := all[labels[label]]
 			add[name](&one, labels, int64(m.GetCounter().GetValue()+m.GetGauge().GetValue()))
 			all[labels[label]] = one

@@ -10,7 +10,7 @@ import (
 )
 
 // parseMetrics reads counters and gauges of these names from the Prometheus text format. It skips all others before they
-// are decoded, because etcd and old API servers send all that they have, some MiB.
+// are decoded, because etcd, and API servers that do not know name[], send all that they have.
 func parseMetrics(content []byte, names ...string) (map[string]*dto.MetricFamily, error) {
 	var wanted bytes.Buffer
 	for line := range bytes.Lines(content) {
@@ -28,7 +28,7 @@ func parseMetrics(content []byte, names ...string) (map[string]*dto.MetricFamily
 func sumMetric(family *dto.MetricFamily, matches func(labels map[string]string) bool) int64 {
 	var sum float64
 	for _, metric := range family.GetMetric() {
-		if matches == nil || matches(labelsOf(metric)) {
+		if matches == nil || matches(LabelsOf(metric)) {
 			// Some counts are gauges, such as etcd's number of proposals.
 			sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 		}
@@ -36,7 +36,8 @@ func sumMetric(family *dto.MetricFamily, matches func(labels map[string]string) 
 	return int64(sum)
 }
 
-func labelsOf(metric *dto.Metric) map[string]string {
+// LabelsOf returns the labels of a metric, by name.
+func LabelsOf(metric *dto.Metric) map[string]string {
 	labels := map[string]string{}
 	for _, pair := range metric.GetLabel() {
 		labels[pair.GetName()] = pair.GetValue()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/storm"
 )
 
@@ -95,10 +96,7 @@ func (e *setEnv) decided(policy string) (sum callCounts) {
 	e.Helper()
 	for _, r := range e.set.Replicas {
 		for _, m := range e.values(r, "eventquota_events_total") {
-			labels := map[string]string{}
-			for _, l := range m.GetLabel() {
-				labels[l.GetName()] = l.GetValue()
-			}
+			labels := cluster.LabelsOf(m)
 			if labels["event_namespace"] != statusNamespace || !strings.HasSuffix(labels["policy"], policy) {
 				continue
 			}

@@ -52,6 +52,9 @@ func (e *env) checkExamples() {
 			e.must(rules.Decode([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {eventquota.io/tenant: 'true', kubernetes.io/metadata.name: shop}}")))
 			e.must(rules.Decode([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system}")))
 			for rule := range want[file.Name()] {
+				if objects[rule] == nil {
+					t.Errorf("the file has no %s, which examplesByFile lists", rule)
+				}
 				e.must(rules.Decode(objects[rule]))
 			}
 			if len(want[file.Name()]) != strings.Count(string(content), "\nkind: ") {

@@ -237,10 +237,7 @@ func (e *env) decisionCounts() map[decisionKey]int64 {
 	all := map[decisionKey]int64{}
 	for metric, rule := range map[string]string{"eventquota_events_total": "", "eventquota_audited_decisions_total": inAudit} {
 		for _, m := range e.values(e.replica, metric) {
-			labels := map[string]string{}
-			for _, l := range m.GetLabel() {
-				labels[l.GetName()] = l.GetValue()
-			}
+			labels := cluster.LabelsOf(m)
 			by := decisionKey{labels["event_namespace"], cmp.Or(rule, labels["policy"]), admission.Outcome(labels["outcome"])}
 			all[by] += int64(m.GetCounter().GetValue())
 		}

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// timeout bounds the wait for goroutines that are about to end. On a busy machine, closing a file or a watch takes seconds.
+// timeout bounds the wait for goroutines that are about to end. On a busy machine, closing a watch of a file can take longer than goleak waits.
 const timeout = time.Minute
 
 // VerifyTestMain runs the tests and exits. If all pass but goroutines still run after a minute, it prints their stacks and exits with 1.

@@ -57,6 +57,10 @@ func TestShippedQuotasAdmitQuietClusters(t *testing.T) {
 			if under.EtcdWrites.Before < nodes || under.dropped() > 0 || alone.dropped() > 0 {
 				t.Errorf("of %d writes the recommended quota refuses %d and the ceiling %d, want none", under.EtcdWrites.Before, under.dropped(), alone.dropped())
 			}
+			// README.md says that a quiet cluster would save less than a tenth of its writes.
+			if before, after := alone.EtcdWrites.Before, alone.EtcdWrites.After; 10*after <= 9*before {
+				t.Errorf("%d of %d writes are left, want more than nine of ten", after, before)
+			}
 		})
 	}
 }

@@ -9,6 +9,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/eventquota/eventquota/test/cluster"
 )
 
 // Decisions returns how many reviews the replica has answered since its start, by a label of the metric: phase (mutate and
@@ -17,11 +19,7 @@ func (r *Replica) Decisions(ctx context.Context, by string) (map[string]int64, e
 	decisions, err := r.Metric(ctx, "eventquota_decisions_total")
 	answered := map[string]int64{}
 	for _, m := range decisions {
-		for _, label := range m.GetLabel() {
-			if label.GetName() == by {
-				answered[label.GetValue()] += int64(m.GetCounter().GetValue())
-			}
-		}
+		answered[cluster.LabelsOf(m)[by]] += int64(m.GetCounter().GetValue())
 	}
 	return answered, err
 }
