@@ -49,6 +49,68 @@ const (
 	Overloaded Outcome = "overload"
 )
 
+// Reasons of refusals that no reason of Kubernetes fits. Clients that do not know a reason go by the code.
+const (
+	ReasonMerged    metav1.StatusReason = "EventMerged"
+	ReasonDropped   metav1.StatusReason = "EventDropped"
+	ReasonDenied    metav1.StatusReason = "EventDenied"
+	ReasonUndecided metav1.StatusReason = "EventUndecided"
+)
+
+// refusal names a row of refusals.
+type refusal int
+
+const (
+	mergedByName refusal = iota
+	mergedOtherwise
+	dropped
+	deniedByStore
+	unidentified
+	overloaded
+)
+
+// Refusal is the status of one kind of refused write.
+type Refusal struct {
+	Outcome Outcome
+	// Writes describes the writes that are refused with it, for docs/clients.md.
+	Writes string
+	Code   int32
+	Reason metav1.StatusReason
+}
+
+// Refusals returns every status that refuses a write. No client in docs/clients.md sends a request again because of one, and neither
+// does the API server. What it takes into account:
+//
+//   - The recorder of core/v1 accepts AlreadyExists without a word, and logs an error for any other status.
+//   - With AlreadyExists, the recorder of events.k8s.io sends a series again, and the API server tries another generated name.
+//   - fabric8 sends a PUT again after any 409. Clients that use client-go's RetryOnConflict do so after a 409 whose reason they do not know.
+//   - kopf sends a request again after 403, for 54 s. Besides, rules that watch audit logs for intruders match 403.
+//   - kopf, fabric8 and kube-rs send a request again after 429 and 5xx, for up to 164 s.
+//
+// That leaves 400, which Kubernetes itself gives a refusal by a webhook that names no code.
+func Refusals() [overloaded + 1]Refusal {
+	return [...]Refusal{
+		mergedByName:    {Merged, "merged: a CREATE under a name that the client chose, or a PATCH", http.StatusConflict, metav1.StatusReasonAlreadyExists},
+		mergedOtherwise: {Merged, "merged: a CREATE with `generateName`, a PUT, and a `series` in events.k8s.io/v1", http.StatusBadRequest, ReasonMerged},
+		dropped:         {Dropped, "dropped by a policy or quota", http.StatusBadRequest, ReasonDropped},
+		deniedByStore:   {Denied, "denied: Redis is unavailable, and a quota has `onStoreFailure: Deny`", http.StatusBadRequest, ReasonDenied},
+		unidentified:    {Denied, "denied: the name is so long that the review does not say who writes the Event", http.StatusBadRequest, ReasonDenied},
+		overloaded:      {Overloaded, "not decided in time, and above `--local-rate`", http.StatusBadRequest, ReasonUndecided},
+	}
+}
+
+// answer returns the refusal with a message.
+func (r refusal) answer(message string) Answer {
+	all := Refusals()
+	row := &all[r]
+	return Answer{
+		Response: admissionv1.AdmissionResponse{
+			Result: &metav1.Status{Status: metav1.StatusFailure, Code: row.Code, Reason: row.Reason, Message: message},
+		},
+		Outcome: row.Outcome,
+	}
+}
+
 // OutcomeOf returns the outcome of a store's verdict. Both have the same names.
 func OutcomeOf(v store.Verdict) Outcome { return Outcome(v.String()) }
 
@@ -115,7 +177,7 @@ func (q *evaluation) answer(d store.Decision) (Answer, error) {
 	case store.Drop:
 		return refuseDropped(d, q.decidedAt.At), nil
 	case store.Deny:
-		return refuseTooMany(Denied, "the shared store is unavailable, and "+RefuserName("", emptyBucket(d).Policy)+" denies Events then"), nil
+		return deniedByStore.answer("the shared store is unavailable, and " + RefuserName("", emptyBucket(d).Policy) + " denies Events then"), nil
 	case store.Aggregate:
 		q.message = AggregateMessage(q.message, usesSeries(q.Object))
 		return q.admit(Aggregated, q.identity.CreateID)
@@ -132,15 +194,13 @@ func (q *evaluation) admit(o Outcome, createID uint64) (Answer, error) {
 	return rewrite(o, q.Object, q.name, q.message, createID)
 }
 
-// refuseMerged refuses a write whose occurrences were merged into another Event. Recorders accept AlreadyExists without
-// an error, those of events.k8s.io only if the write has no series. With a series they retry after AlreadyExists, and the
-// API server itself retries a generated name. Those writes get TooManyRequests, which ends the retries.
+// refuseMerged refuses a write whose occurrences were merged into another Event.
 func refuseMerged(q *evaluation, d store.Decision) Answer {
-	message := "merged into a stored Event, " + strconv.FormatInt(d.Total, 10) + " occurrences so far"
-	if q.usesEventsAPI() && q.Object.Series != nil || q.Operation == admissionv1.Create && q.Object.GenerateName != "" {
-		return refuseTooMany(Merged, message)
+	r := mergedByName
+	if q.usesEventsAPI() && q.Object.Series != nil || q.Operation == admissionv1.Create && q.Object.GenerateName != "" || q.Options.Kind == UpdateOptions {
+		r = mergedOtherwise
 	}
-	return refuse(Merged, http.StatusConflict, metav1.StatusReasonAlreadyExists, message)
+	return r.answer("merged into a stored Event, " + strconv.FormatInt(d.Total, 10) + " occurrences so far")
 }
 
 // refuseDropped refuses a write because a bucket had no token, or because its policy drops all Events.
@@ -149,12 +209,12 @@ func refuseDropped(d store.Decision, now time.Time) Answer {
 	refuser := RefuserName(b.Name, b.Policy)
 	switch {
 	case b.Name == "":
-		return refuseTooMany(Dropped, refuser+" drops it")
+		return dropped.answer(refuser + " drops it")
 	case d.NextToken.IsZero():
-		return refuseTooMany(Dropped, refuser+" is empty: it never has tokens")
+		return dropped.answer(refuser + " is empty: it never has tokens")
 	}
 	wait := d.NextToken.Sub(now).Round(time.Millisecond)
-	return refuseTooMany(Dropped, refuser+" is empty: next token at "+d.NextToken.UTC().Format(time.RFC3339)+", in "+wait.String())
+	return dropped.answer(refuser + " is empty: next token at " + d.NextToken.UTC().Format(time.RFC3339) + ", in " + wait.String())
 }
 
 // RefuserName returns the name, for messages, of the bucket that refused an Event. rule is the bucket's policy or quota. If
@@ -178,20 +238,7 @@ func RefuserName(bucket, rule string) string {
 // refuseUnidentified refuses a write whose namespace, operation or user is unknown. No policy or quota can be evaluated
 // for it, so it would bypass all of them. No recorder creates an Event with so long a name.
 func refuseUnidentified() Answer {
-	return refuseTooMany(Denied, fmt.Sprintf("metadata.name is too long: it and the user must be within the first %d bytes of the review", MaxReviewBytes))
-}
-
-func refuseTooMany(o Outcome, message string) Answer {
-	return refuse(o, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
-}
-
-func refuse(o Outcome, code int32, reason metav1.StatusReason, message string) Answer {
-	return Answer{
-		Response: admissionv1.AdmissionResponse{
-			Result: &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message},
-		},
-		Outcome: o,
-	}
+	return unidentified.answer(fmt.Sprintf("metadata.name is too long: it and the user must be within the first %d bytes of the review", MaxReviewBytes))
 }
 
 // AnnotationDecided is the key of the audit annotation with the DecisionTime. The API server prefixes it with the name of

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +14,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy"
@@ -18,8 +23,8 @@ import (
 )
 
 const (
-	mergedConflict = "AlreadyExists: merged into "
-	mergedTooMany  = "TooManyRequests: merged into "
+	mergedConflict  = "AlreadyExists: merged into "
+	mergedOtherwise = "EventMerged: merged into "
 )
 
 func TestMergeAnswers(t *testing.T) {
@@ -35,19 +40,23 @@ func TestMergeAnswers(t *testing.T) {
 			{0, create("a", viaEventsRecorder), "admit"},
 			{0, create("b", viaEventsRecorder), "merge 409 " + mergedConflict + "a, 2 occurrences so far"},
 		}},
-		{name: "a recorder of events.k8s.io gets TooManyRequests where AlreadyExists would make it try again", steps: []step{
+		{name: "a recorder of events.k8s.io gets EventMerged where AlreadyExists would make it try again", steps: []step{
 			{0, create("a", viaEventsRecorder), "admit"},
-			{0, create("b", series(2)), "merge 429 " + mergedTooMany + "a, 3 occurrences so far"},
-			{0, update("a", details{viaEventsRecorder}, details{series(2)}), "merge 429 " + mergedTooMany + "a, 4 occurrences so far"},
+			{0, create("b", series(2)), "merge 400 " + mergedOtherwise + "a, 3 occurrences so far"},
+			{0, update("a", details{viaEventsRecorder}, details{series(2)}), "merge 400 " + mergedOtherwise + "a, 4 occurrences so far"},
 		}},
 		{name: "a series written through core/v1 is answered as core/v1", steps: []step{
 			{0, create("a", series(2), viaCoreAPI), "admit"},
 			{0, create("b", series(2), viaCoreAPI), "merge 409 " + mergedConflict + "a, 4 occurrences so far"},
 		}},
-		{name: "who asks for a generated name gets TooManyRequests: with AlreadyExists the API server tries other names", steps: []step{
+		{name: "anyone who replaces an Event gets EventMerged: fabric8 repeats a PUT after a conflict", steps: []step{
+			{0, create("a"), "admit"},
+			{time.Second, update("a", details{}, details{replaces, count(2)}), "merge 400 " + mergedOtherwise + "a, 2 occurrences so far"},
+		}},
+		{name: "anyone who asks for a generated name gets EventMerged: with AlreadyExists the API server tries other names", steps: []step{
 			{0, validate("web.x7k2p", withGenerateName("web.")), "admit"},
-			{0, validate("web.q4m9s", withGenerateName("web.")), "merge 429 " + mergedTooMany + "web.x7k2p, 2 occurrences so far"},
-			{0, create("", withGenerateName("web.")), "merge 429 " + mergedTooMany + "web.x7k2p, 3 occurrences so far"},
+			{0, validate("web.q4m9s", withGenerateName("web.")), "merge 400 " + mergedOtherwise + "web.x7k2p, 2 occurrences so far"},
+			{0, create("", withGenerateName("web.")), "merge 400 " + mergedOtherwise + "web.x7k2p, 3 occurrences so far"},
 			{0, update("web.x7k2p", details{withGenerateName("web.")}, details{withGenerateName("web."), count(2)}), "merge 409 " + mergedConflict + "web.x7k2p, 4 occurrences so far"},
 		}},
 		{name: "similar Events merge into their aggregate", change: func(p *appliedRules) { p.Merge.Threshold = 2 }, steps: []step{
@@ -59,9 +68,72 @@ func TestMergeAnswers(t *testing.T) {
 	})
 }
 
+// inTable reports whether a status is one of admission.Refusals.
+func inTable(s *metav1.Status) bool {
+	return slices.ContainsFunc(asSlice(admission.Refusals()), func(r admission.Refusal) bool { return r.Code == s.Code && r.Reason == s.Reason })
+}
+
+// TestEveryRefusalHasRow checks the table of refusals: each outcome that refuses a write has a row, and no row has a code or reason that makes
+// a client or the API server send the request again.
+func TestEveryRefusalHasRow(t *testing.T) {
+	t.Parallel()
+	rows := asSlice(admission.Refusals())
+	outcomes := []admission.Outcome{admission.Overloaded}
+	for v := store.Admit; v <= store.Deny; v++ {
+		if !v.Admits() {
+			outcomes = append(outcomes, admission.OutcomeOf(v))
+		}
+	}
+	for _, o := range outcomes {
+		if !slices.ContainsFunc(rows, func(r admission.Refusal) bool { return r.Outcome == o }) {
+			t.Errorf("outcome %q has no row", o)
+		}
+	}
+	for _, r := range rows {
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: r.Code, Reason: r.Reason}}
+		switch {
+		case r.Writes == "":
+			t.Errorf("%+v does not say for which writes it is", r)
+		case !slices.Contains(outcomes, r.Outcome):
+			t.Errorf("%+v is of an outcome that refuses nothing", r)
+		case r.Code == http.StatusConflict && apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err):
+		case r.Code == http.StatusBadRequest && apierrors.IsBadRequest(err) && r.Reason != metav1.StatusReasonBadRequest:
+		default:
+			t.Errorf("%+v: some client sends the request again", r)
+		}
+	}
+}
+
+// TestAnswersComeFromTable checks that no other file of the package makes a status.
+func TestAnswersComeFromTable(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	makers := 0
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		switch n := strings.Count(string(content), "metav1.Status{"); {
+		case err != nil:
+			t.Fatal(err)
+		case strings.HasSuffix(file, "_test.go"):
+		case file == "answer.go":
+			makers = n
+		case n > 0:
+			t.Errorf("%s makes a status, which only answer.go does", file)
+		}
+	}
+	if makers != 1 {
+		t.Errorf("answer.go makes a status in %d places, want 1", makers)
+	}
+}
+
+func asSlice(rows [6]admission.Refusal) []admission.Refusal { return rows[:] }
+
 func TestDropAnswers(t *testing.T) {
 	t.Parallel()
-	const dropped, brake = "drop 429 TooManyRequests: ", "drop 429 TooManyRequests: brake drops it"
+	const dropped, brake = "drop 400 EventDropped: ", "drop 400 EventDropped: brake drops it"
 	runScenarios(t, []scenario{
 		{name: "a drop names the bucket, the policy and the next token", change: func(p *appliedRules) {
 			spamFilterBurst(2)(p)

@@ -52,8 +52,25 @@ func (r *Request) Reset() { *r = Request{hasher: r.hasher} }
 
 // WriteOptions are the options of a create, update or patch that decisions need.
 type WriteOptions struct {
+	Kind OptionsKind `json:"kind"`
 	// FieldManager is the name that the client gives itself. kubectl always sets it; recorders never do.
 	FieldManager string `json:"fieldManager"`
+}
+
+// OptionsKind is the kind of the options, if it matters.
+type OptionsKind string
+
+// UpdateOptions are the options of a PUT, in which the client sends the whole Event.
+const UpdateOptions OptionsKind = "UpdateOptions"
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom. It costs no allocation.
+func (k *OptionsKind) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	value, err := d.ReadValue()
+	*k = ""
+	if string(value) == `"`+string(UpdateOptions)+`"` {
+		*k = UpdateOptions
+	}
+	return err
 }
 
 var errNotAReview = errors.New(`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set`)
@@ -212,6 +229,14 @@ func LastSeen(e *corev1.Event) time.Time {
 		at = e.Series.LastObservedTime.Time
 	}
 	return at
+}
+
+// stamp returns LastSeen for the store.
+func stamp(e *corev1.Event) int64 {
+	if at := LastSeen(e); !at.IsZero() {
+		return at.UnixMicro()
+	}
+	return 0
 }
 
 // Source returns the component and host that report an Event. Events written through events.k8s.io have no source; for

@@ -197,7 +197,7 @@ func (g *Gate) answerUndecided(r *Request, err error) Answer {
 		return admit(Undecided)
 	}
 	g.copyUndecided(r, Overloaded)
-	return refuseTooMany(Overloaded, "no decision in time, and the local limit for undecided Events is reached")
+	return overloaded.answer("no decision in time, and the local limit for undecided Events is reached")
 }
 
 // logFailure logs an error of a request, within LogLimiter.

@@ -35,7 +35,7 @@ func TestOnlyEventWritesAreDecided(t *testing.T) {
 	t.Parallel()
 	// A bucket without tokens drops whatever is decided.
 	drops := spamFilterBurst(0)
-	const never = `drop 429 TooManyRequests: spam filter of the default policy is empty: it never has tokens`
+	const never = `drop 400 EventDropped: spam filter of the default policy is empty: it never has tokens`
 	runScenarios(t, []scenario{
 		{name: "a CREATE is decided in the mutating phase", change: drops, steps: []step{{0, create("a"), never}}},
 		{name: "and in the validating one, where there is no other", change: drops, steps: []step{{0, validate("a"), never}}},
@@ -59,9 +59,9 @@ func TestOnlyEventWritesAreDecided(t *testing.T) {
 		{name: "what cannot be decided is admitted under the local limit, and one namespace leaves some to others", steps: []step{
 			{0, sendUndecided(), "undecided"},
 			{0, sendUndecided(), "undecided"},
-			{0, sendUndecided(), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
+			{0, sendUndecided(), "overload 400 EventUndecided: no decision in time, and the local limit for undecided Events is reached"},
 			{0, sendUndecided(inNamespace("bank")), "undecided"},
-			{0, sendUndecided(inNamespace("shop")), "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"},
+			{0, sendUndecided(inNamespace("shop")), "overload 400 EventUndecided: no decision in time, and the local limit for undecided Events is reached"},
 			{time.Hour, sendUndecided(), "undecided"},
 		}},
 		{name: "nothing but a write of an Event takes any of the local limit", steps: []step{
@@ -135,7 +135,7 @@ func TestGeneratedNames(t *testing.T) {
 			if random, from := strings.CutPrefix(name, tt.kept); !ok || !from || len(random) != 10 {
 				t.Errorf("%q, want a name of %q and 10 letters", said, tt.kept)
 			}
-			want := "merge 429 " + mergedTooMany + name + ", 2 occurrences so far"
+			want := "merge 400 " + mergedOtherwise + name + ", 2 occurrences so far"
 			if said := create("", withGenerateName(tt.prefix))(r); said != want {
 				t.Errorf("its repeat: %q, want %q", said, want)
 			}
@@ -159,7 +159,7 @@ func TestStoreFailures(t *testing.T) {
 			r.gate.Store = fault
 			complaints := 0
 			r.gate.Log = funcr.New(func(string, string) { complaints++ }, funcr.Options{})
-			const refused = "overload 429 TooManyRequests: no decision in time, and the local limit for undecided Events is reached"
+			const refused = "overload 400 EventUndecided: no decision in time, and the local limit for undecided Events is reached"
 			r.run([]step{{0, create("a"), "undecided"}, {0, validate("a"), "undecided"}, {0, create("a"), refused}})
 			if complaints != 2 {
 				t.Errorf("%d lines logged, want 2", complaints)

@@ -102,7 +102,7 @@ func (p *parity) compare(e *corev1.Event, now time.Time, name string) {
 	want := p.reference.record(p.t, now, e.DeepCopy())
 	p.rig.now = now
 	got := create(name, func(r *admission.Request) { r.Object = e })(p.rig)
-	if strings.HasPrefix(got, "drop 429 TooManyRequests: spam filter") {
+	if strings.HasPrefix(got, "drop 400 EventDropped: spam filter") {
 		got = "drop"
 	}
 	if got != want.text() {

@@ -48,7 +48,7 @@ func TestAnnotationUpdatesCountAgainstQuota(t *testing.T) {
 				switch said := patch(i)(r); {
 				case said == "admit":
 					admitted++
-				case !strings.HasPrefix(said, `drop 429 TooManyRequests: limit "each Namespace" of quota is empty: next token`):
+				case !strings.HasPrefix(said, `drop 400 EventDropped: limit "each Namespace" of quota is empty: next token`):
 					t.Fatalf("write %d: %q", i, said)
 				}
 			}

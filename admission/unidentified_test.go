@@ -50,7 +50,7 @@ func TestUnidentifiedReviewsAreRefused(t *testing.T) {
 				h.OnFailure = func() { failed++ }
 				for range 10 {
 					a := postLongReview(t, h, "Event", head)
-					if a.Allowed || a.Result.Code != http.StatusTooManyRequests || !strings.Contains(a.Result.Message, "metadata.name is too long") {
+					if a.Allowed || a.Result.Reason != admission.ReasonDenied || !strings.Contains(a.Result.Message, "metadata.name is too long") {
 						t.Fatalf("allowed %t, %+v; want it refused, as too long", a.Allowed, a.Result)
 					}
 				}

@@ -83,7 +83,7 @@ func TestRecorderUpdatesAreRecognized(t *testing.T) {
 			{0, update("a", details{withResourceVersion("1")}, details{withResourceVersion("1"), withLabel("x")}), "admit"},
 			{0, update("a", details{withResourceVersion("1")}, details{withResourceVersion("1"), withLabel("x")}), "admit"},
 			{0, update("a", details{withResourceVersion("2")}, details{withResourceVersion("2"), withLabel("x")}), "admit"},
-			{0, update("a", details{withResourceVersion("3")}, details{withResourceVersion("3"), withLabel("x")}), `drop 429 TooManyRequests: limit "all" of quota is empty: next token at 2030-03-01T12:01:00Z, in 1m0s`},
+			{0, update("a", details{withResourceVersion("3")}, details{withResourceVersion("3"), withLabel("x")}), `drop 400 EventDropped: limit "all" of quota is empty: next token at 2030-03-01T12:01:00Z, in 1m0s`},
 		}},
 		{name: "one that would lower the count is left to the settler, as the annotation says what was merged", steps: []step{
 			{0, update("a", details{count(40), note}, details{count(11), note}), "merge 409 " + mergedConflict + "a, 41 occurrences so far"},
