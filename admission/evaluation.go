@@ -190,6 +190,7 @@ func (q *evaluation) buildWrite() *store.Write {
 		Series:         usesSeries(e),
 		FirstSeen:      firstSeen(e),
 		LastSeen:       LastSeen(e),
+		Stamp:          stamp(e),
 		Text:           text,
 		Combined:       combined,
 		Reason:         e.Reason,

@@ -17,6 +17,7 @@ func (q *evaluation) buildUpdate(h *store.Hasher) store.Update {
 	u := store.Update{
 		ByRecorder:     isRecorderUpdate(q.Request, q.message),
 		RevertsMessage: revertsMessage(q.OldObject, q.Object, q.message),
+		Replaces:       q.Options.Kind == UpdateOptions,
 		UID:            string(q.OldObject.UID),
 		Stored:         ReadStored(q.OldObject, q.storeID),
 	}
@@ -149,7 +150,7 @@ func FormatMerged(merged, total int64, storeID string) string {
 // ReadStored reads the count and AnnotationMerged of a stored Event, for the store with an ID. It ignores an invalid
 // annotation.
 func ReadStored(e *corev1.Event, storeID string) store.Stored {
-	s := store.Stored{Count: Occurrences(e)}
+	s := store.Stored{Count: Occurrences(e), Stamp: stamp(e)}
 	value, ok := e.Annotations[AnnotationMerged]
 	if !ok {
 		return s

@@ -72,6 +72,7 @@ type Decision struct {
 	RefusedBy   *Bucket
 	NextToken   time.Time
 	Occurrences int64 // new occurrences that the write reports, if it is refused or a CREATE
+	Repeats     int64 // how many of the new occurrences repeat a count that had been sent, see Write.Stamp: 0 or 1
 	Retry       bool  // the API server asks again about an UPDATE that was admitted: it takes no tokens
 	FromCache   bool  // the shared store was not asked
 	// Overflowed is the first of Limits.Quotas that would exceed the number of buckets of its namespace: its overflow

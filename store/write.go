@@ -20,6 +20,10 @@ type Write struct {
 	// FirstSeen and LastSeen are the times of the first and the newest occurrence, by the writer's clock;
 	// zero if it does not say.
 	FirstSeen, LastSeen time.Time
+	// Stamp is the time of the newest occurrence as the client wrote it, in microseconds of Unix time; 0 if it wrote none. A write that
+	// repeats a count under a name with a later stamp is one more occurrence, of a client that reads a count, adds one and writes
+	// it. With the same stamp it is the same request again. Stamps of core/v1 have whole seconds.
+	Stamp int64
 	// Text is the message, within its size limit and without the prefix of a combined Event; Combined
 	// reports that it had that prefix.
 	Text     string
@@ -52,6 +56,8 @@ type Update struct {
 	// RevertsMessage reports that a recorder's UPDATE would restore a message that was cut or combined
 	// when the Event was stored. Only its count matters, so it is always merged.
 	RevertsMessage bool
+	// Replaces reports that the client wrote the whole Event, so it has read it: its count includes what others have added.
+	Replaces bool
 	// UID is the UID of the stored Event, and Stored is its count.
 	UID    string
 	Stored Stored
@@ -69,6 +75,8 @@ type Stored struct {
 	// store, which this one has replaced, wrote the annotation.
 	Merged                    int64
 	Overwritten, ByOtherStore bool
+	// Stamp is the Write.Stamp of the Event.
+	Stamp int64
 }
 
 // Split returns how many occurrences came under the Event's own name and under others. Anyone may have
@@ -111,7 +119,11 @@ func (o *Occurrences) Adopt(s Stored) {
 	if o.Annotated == 0 || noted > o.Annotated {
 		o.Annotated = noted
 	}
-	o.Own, o.Partial = max(o.Own, own), false
+	if own > max(o.Own, o.Sent) {
+		o.Stamp = 0 // the settler may have written the stored stamp
+	}
+	o.Own = max(o.Own, own)
+	o.Partial = false
 	o.Total = max(1, o.Own+merged)
 }
 

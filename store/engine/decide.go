@@ -108,8 +108,10 @@ func (g *Group) merge(now time.Time, fresh store.Key, w *store.Write, l *store.L
 	}
 	at := now.UnixMicro()
 	g.recordMessage(at, w, l)
-	n := g.recordRefusal(at, at, w, l, nil)
-	return g.mergeInto(now, w, l, r, n)
+	n, repeats := g.recordRefusal(at, at, w, l, nil)
+	d := g.mergeInto(now, w, l, r, n)
+	d.Repeats = repeats
+	return d
 }
 
 // mergeInto adds n occurrences of a refused write to a stored Event.
@@ -131,7 +133,7 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 	d := store.Decision{Verdict: store.Drop, RefusedBy: empty, NextToken: next}
 	if empty == &l.SpamFilter {
 		g.recordMessage(at, w, l)
-		d.Occurrences = g.recordRefusal(at, at, w, l, nil)
+		d.Occurrences, d.Repeats = g.recordRefusal(at, at, w, l, nil)
 		drops := NewDrops(now, *w, l, empty, d.Occurrences)
 		g.addDrops(now, fresh, &drops)
 		return d, true
@@ -141,7 +143,7 @@ func (g *Group) drop(now time.Time, fresh store.Key, w *store.Write, l *store.Li
 		d.Occurrences = w.Count - before
 		return d, false
 	}
-	d.Occurrences = g.recordRefusal(at, at, w, l, nil)
+	d.Occurrences, d.Repeats = g.recordRefusal(at, at, w, l, nil)
 	return d, true
 }
 
@@ -201,7 +203,7 @@ func (g *Group) trackAdmitted(now int64, key store.Key, aggregate bool, w *store
 	if r.Name == w.Name && r.countKnown() {
 		before = r.Own
 	}
-	g.removeName(nameKey(w.Name))
+	refused := g.removeName(nameKey(w.Name))
 	r.AssumedReported = guessed
 	r.ID = g.newID() // the outcome of a write that was claimed before is not about this Event
 	if g.byKey(key) == nil {
@@ -210,7 +212,8 @@ func (g *Group) trackAdmitted(now int64, key store.Key, aggregate bool, w *store
 	r.UID, r.CreateID = w.UID, w.CreateID
 	r.Name, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", w.Series, displayReason(w.Reason), w.Warning
 	r.Aggregate = aggregate || w.Combined
-	r.Own, r.Annotated = max(before, w.Count), 0
+	r.Own, r.Stamp, r.Annotated = before, max(r.Stamp, refused.Stamp), 0
+	r.noteOwn(w, true)
 	r.Total = max(1, r.Total+max(0, w.Count-before)) // an Event has happened at least once
 	r.touch(now, w, l)
 	if r.Aggregate {
@@ -244,14 +247,6 @@ func (r *TrackedEvent) touch(now int64, w *store.Write, l *store.Limits) {
 	r.LastSeen = max(r.LastSeen, w.LastSeen.UnixMicro())
 }
 
-// raiseCount raises the count under r's own name to that of a write, and returns how many occurrences are reported for the
-// first time.
-func (r *TrackedEvent) raiseCount(count int64) int64 {
-	n := max(0, count-r.Own)
-	r.Own += n
-	r.Total += n
-	return n
-}
 
 // countMessage adds n to the count of a message of a combined Event. It keeps a copy, as the text may be part of a longer one.
 func (r *TrackedEvent) countMessage(text string, n int64, keep int) {

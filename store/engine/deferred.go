@@ -17,9 +17,15 @@ type DeferredDecision struct {
 	// DecidedAt is the time of the decision, by the clock of the register. Refused names that were valid then are used.
 	DecidedAt time.Time
 	// Others counts further writes that were refused like this one, each the first under its name, and
-	// Names are the latest of these names.
+	// OtherNames has the latest of these names.
 	Others     int64
-	OtherNames []uint64
+	OtherNames []OtherName
+}
+
+// OtherName is a name in DeferredDecision.OtherNames.
+type OtherName struct {
+	Key   uint64
+	Stamp int64 // store.Write.Stamp
 }
 
 // Compact returns o for a backlog. Texts are clipped and copied, and Limits has only the numbers and whether there are
@@ -63,17 +69,17 @@ func (o *DeferredDecision) Refused() bool {
 func (o *DeferredDecision) Size() int64 {
 	w := &o.Write
 	n := deferredBytes + len(w.Namespace) + len(w.Name) + len(w.Reason) + len(w.Text) + len(w.Source.Component) + len(w.Source.Host) +
-		objectBytes(&w.InvolvedObject) + objectBytes(&w.Workload) + len(o.Decision.MergedInto) + len(o.OtherNames)*keyBytes + objectBytes(&o.Limits.SpamFilter.NoticeObject)
+		objectBytes(&w.InvolvedObject) + objectBytes(&w.Workload) + len(o.Decision.MergedInto) + len(o.OtherNames)*otherNameBytes + objectBytes(&o.Limits.SpamFilter.NoticeObject)
 	return int64(n)
 }
 
 // deferredBytes is the size of a DeferredDecision without texts, with its Write and Update, Limits with one quota, and Decision.
-const deferredBytes = 1536
+const deferredBytes, otherNameBytes = 1536, 18 // a slice grows by an eighth
 
 // Join adds another write that was refused like o, and was the first under its name too.
 func (o *DeferredDecision) Join(other *DeferredDecision) {
 	o.Others += 1 + other.Others
-	o.OtherNames = append(append(o.OtherNames, nameKey(storedName(other.Write.Name))), other.OtherNames...)
+	o.OtherNames = append(append(o.OtherNames, OtherName{nameKey(storedName(other.Write.Name)), other.Write.Stamp}), other.OtherNames...)
 	o.OtherNames = o.OtherNames[max(0, len(o.OtherNames)-maxNames):]
 	o.Write.LastSeen, o.Write.Text = other.Write.LastSeen, other.Write.Text
 }
@@ -111,7 +117,7 @@ func (g *Group) applyAdmitted(now time.Time, w *store.Write, l *store.Limits, o 
 			g.chargeSpamFilter(now, w, l)
 		}
 		if r != nil {
-			g.wroteByClient(at, o.DecidedAt.UnixMicro(), r, w)
+			g.wroteByClient(at, r, w, o)
 		}
 		return
 	}
@@ -148,7 +154,7 @@ func (g *Group) chargeSpamFilter(now time.Time, w *store.Write, l *store.Limits)
 func (g *Group) applyMerged(now time.Time, w *store.Write, l *store.Limits, o *DeferredDecision) {
 	at := now.UnixMicro()
 	if w.Update != nil {
-		g.mergeUpdate(at, g.trackUpdated(at, w, l), w, l)
+		g.mergeUpdate(at, g.trackUpdated(at, w, l), w, l, o)
 		return
 	}
 	g.recordMessage(at, w, l)
@@ -170,11 +176,10 @@ func (g *Group) applyDropped(now time.Time, fresh store.Key, w *store.Write, l *
 	switch {
 	case w.Update == nil:
 	case trackable(w.Name):
-		r := g.trackUpdated(at, w, l)
-		r.Own = max(r.Own, ownCount(w))
+		g.trackUpdated(at, w, l).noteOwn(w, false)
 		return
 	default:
-		g.rememberName(o.DecidedAt.UnixMicro(), nameKey(w.Name), w.Update.Stored.Count)
+		g.rememberName(o.DecidedAt.UnixMicro(), nameKey(w.Name), w.Update.Stored.Count, w.Update.Stored.Stamp)
 	}
 	if o.Decision.RefusedBy.Key != l.SpamFilter.Key {
 		g.recordRefusal(at, o.DecidedAt.UnixMicro(), w, l, o)
@@ -186,21 +191,25 @@ func (g *Group) applyDropped(now time.Time, fresh store.Key, w *store.Write, l *
 }
 
 // recordRefusal records the refusal of a write, and returns how many occurrences it reports for the
-// first time. o is set if it was decided elsewhere.
-func (g *Group) recordRefusal(now, decided int64, w *store.Write, l *store.Limits, o *DeferredDecision) int64 {
+// first time, and how many of them repeat a count. o is set if it was decided elsewhere.
+func (g *Group) recordRefusal(now, decided int64, w *store.Write, l *store.Limits, o *DeferredDecision) (n, repeats int64) {
 	before, guessed := g.alreadyReported(decided, w, l, false, o)
-	n := w.Count - before
+	n = w.Count - before
 	if r := g.byName(w.Name); r != nil { // an Event of that name was admitted
-		r.Own, r.AssumedReported = max(r.Own, w.Count), guessed
-		return n
+		repeats = repeated(w.Stamp, r.Stamp, w.Count-r.Own, o)
+		r.noteOwn(w, false)
+		r.AssumedReported = guessed
+		return n + repeats, repeats
 	}
 	key := nameKey(w.Name)
-	if g.refusedName(decided, key, l) == nil {
+	if kept := g.refusedName(decided, key, l); kept == nil {
 		g.removeName(key)
+		repeats = repeated(w.Stamp, 0, 0, o)
+	} else {
+		repeats = repeated(w.Stamp, kept.Stamp, w.Count-int64(kept.Count), o)
 	}
-	g.rememberName(now, key, w.Count)
-	g.RefusedNames[len(g.RefusedNames)-1].AssumedReported = saturated(guessed)
-	return n
+	g.rememberName(now, key, w.Count, w.Stamp).AssumedReported = saturated(guessed)
+	return n + repeats, repeats
 }
 
 // retractAssumed corrects the assumption that a quota has reported occurrences under a name, as a replica has refused
@@ -223,7 +232,8 @@ func (g *Group) retractAssumed(key uint64, stored *TrackedEvent, refused int64) 
 func (g *Group) recordRefusals(now int64, w *store.Write, l *store.Limits, o *DeferredDecision) int64 {
 	key := nameKey(w.Name)
 	n := g.retractAssumed(key, g.byName(w.Name), min(w.Count, o.Decision.Occurrences))
-	n += g.recordRefusal(now, o.DecidedAt.UnixMicro(), w, l, o) + g.recordOtherRefusals(now, o)
+	refused, _ := g.recordRefusal(now, o.DecidedAt.UnixMicro(), w, l, o)
+	n += refused + g.recordOtherRefusals(now, o)
 	if rest := n - o.Decision.Occurrences; rest > 0 && o.Others == 0 {
 		g.assumeReported(key, g.byName(w.Name), rest)
 	}
@@ -253,25 +263,27 @@ func (g *Group) recordOtherRefusals(now int64, o *DeferredDecision) int64 {
 			stored[nameKey(r.Name)] = r
 		}
 	}
-	for _, key := range o.OtherNames {
+	first := &DeferredDecision{} // each of them is the first under its name
+	for _, other := range o.OtherNames {
+		key := other.Key
 		if r := stored[key]; r != nil { // by another replica, which did not know of the refusal
-			n -= min(r.Own, 1) - g.retractAssumed(key, r, 1)
-			r.Own = max(r.Own, 1)
+			n += repeated(other.Stamp, r.Stamp, 1-r.Own, first) - min(r.Own, 1) + g.retractAssumed(key, r, 1)
+			r.noteOwn(&store.Write{Count: 1, Stamp: other.Stamp}, false)
 			continue
 		}
 		if kept := g.refusedName(o.DecidedAt.UnixMicro(), key, o.Limits); kept != nil {
-			n -= min(int64(kept.Count), 1) - g.retractAssumed(key, nil, 1)
+			n += repeated(other.Stamp, kept.Stamp, 1-int64(kept.Count), first) - min(int64(kept.Count), 1) + g.retractAssumed(key, nil, 1)
 		} else {
 			g.removeName(key)
 		}
-		g.rememberName(now, key, 1)
+		g.rememberName(now, key, 1, other.Stamp)
 	}
 	return n
 }
 
-// rememberName keeps the highest count under a refused name. Above maxNames, the oldest
-// name is forgotten.
-func (g *Group) rememberName(now int64, key uint64, count int64) {
+// rememberName keeps the highest count and the newest stamp under a refused name, and returns the entry, in which the caller may set the
+// rest. Above maxNames, the oldest name is forgotten.
+func (g *Group) rememberName(now int64, key uint64, count, stamp int64) *RefusedName {
 	kept := g.removeName(key)
 	if len(g.RefusedNames) >= maxNames {
 		g.RefusedNames = slices.Delete(g.RefusedNames, 0, 1)
@@ -279,5 +291,7 @@ func (g *Group) rememberName(now int64, key uint64, count int64) {
 	if n := len(g.RefusedNames); n == cap(g.RefusedNames) { // groups have many names, so they grow by less than append would
 		g.RefusedNames = append(make([]RefusedName, 0, n+n/8+2), g.RefusedNames...)
 	}
-	g.RefusedNames = append(g.RefusedNames, RefusedName{Key: key, Count: max(kept.Count, saturated(count)), At: seconds(now), NameTaken: kept.NameTaken})
+	kept.Key, kept.Count, kept.Stamp, kept.At = key, max(kept.Count, saturated(count)), max(kept.Stamp, stamp), seconds(now)
+	g.RefusedNames = append(g.RefusedNames, kept)
+	return &g.RefusedNames[len(g.RefusedNames)-1]
 }

@@ -100,6 +100,8 @@ type RefusedName struct {
 	At              uint32 `msg:"3"` // in seconds of Unix time
 	// NameTaken reports that the API server has another Event of that name.
 	NameTaken bool `msg:"4,omitempty"`
+	// Stamp is the newest store.Write.Stamp under the name.
+	Stamp int64 `msg:"6,omitempty"`
 }
 
 // SimilarEvents has the distinct messages of Events that differ only in their message, as

@@ -1519,8 +1519,8 @@ func (z Notices) Msgsize() (s int) {
 func (z *RefusedName) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(5)
-	var zb0001Mask uint8 /* 5 bits */
+	zb0001Len := uint32(6)
+	var zb0001Mask uint8 /* 6 bits */
 	_ = zb0001Mask
 	if z.Count == 0 {
 		zb0001Len--
@@ -1533,6 +1533,10 @@ func (z *RefusedName) MarshalMsg(b []byte) (o []byte, err error) {
 	if z.NameTaken == false {
 		zb0001Len--
 		zb0001Mask |= 0x10
+	}
+	if z.Stamp == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x20
 	}
 	// variable map header, size zb0001Len
 	o = append(o, 0x80|uint8(zb0001Len))
@@ -1560,6 +1564,11 @@ func (z *RefusedName) MarshalMsg(b []byte) (o []byte, err error) {
 			o = append(o, 0xa1, 0x34)
 			o = msgp.AppendBool(o, z.NameTaken)
 		}
+		if (zb0001Mask & 0x20) == 0 { // if not omitted
+			// string "6"
+			o = append(o, 0xa1, 0x36)
+			o = msgp.AppendInt64(o, z.Stamp)
+		}
 	}
 	return
 }
@@ -1578,7 +1587,7 @@ func (z *RefusedName) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint8 /* 3 bits */
+	var zb0001Mask uint8 /* 4 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -1621,6 +1630,13 @@ func (z *RefusedName) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				return
 			}
 			zb0001Mask |= 0x4
+		case "6":
+			z.Stamp, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Stamp")
+				return
+			}
+			zb0001Mask |= 0x8
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -1630,7 +1646,7 @@ func (z *RefusedName) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0x7 {
+	if zb0001Mask != 0xf {
 		if (zb0001Mask & 0x1) == 0 {
 			z.Count = 0
 		}
@@ -1640,6 +1656,9 @@ func (z *RefusedName) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		if (zb0001Mask & 0x4) == 0 {
 			z.NameTaken = false
 		}
+		if (zb0001Mask & 0x8) == 0 {
+			z.Stamp = 0
+		}
 	}
 	o = bts
 	return
@@ -1647,7 +1666,7 @@ func (z *RefusedName) UnmarshalMsg(bts []byte) (o []byte, err error) {
 
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z *RefusedName) Msgsize() (s int) {
-	s = 1 + 2 + msgp.Uint64Size + 2 + msgp.Uint32Size + 2 + msgp.Uint32Size + 2 + msgp.Uint32Size + 2 + msgp.BoolSize
+	s = 1 + 2 + msgp.Uint64Size + 2 + msgp.Uint32Size + 2 + msgp.Uint32Size + 2 + msgp.Uint32Size + 2 + msgp.BoolSize + 2 + msgp.Int64Size
 	return
 }
 

@@ -93,7 +93,7 @@ func (rb *registerBacklog) add(it item) {
 	}
 	was, d := rb.items[i].decision, it.decision
 	rb.bytes -= was.Size()
-	occurrences := was.Decision.Occurrences + d.Decision.Occurrences
+	occurrences, repeats := was.Decision.Occurrences+d.Decision.Occurrences, was.Decision.Repeats+d.Decision.Repeats
 	switch {
 	case isFirst(d):
 		was.Join(d)
@@ -102,7 +102,7 @@ func (rb *registerBacklog) add(it item) {
 		*was = *d
 		was.Others, was.DecidedAt = was.Others+more, at
 	}
-	was.Decision.Occurrences = occurrences
+	was.Decision.Occurrences, was.Decision.Repeats = occurrences, repeats
 	rb.bytes += was.Size()
 }
 
@@ -120,7 +120,9 @@ func (rb *registerBacklog) all() []item {
 }
 
 // isFirst reports whether a decision is about the first occurrence under the name of its Event.
-func isFirst(d *engine.DeferredDecision) bool { return d.Write.Count <= 1 && d.Write.Update == nil }
+func isFirst(d *engine.DeferredDecision) bool {
+	return d.Write.Count <= 1 && d.Write.Update == nil && d.Decision.Repeats == 0
+}
 
 // joinKey returns the key that joined decisions share.
 func joinKey(d *engine.DeferredDecision) store.Key {

@@ -17,13 +17,15 @@ import (
 
 // eventClient is a client of the API server that reports Events. A recorder remembers its names and their counts, as
 // client-go's recorder does. A repeat is a PATCH, or, if the Event is not found, a CREATE of the same name. A client sends
-// one Event at a time. Clients that are not recorders use a new name each time.
+// one Event at a time. A reader keeps one name for each kind of Event and no count: it reads the Event, adds one and replaces it, or creates
+// it. Other clients use a new name each time.
 type eventClient struct {
 	world    *world
 	name     string
 	id       int
 	user     string
 	recorder bool
+	reader   bool
 	busy     bool
 	serial   int
 	rng      *rand.Rand
@@ -36,12 +38,15 @@ type sent struct {
 	name  string
 	count int64
 	first time.Time
+	// stamp is the time of the occurrence by a reader's clock, which shows whole seconds; no two of its occurrences have the same.
+	stamp time.Time
 }
 
 func newEventClient(w *world, id int, seed uint64) *eventClient {
 	c := &eventClient{
 		world: w, id: id, name: fmt.Sprint("client ", id), user: cmp.Or(w.mix.User, "kubelet"), sent: map[kind]sent{},
 		rng: rand.New(rand.NewPCG(seed, uint64(id)+100)), recorder: id <= w.mix.Recorders,
+		reader: id > w.mix.Clients-w.mix.Readers,
 	}
 	c.quotas = w.mix.quotas(id)
 	for i := range c.quotas {
@@ -79,9 +84,17 @@ func (c *eventClient) act(via *replica) {
 			c.skip(&f, 3) // writes that were lost before
 		}
 	}
+	if c.reader {
+		k.reason = fmt.Sprint("Read", c.id) // no Event of another client merges it
+		f = sent{name: fmt.Sprint(readerPrefix, c.id, ".", k.pod, ".", k.message), count: 1, first: time.Now(), stamp: w.began.Add(time.Duration(c.serial) * time.Second)}
+	}
 	c.sent[k], c.busy = f, true
 	via.calls++
 	go func() {
+		if c.reader && w.api.events[at(k.namespace, f.name)] != nil {
+			c.replace(k, f, via)
+			return
+		}
 		for again := repeat; again; {
 			done, missing := c.patch(k, f, via)
 			if done {
@@ -130,6 +143,9 @@ func (c *eventClient) decide(e, old *corev1.Event, via *replica) (store.Decision
 // create sends a CREATE, which the API server stores if it is admitted.
 func (c *eventClient) create(k kind, f sent, via *replica) {
 	w, e := c.world, k.event(f.name, f.count, f.first)
+	if c.reader {
+		e.LastTimestamp = metav1.NewTime(f.stamp)
+	}
 	defer c.done(via)
 	d, write := c.decide(e, nil, via)
 	if !d.Verdict.Admits() {
@@ -153,6 +169,32 @@ func (c *eventClient) create(k kind, f sent, via *replica) {
 		})
 	}
 	o.refuse = func() { w.lostEvents += f.count }
+	_ = w.ops.submit(context.Background(), o) // cannot fail without a deadline
+}
+
+// readerPrefix begins the names of readers' Events.
+const readerPrefix = "read"
+
+// replace sends a PUT with the stored count and one more. The API server refuses it if the Event has changed meanwhile, and the reader
+// gives up: replicas have counted the occurrence.
+func (c *eventClient) replace(k kind, f sent, via *replica) {
+	w := c.world
+	defer c.done(via)
+	old := w.api.events[at(k.namespace, f.name)]
+	version, e := old.ResourceVersion, old.DeepCopy()
+	e.Count, e.LastTimestamp = old.Count+1, metav1.NewTime(f.stamp)
+	if d, _ := c.decide(e, old.Event, via); !d.Verdict.Admits() {
+		return
+	}
+	o := &operation{by: c.name, name: fmt.Sprintf("the API server replaces %s with count %d", f.name, e.Count), once: true, prompt: true}
+	o.run = func() {
+		if now := w.api.events[at(k.namespace, f.name)]; now != old || now.ResourceVersion != version {
+			w.note("the API server refuses the PUT, as %s has changed", f.name)
+			return
+		}
+		old.Event = e
+		w.api.put(old)
+	}
 	_ = w.ops.submit(context.Background(), o) // cannot fail without a deadline
 }
 

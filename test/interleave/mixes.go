@@ -15,10 +15,11 @@ const noRefill = 1000 * time.Hour
 // Mix describes a kind of schedules: the cluster, its load, and the faults that may happen.
 type Mix struct {
 	Name, Summary string
-	// Replicas, Clients and Recorders are numbers. The first of the clients are recorders. Bursts lets an Event begin with a count
+	// Replicas, Clients, Recorders and Readers are numbers. The first of the clients are recorders. The last ones are readers, which
+	// keep no count: they read the Event, add one and replace it. Bursts lets an Event begin with a count
 	// above 1. Memory uses a memory store, with one replica, instead of Redis.
-	Replicas, Clients, Recorders int
-	Bursts, Memory               bool
+	Replicas, Clients, Recorders, Readers int
+	Bursts, Memory                        bool
 	// Pods, Reasons and Messages are the numbers of distinct values, and Steps is the length of a schedule.
 	Pods, Reasons, Messages, Steps int
 	// Spam is the burst of spam filters, or 0 for none. Quotas returns the quotas of a client's writes. Combined makes the notices
@@ -152,6 +153,15 @@ func Mixes() []Mix {
 		}),
 		mix("outages", "Redis cannot be reached from some replicas", func(m *Mix) {
 			m.Slow, m.Outages, m.Bursts, m.Pods, m.Recorders = true, true, true, 1, 3
+		}),
+		mix("refused-names", "recorders count on under names that one replica has refused without Redis, and a quota may have", func(m *Mix) {
+			m.Slow, m.Outages, m.Replicas, m.Clients, m.Recorders, m.Pods, m.Messages, m.Spam, m.Steps, m.Quotas = true, true, 2, 4, 3, 1, 1, 0, 60, sharedQuotas
+		}),
+		mix("readers", "clients read a count, add one and write it, while Redis cannot be reached from some replicas", func(m *Mix) {
+			m.Slow, m.Outages, m.Pods, m.Messages, m.Spam, m.Recorders, m.Readers = true, true, 1, 1, 0, 1, 2
+		}),
+		mix("readers-memory", "clients read a count, add one and write it, in memory", func(m *Mix) {
+			m.Memory, m.Replicas, m.Pods, m.Recorders, m.Readers, m.Quotas = true, 1, 1, 1, 2, sharedQuotas
 		}),
 		mix("stops", "replicas stop, also while Redis cannot be reached", func(m *Mix) {
 			m.Slow, m.Outages, m.Stops, m.Pods, m.Recorders = true, true, true, 1, 0

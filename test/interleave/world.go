@@ -172,6 +172,13 @@ func (w *world) recordCount(write *store.Write, denied bool) {
 		b = &nameCount{namespace: write.Namespace, reason: write.Reason}
 		w.nameCounts[key] = b
 	}
+	if strings.HasPrefix(write.Name, readerPrefix) { // each write is an occurrence of its own
+		b.requested++
+		if !denied {
+			b.notDenied++
+		}
+		return
+	}
 	b.requested = max(b.requested, write.Count)
 	if !denied {
 		b.notDenied = max(b.notDenied, write.Count)

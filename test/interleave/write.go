@@ -51,6 +51,9 @@ func (w *world) storeWrite(e, old *corev1.Event, user string) store.Write {
 		_, err = gate.Mutate(context.Background(), r)
 	} else {
 		r.Operation, r.OldObject = admissionv1.Update, old.DeepCopy()
+		if strings.HasPrefix(e.Name, readerPrefix) {
+			r.Options.Kind = admission.UpdateOptions
+		}
 		_, err = gate.Validate(context.Background(), r)
 	}
 	if err != nil || q.Write.Name == "" {

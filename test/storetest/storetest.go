@@ -29,7 +29,7 @@ func Run(t *testing.T, fresh Fresh) {
 	t.Helper()
 	for topic, stories := range map[string][]story{
 		"repeats": repeats(), "counts": counts(), "aggregates": aggregates(), "updates": updates(),
-		"updates by other clients": otherUpdates(), "unknown Events": unknown(),
+		"updates by other clients": otherUpdates(), "unknown Events": unknown(), "repeated counts": repeatedCounts(),
 		"spam filter": spamFilter(), "reserves": reserves(),
 		"quotas": quotas(), "names that a quota refused": namesRefusedByQuota(),
 		"claims": claims(), "outcomes": outcomes(), "Events that are not found": notFound(), "write intervals": waits(),

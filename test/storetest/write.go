@@ -60,19 +60,28 @@ func under(change func(*store.Limits)) detail {
 	return func(f *facts) { f.limits = append(f.limits, change) }
 }
 
+// storedStamp sets the stamp of the stored Event of an UPDATE, since the start of the story.
+func storedStamp(at time.Duration) detail {
+	return func(f *facts) { f.update.Stored.Stamp = epoch().Add(at).UnixMicro() }
+}
+
 // Details of an UPDATE. The first three are about the stored Event: its count, the merged part of it, and that a recorder
-// has overwritten the count. The others: it reverts the message, no recorder sent it, and the key of its content.
+// has overwritten the count. The others: it reverts the message, no recorder sent it, it replaces the Event, and the key of its content.
 func stored(n int64) detail       { return func(f *facts) { f.update.Stored.Count = n } }
 func storedMerged(n int64) detail { return func(f *facts) { f.update.Stored.Merged = n } }
 func overwritten(f *facts)        { f.update.Stored.Overwritten = true }
 func reverting(f *facts)          { f.update.RevertsMessage = true }
 func notByRecorder(f *facts)      { f.update.ByRecorder = false }
+func replacing(f *facts)          { f.update.Replaces = true }
 func content(key string) detail   { return func(f *facts) { f.update.ContentKey = store.KeyOf(key) } }
 
 // write returns the write of an Event at a time.
 func (f facts) write(now time.Time) store.Write {
+	var stamp int64
 	if f.at.IsZero() {
 		f.at = now
+	} else {
+		stamp = f.at.UnixMicro()
 	}
 	object := []string{f.namespace, f.component, f.pod}
 	keyOf := func(parts ...string) store.Key { return store.KeyOf(append(parts, object...)...) }
@@ -88,6 +97,7 @@ func (f facts) write(now time.Time) store.Write {
 		Series:         f.series,
 		FirstSeen:      f.first,
 		LastSeen:       f.at,
+		Stamp:          stamp,
 		Text:           f.message,
 		Combined:       f.combined,
 		Reason:         f.reason,
@@ -102,7 +112,7 @@ func (f facts) write(now time.Time) store.Write {
 	if f.update != nil {
 		u := *f.update
 		if u.ContentKey.IsZero() {
-			u.ContentKey = store.KeyOf("content", f.name, fmt.Sprint(f.count))
+			u.ContentKey = store.KeyOf("content", f.name, fmt.Sprint(f.count), fmt.Sprint(stamp))
 		}
 		w.Update = &u
 	}

@@ -151,6 +151,65 @@ func updates() []story {
 	}
 }
 
+// repeatedCounts has stories about counts that are sent again: by the same request, or by a client that cannot know that its last
+// count was merged.
+func repeatedCounts() []story {
+	const s = time.Second
+	return []story{
+		{name: "a count that is repeated with a later stamp is one more occurrence, and with the same stamp none", steps: []step{
+			{0, create("a", seen(0)), "admit"},
+			{s, update("a", count(2), seen(s)), "merge into a 2"},
+			{s, update("a", count(2), seen(s)), "merge into a 2 (+0)"},
+			{2 * s, update("a", count(2), seen(2*s)), "merge into a 3"},
+			{3 * s, update("a", count(2), seen(s)), "merge into a 3 (+0)"},
+			{3 * s, update("a", count(1), seen(3*s)), "merge into a 4"},
+			{4 * s, update("a", count(5), seen(4*s)), "merge into a 7 (+3)"},
+			{5 * s, update("a", count(5)), "merge into a 7 (+0)"},
+			{10 * s, due, "a 7 (2 merged)"},
+		}},
+		{name: "a client that reads the count, adds one and replaces the Event counts on from what was merged", steps: []step{
+			{0, create("a", seen(0)), "admit"},
+			{s, create("b", seen(s)), "merge into a 2"},
+			{2 * s, update("a", replacing, count(2), seen(2*s), storedStamp(0)), "merge into a 3"},
+			{3 * s, update("a", replacing, count(2), seen(3*s), storedStamp(0)), "merge into a 4"},
+			{10 * s, settle, "a 4 (3 merged)"},
+			{11 * s, update("a", replacing, count(5), stored(4), storedMerged(3), seen(11*s), storedStamp(3*s)), "merge into a 5"},
+			{11 * s, update("a", replacing, count(5), stored(4), storedMerged(3), seen(11*s), storedStamp(3*s)), "merge into a 5 (+0)"},
+			{12 * s, update("a", replacing, count(5), stored(4), storedMerged(3), seen(12*s), storedStamp(3*s)), "merge into a 6"},
+			{30 * s, settle, "a 6 (5 merged)"},
+		}},
+		{name: "of an Event that the store does not know, the stored stamp tells them apart", steps: []step{
+			{0, update("a", count(4), stored(4), seen(s), storedStamp(s), reverting), "merge into a 4 (+0)"},
+			{0, update("b", message("2"), count(4), stored(4), seen(2*s), storedStamp(s), reverting), "merge into b 5"},
+		}},
+		{name: "a count that is repeated under a refused name is one more occurrence, too", steps: []step{
+			{0, create("a", seen(0)), "admit"},
+			{s, create("b", seen(s)), "merge into a 2"},
+			{s, create("b", seen(s)), "merge into a 2 (+0)"},
+			{2 * s, create("b", seen(2*s)), "merge into a 3"},
+			{3 * s, create("b", count(2), seen(3*s)), "merge into a 4"},
+			{4 * s, create("c", message("2"), seen(4*s), under(noTokens)), "drop by spam filter for ever"},
+			{5 * s, create("c", message("2"), seen(5*s), under(noTokens)), "drop by spam filter for ever"},
+			{5 * s, create("c", message("2"), seen(5*s), under(noTokens)), "drop by spam filter for ever (+0)"},
+			{10 * s, drain, "a 4 (3 merged); spam filter notice: 2 (Failed 2)"},
+		}},
+		{name: "a repeated count that is written first leaves the sum to the settler", steps: []step{
+			{0, create("a", seen(0)), "admit"},
+			{20 * s, update("a", count(2), seen(20*s)), "admit"},
+			{40 * s, update("a", count(2), stored(2), seen(40*s), storedStamp(20*s)), "admit"},
+			{41 * s, update("a", count(2), stored(2), seen(41*s), storedStamp(40*s)), "merge into a 4"},
+			{50 * s, due, "a 4 (2 merged)"},
+		}},
+		{name: "a quota that drops an UPDATE reports a repeated count once", steps: []step{
+			{0, create("a", seen(0)), "admit"},
+			{s, update("a", notByRecorder, count(2), seen(s), withQuota("none")), "drop by none for ever"},
+			{2 * s, update("a", notByRecorder, count(2), seen(2*s), withQuota("none")), "drop by none for ever"},
+			{2 * s, update("a", notByRecorder, count(2), seen(2*s), withQuota("none")), "drop by none for ever (+0)"},
+			{3 * s, drain, "none notice: 2 (Failed 2)"},
+		}},
+	}
+}
+
 func otherUpdates() []story {
 	annotating := func(n string) detail { return func(f *facts) { notByRecorder(f); content(n)(f) } }
 	return []story{
