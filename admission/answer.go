@@ -83,15 +83,15 @@ type Refusal struct {
 //
 //   - The recorder of core/v1 accepts AlreadyExists without a word, and logs an error for any other status.
 //   - With AlreadyExists, the recorder of events.k8s.io sends a series again, and the API server tries another generated name.
-//   - fabric8 sends a PUT again after any 409. Clients that use client-go's RetryOnConflict do so after a 409 whose reason they do not know.
+//   - Clients that use client-go's RetryOnConflict send a request again after a 409 whose reason they do not know.
 //   - kopf sends a request again after 403, for 54 s. Besides, rules that watch audit logs for intruders match 403.
 //   - kopf, fabric8 and kube-rs send a request again after 429 and 5xx, for up to 164 s.
 //
 // That leaves 400, which Kubernetes itself gives a refusal by a webhook that names no code.
 func Refusals() [overloaded + 1]Refusal {
 	return [...]Refusal{
-		mergedByName:    {Merged, "merged: a CREATE under a name that the client chose, or a PATCH", http.StatusConflict, metav1.StatusReasonAlreadyExists},
-		mergedOtherwise: {Merged, "merged: a CREATE with `generateName`, a PUT, and a `series` in events.k8s.io/v1", http.StatusBadRequest, ReasonMerged},
+		mergedByName:    {Merged, "merged: a CREATE under a name that the client chose, a PATCH, and a PUT", http.StatusConflict, metav1.StatusReasonAlreadyExists},
+		mergedOtherwise: {Merged, "merged: a CREATE with `generateName`, and a `series` in events.k8s.io/v1", http.StatusBadRequest, ReasonMerged},
 		dropped:         {Dropped, "dropped by a policy or quota", http.StatusBadRequest, ReasonDropped},
 		deniedByStore:   {Denied, "denied: Redis is unavailable, and a quota has `onStoreFailure: Deny`", http.StatusBadRequest, ReasonDenied},
 		unidentified:    {Denied, "denied: the name is so long that the review does not say who writes the Event", http.StatusBadRequest, ReasonDenied},
@@ -197,7 +197,7 @@ func (q *evaluation) admit(o Outcome, createID uint64) (Answer, error) {
 // refuseMerged refuses a write whose occurrences were merged into another Event.
 func refuseMerged(q *evaluation, d store.Decision) Answer {
 	r := mergedByName
-	if q.usesEventsAPI() && q.Object.Series != nil || q.Operation == admissionv1.Create && q.Object.GenerateName != "" || q.Options.Kind == UpdateOptions {
+	if q.usesEventsAPI() && q.Object.Series != nil || q.Operation == admissionv1.Create && q.Object.GenerateName != "" {
 		r = mergedOtherwise
 	}
 	return r.answer("merged into a stored Event, " + strconv.FormatInt(d.Total, 10) + " occurrences so far")

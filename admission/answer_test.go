@@ -49,10 +49,6 @@ func TestMergeAnswers(t *testing.T) {
 			{0, create("a", series(2), viaCoreAPI), "admit"},
 			{0, create("b", series(2), viaCoreAPI), "merge 409 " + mergedConflict + "a, 4 occurrences so far"},
 		}},
-		{name: "anyone who replaces an Event gets EventMerged: fabric8 repeats a PUT after a conflict", steps: []step{
-			{0, create("a"), "admit"},
-			{time.Second, update("a", details{}, details{replaces, count(2)}), "merge 400 " + mergedOtherwise + "a, 2 occurrences so far"},
-		}},
 		{name: "anyone who asks for a generated name gets EventMerged: with AlreadyExists the API server tries other names", steps: []step{
 			{0, validate("web.x7k2p", withGenerateName("web.")), "admit"},
 			{0, validate("web.q4m9s", withGenerateName("web.")), "merge 400 " + mergedOtherwise + "web.x7k2p, 2 occurrences so far"},

@@ -8,21 +8,29 @@ import (
 	"github.com/eventquota/eventquota/policy"
 )
 
+// patchers is a Rights that knows which users may patch Events, by namespace, group and name.
+type patchers map[[3]string]bool
+
+func (p patchers) MayPatchEvents(namespace, group string, u *policy.UserInfo) bool {
+	return p[[3]string{namespace, group, u.Username}]
+}
+
 // TestWhichCreatesGetACreateID checks how a stored Event is distinguished from others of its name: by AnnotationCreateID in
-// the mutating phase, and by its uid in the validating phase.
+// the mutating phase, unless its writer may patch Events there, and by its uid in the validating phase. No name is a right.
 func TestWhichCreatesGetACreateID(t *testing.T) {
 	t.Parallel()
+	mayPatch := patchers{{"default", "", "recorder"}: true, {"default", "events.k8s.io", "series"}: true, {"shop", "", "elsewhere"}: true}
 	for name, noted := range map[string]bool{
-		"system:node:node-1": false, "system:kube-scheduler": false, "system:kube-controller-manager": false,
-		"system:serviceaccount:kube-system:job-controller": false,
-		"system:serviceaccount:kube-system-2:default":      true, "system:serviceaccount:default:kube-system:x": true,
-		"kubernetes-admin": true, "system:admin": true, "system:anonymous": true, "": true, "x:system:node:node-1": true, "System:node:a": true,
+		"recorder": false, "series": true, "elsewhere": true, "tenant": true, "": true,
+		"system:node:node-1": true, "system:kube-scheduler": true, "system:serviceaccount:kube-system:coredns": true,
 	} {
 		r := newRig(t, defaults())
+		r.gate.Rights = mayPatch
 		for i, change := range []detail{withLabel("x"), withAnnotation("x", "y"), withAnnotation(admission.AnnotationCreateID, "mine")} {
 			q := newRequest(r.now, fmt.Sprint(i), details{user(name), change, message(fmt.Sprint(i))})
+			_, claimed := q.Object.Annotations[admission.AnnotationCreateID]
 			_, id := parsePatch(t, r.gate.Decide(t.Context(), r.gate.Mutate, q).Response.Patch)
-			if (len(id) == 16 && id != "mine") != noted || !noted && id != "" {
+			if got := len(id) == 16 && id != "mine"; got != (noted || claimed) || !got && id != "" {
 				t.Errorf("CREATE %d of %q notes %q", i, name, id)
 			}
 		}
@@ -31,6 +39,11 @@ func TestWhichCreatesGetACreateID(t *testing.T) {
 		if a := r.gate.Decide(t.Context(), r.gate.Validate, q); a.Response.Patch != nil || r.store.lastWrite.UID != "given" || r.store.lastWrite.CreateID != 0 {
 			t.Errorf("a CREATE of %q in the validating phase: %+v, patch %s", name, r.store.lastWrite.Identity, a.Response.Patch)
 		}
+	}
+	series := newRig(t, defaults())
+	series.gate.Rights = mayPatch
+	if a := series.gate.Decide(t.Context(), series.gate.Mutate, newRequest(series.now, "s", details{user("series"), viaEventsRecorder})); a.Response.Patch != nil {
+		t.Errorf("a user who may patch through events.k8s.io: patch %s", a.Response.Patch)
 	}
 	for says, change := range map[string]func(*appliedRules){
 		"an exempt Event":         func(p *appliedRules) { p.Action = policy.Exempt },

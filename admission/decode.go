@@ -52,25 +52,8 @@ func (r *Request) Reset() { *r = Request{hasher: r.hasher} }
 
 // WriteOptions are the options of a create, update or patch that decisions need.
 type WriteOptions struct {
-	Kind OptionsKind `json:"kind"`
 	// FieldManager is the name that the client gives itself. kubectl always sets it; recorders never do.
 	FieldManager string `json:"fieldManager"`
-}
-
-// OptionsKind is the kind of the options, if it matters.
-type OptionsKind string
-
-// UpdateOptions are the options of a PUT, in which the client sends the whole Event.
-const UpdateOptions OptionsKind = "UpdateOptions"
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom. It costs no allocation.
-func (k *OptionsKind) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	value, err := d.ReadValue()
-	*k = ""
-	if string(value) == `"`+string(UpdateOptions)+`"` {
-		*k = UpdateOptions
-	}
-	return err
 }
 
 var errNotAReview = errors.New(`body must be an AdmissionReview of admission.k8s.io/v1 with "request.uid" set`)

@@ -33,6 +33,8 @@ type Gate struct {
 	Sink Sink
 	// Workloads finds the workloads of pods. It may be nil.
 	Workloads Workloads
+	// Rights knows who may patch Events. If it is nil, nobody is known to.
+	Rights Rights
 	// MaxWriteInterval is the longest wait between two writes of a stored Event for policies that set none. A longer
 	// writeInterval of a policy takes precedence.
 	MaxWriteInterval time.Duration
@@ -102,7 +104,7 @@ func (g *Gate) prepareEvaluation(ctx context.Context, r *Request, rewritable boo
 	q := g.newEvaluation(r, resolution, rewritable && r.DecodeError == nil)
 	if q.invalid = !r.DryRun && q.isInvalid(); !q.invalid && !r.DryRun {
 		q.assignName()
-		q.chooseIdentity()
+		q.chooseIdentity(g.Rights)
 	}
 	return q, nil
 }
@@ -213,6 +215,12 @@ type Policies interface {
 	// Resolve returns the policy and quotas of one Event write. Results must not share Errors, because the Gate deletes
 	// elements of that slice.
 	Resolve(ctx context.Context, namespace string, e *corev1.Event, r *policy.Request) policy.Resolution
+}
+
+// Rights knows who may change Events; rights.Cache implements it. It must be safe for concurrent use and must not block.
+type Rights interface {
+	// MayPatchEvents reports whether a user is known to be allowed to patch all Events of a namespace through the API of a group.
+	MayPatchEvents(namespace, group string, u *policy.UserInfo) bool
 }
 
 // Workloads finds the workloads of objects; workload.Cache implements it. It must be safe for concurrent use and must not

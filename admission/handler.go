@@ -36,7 +36,8 @@ const (
 // ErrTooLong is the DecodeError of an Event whose review has more than MaxReviewBytes.
 var ErrTooLong = fmt.Errorf("body: must have at most %d bytes", MaxReviewBytes)
 
-// Handler serves one phase over HTTP. Its fields are set before the first call; after that it is safe for concurrent use.
+// Handler serves one phase: over HTTP, or as a Handler of controller-runtime. Its fields are set before the first call; after that it
+// is safe for concurrent use.
 type Handler struct {
 	// Name is the name of the phase, for the Gate's Observer.
 	Name  string
@@ -64,13 +65,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	} else {
 		outcome = h.serve(w, req, began, timeout)
 	}
-	took := time.Since(began)
-	if h.OnFailure != nil && (outcome == "" || took >= timeout || req.Context().Err() != nil) {
-		h.OnFailure()
-	}
-	if h.Gate.Observer != nil {
-		h.Gate.Observer.ObserveReview(h.Name, outcome, took)
-	}
+	h.observe(req.Context(), outcome, began, timeout)
 }
 
 // serve answers a call that began at a time and has a timeout. It returns an empty Outcome if the call is not a review.
@@ -92,6 +87,13 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 		respondError(ctx, w, err, status)
 		return ""
 	}
+	answer := h.decide(ctx, r)
+	respond(w, answer)
+	return answer.Outcome
+}
+
+// decide decides a review within the bound of reviews in flight, and adds the outcome to the span of ctx.
+func (h *Handler) decide(ctx context.Context, r *Request) Answer {
 	phase := h.Phase
 	switch {
 	case r.unidentified:
@@ -103,8 +105,18 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, began time.Tim
 	}
 	answer := h.Gate.Decide(ctx, phase, r)
 	annotateSpan(ctx, r, answer.Outcome)
-	respond(w, answer)
-	return answer.Outcome
+	return answer
+}
+
+// observe reports a call that began at a time and has a timeout. ctx is its caller's. The outcome is empty if the call is not a review.
+func (h *Handler) observe(ctx context.Context, o Outcome, began time.Time, timeout time.Duration) {
+	took := time.Since(began)
+	if h.OnFailure != nil && (o == "" || took >= timeout || ctx.Err() != nil) {
+		h.OnFailure()
+	}
+	if h.Gate.Observer != nil {
+		h.Gate.Observer.ObserveReview(h.Name, o, took)
+	}
 }
 
 var errOverloaded = errors.New("too many reviews in flight")

@@ -81,9 +81,6 @@ func lastSeen(at time.Duration) detail {
 	return changeEvent(func(e *corev1.Event) { e.LastTimestamp = metav1.NewTime(epoch().Add(at)) })
 }
 
-// replaces makes the UPDATE a PUT.
-func replaces(r *admission.Request) { r.Options.Kind = admission.UpdateOptions }
-
 // viaEventsRecorder turns the Event into one of a recorder of events.k8s.io.
 func viaEventsRecorder(r *admission.Request) {
 	r.RequestKind.Group = "events.k8s.io"

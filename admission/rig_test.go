@@ -193,11 +193,19 @@ func newMemory(t testing.TB) *memory.Store {
 	return memory.New(memory.Options{Bytes: memory.DefaultBytes})
 }
 
+// nodesMayPatch is a Rights that lets nodes patch all Events, and nobody else any.
+type nodesMayPatch struct{}
+
+func (nodesMayPatch) MayPatchEvents(_, _ string, u *policy.UserInfo) bool {
+	return strings.HasPrefix(u.Username, "system:node:")
+}
+
 // newGate returns a Gate with the real clock. It admits three undecided Events and logs three errors, two of them for one namespace.
 func newGate(s store.Store, p *appliedRules) *admission.Gate {
 	return &admission.Gate{
 		Policies:         p.current(),
 		Store:            s,
+		Rights:           nodesMayPatch{},
 		Now:              time.Now,
 		UndecidedLimiter: admission.NewLimiter(3, time.Hour),
 		LogLimiter:       admission.NewLimiter(3, time.Hour),
@@ -210,7 +218,7 @@ func create(name string, details ...detail) action {
 		request, phase := newRequest(r.now, name, details), r.gate.Mutate
 		if r.prepares {
 			other := &admission.Gate{
-				Policies: r.gate.Policies, StoreID: r.gate.StoreID, Workloads: r.gate.Workloads,
+				Policies: r.gate.Policies, StoreID: r.gate.StoreID, Workloads: r.gate.Workloads, Rights: r.gate.Rights,
 				MaxWriteInterval: r.gate.MaxWriteInterval, Now: time.Now,
 			}
 			if err := other.Prepare(r.t.Context(), request); err == nil {

@@ -17,7 +17,6 @@ func (q *evaluation) buildUpdate(h *store.Hasher) store.Update {
 	u := store.Update{
 		ByRecorder:     isRecorderUpdate(q.Request, q.message),
 		RevertsMessage: revertsMessage(q.OldObject, q.Object, q.message),
-		Replaces:       q.Options.Kind == UpdateOptions,
 		UID:            string(q.OldObject.UID),
 		Stored:         ReadStored(q.OldObject, q.storeID),
 	}
@@ -129,8 +128,8 @@ const AnnotationMerged = "eventquota.io/merged"
 const AnnotationMessages = "eventquota.io/messages"
 
 // AnnotationCreateID is set on an Event by its CREATE, so that the settler can tell whether this CREATE was stored. Its
-// value is a random number, such as "1c7f03d2a6be9458". Events that others may be merged into have it, except those of
-// nodes and of the control plane.
+// value is a random number, such as "1c7f03d2a6be9458". Events that others may be merged into have it, unless their writer is known to be
+// allowed to patch Events.
 const AnnotationCreateID = "eventquota.io/create-id"
 
 const (

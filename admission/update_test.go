@@ -202,6 +202,7 @@ func TestReadStored(t *testing.T) {
 		"1 of":                           {Count: 40},
 	} {
 		e := newRequest(epoch(), "a", details{count(40), withAnnotation(admission.AnnotationMerged, note)}).Object
+		want.Stamp = epoch().UnixMicro()
 		if got := admission.ReadStored(e, ""); got != want {
 			t.Errorf("%q: %+v, want %+v", note, got, want)
 		}

@@ -24,11 +24,6 @@ type Occurrences struct {
 	// Own is the highest count seen under the Event's own name. Total is how many occurrences the Event reports.
 	Own   int64 `msg:"11,omitempty"`
 	Total int64 `msg:"12,omitempty"`
-	// Sent is the highest count that came under the Event's own name, if it is above Own: a client that replaces the whole Event sends
-	// the stored count and one more, which is not stored if it was merged. Stamp is the newest Write.Stamp that came with the higher
-	// one of both; 0 if it is unknown.
-	Sent  int64 `msg:"13,omitempty"`
-	Stamp int64 `msg:"14,omitempty"`
 	// Annotated is the merged count in the Event's annotation when it was last read or written.
 	Annotated int64 `msg:"22,omitempty"`
 	// Partial reports that the Event has further occurrences, which are known once it is read.

@@ -56,8 +56,6 @@ type Update struct {
 	// RevertsMessage reports that a recorder's UPDATE would restore a message that was cut or combined
 	// when the Event was stored. Only its count matters, so it is always merged.
 	RevertsMessage bool
-	// Replaces reports that the client wrote the whole Event, so it has read it: its count includes what others have added.
-	Replaces bool
 	// UID is the UID of the stored Event, and Stored is its count.
 	UID    string
 	Stored Stored
@@ -119,11 +117,7 @@ func (o *Occurrences) Adopt(s Stored) {
 	if o.Annotated == 0 || noted > o.Annotated {
 		o.Annotated = noted
 	}
-	if own > max(o.Own, o.Sent) {
-		o.Stamp = 0 // the settler may have written the stored stamp
-	}
-	o.Own = max(o.Own, own)
-	o.Partial = false
+	o.Own, o.Partial = max(o.Own, own), false
 	o.Total = max(1, o.Own+merged)
 }
 

@@ -162,8 +162,8 @@ func (z *Object) Msgsize() (s int) {
 func (z *Occurrences) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(6)
-	var zb0001Mask uint8 /* 6 bits */
+	zb0001Len := uint32(4)
+	var zb0001Mask uint8 /* 4 bits */
 	_ = zb0001Mask
 	if z.Own == 0 {
 		zb0001Len--
@@ -173,21 +173,13 @@ func (z *Occurrences) MarshalMsg(b []byte) (o []byte, err error) {
 		zb0001Len--
 		zb0001Mask |= 0x2
 	}
-	if z.Sent == 0 {
+	if z.Annotated == 0 {
 		zb0001Len--
 		zb0001Mask |= 0x4
 	}
-	if z.Stamp == 0 {
-		zb0001Len--
-		zb0001Mask |= 0x8
-	}
-	if z.Annotated == 0 {
-		zb0001Len--
-		zb0001Mask |= 0x10
-	}
 	if z.Partial == false {
 		zb0001Len--
-		zb0001Mask |= 0x20
+		zb0001Mask |= 0x8
 	}
 	// variable map header, size zb0001Len
 	o = append(o, 0x80|uint8(zb0001Len))
@@ -205,21 +197,11 @@ func (z *Occurrences) MarshalMsg(b []byte) (o []byte, err error) {
 			o = msgp.AppendInt64(o, z.Total)
 		}
 		if (zb0001Mask & 0x4) == 0 { // if not omitted
-			// string "13"
-			o = append(o, 0xa2, 0x31, 0x33)
-			o = msgp.AppendInt64(o, z.Sent)
-		}
-		if (zb0001Mask & 0x8) == 0 { // if not omitted
-			// string "14"
-			o = append(o, 0xa2, 0x31, 0x34)
-			o = msgp.AppendInt64(o, z.Stamp)
-		}
-		if (zb0001Mask & 0x10) == 0 { // if not omitted
 			// string "22"
 			o = append(o, 0xa2, 0x32, 0x32)
 			o = msgp.AppendInt64(o, z.Annotated)
 		}
-		if (zb0001Mask & 0x20) == 0 { // if not omitted
+		if (zb0001Mask & 0x8) == 0 { // if not omitted
 			// string "10"
 			o = append(o, 0xa2, 0x31, 0x30)
 			o = msgp.AppendBool(o, z.Partial)
@@ -238,7 +220,7 @@ func (z *Occurrences) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.WrapError(err)
 		return
 	}
-	var zb0001Mask uint8 /* 6 bits */
+	var zb0001Mask uint8 /* 4 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -262,34 +244,20 @@ func (z *Occurrences) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				return
 			}
 			zb0001Mask |= 0x2
-		case "13":
-			z.Sent, bts, err = msgp.ReadInt64Bytes(bts)
-			if err != nil {
-				err = msgp.WrapError(err, "Sent")
-				return
-			}
-			zb0001Mask |= 0x4
-		case "14":
-			z.Stamp, bts, err = msgp.ReadInt64Bytes(bts)
-			if err != nil {
-				err = msgp.WrapError(err, "Stamp")
-				return
-			}
-			zb0001Mask |= 0x8
 		case "22":
 			z.Annotated, bts, err = msgp.ReadInt64Bytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Annotated")
 				return
 			}
-			zb0001Mask |= 0x10
+			zb0001Mask |= 0x4
 		case "10":
 			z.Partial, bts, err = msgp.ReadBoolBytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Partial")
 				return
 			}
-			zb0001Mask |= 0x20
+			zb0001Mask |= 0x8
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -299,7 +267,7 @@ func (z *Occurrences) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0x3f {
+	if zb0001Mask != 0xf {
 		if (zb0001Mask & 0x1) == 0 {
 			z.Own = 0
 		}
@@ -307,15 +275,9 @@ func (z *Occurrences) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			z.Total = 0
 		}
 		if (zb0001Mask & 0x4) == 0 {
-			z.Sent = 0
-		}
-		if (zb0001Mask & 0x8) == 0 {
-			z.Stamp = 0
-		}
-		if (zb0001Mask & 0x10) == 0 {
 			z.Annotated = 0
 		}
-		if (zb0001Mask & 0x20) == 0 {
+		if (zb0001Mask & 0x8) == 0 {
 			z.Partial = false
 		}
 	}
@@ -325,7 +287,7 @@ func (z *Occurrences) UnmarshalMsg(bts []byte) (o []byte, err error) {
 
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z *Occurrences) Msgsize() (s int) {
-	s = 1 + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.BoolSize
+	s = 1 + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.BoolSize
 	return
 }
 

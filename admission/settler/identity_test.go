@@ -43,7 +43,7 @@ func newCluster(r *rig, changes ...func(*policy.Policy)) *cluster {
 		change(p)
 	}
 	c := &cluster{rig: r, memory: newMemory(r.T)}
-	c.gate = &admission.Gate{Store: c.memory, Policies: policy.NewCurrent(policy.NewSet(p, policy.Rules{}, nil)), Now: time.Now}
+	c.gate = &admission.Gate{Store: c.memory, Policies: policy.NewCurrent(policy.NewSet(p, policy.Rules{}, nil)), Now: time.Now, Rights: nodesMayPatch{}}
 	return c
 }
 
@@ -236,7 +236,7 @@ func TestEventsWithManyAnnotationsAreNotMerged(t *testing.T) {
 						stored++
 					}
 				}
-				if want := map[bool]int{true: 1, false: 3}[merged || user == kubelet]; stored != want {
+				if want := map[bool]int{true: 1, false: 3}[merged]; stored != want {
 					r.Errorf("%d annotations: %d are stored, want %d", annotations, stored, want)
 				}
 				if n := len(c.get("default", "e0").Annotations); n > max(annotations, 126) || (n > annotations) != (merged && user == tenant) {

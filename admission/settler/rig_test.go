@@ -3,6 +3,7 @@ package settler_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -121,6 +122,13 @@ func event(namespace, name string, changes ...func(*corev1.Event)) *corev1.Event
 	return e
 }
 
+// nodesMayPatch is a Rights that lets nodes patch all Events, and nobody else any.
+type nodesMayPatch struct{}
+
+func (nodesMayPatch) MayPatchEvents(_, _ string, u *policy.UserInfo) bool {
+	return strings.HasPrefix(u.Username, "system:node:")
+}
+
 // captureCreate returns the evaluation of the CREATE of an Event, as a store gets it, also if its name is invalid.
 func captureCreate(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy)) (store.Write, store.Limits) {
 	t.Helper()
@@ -129,7 +137,7 @@ func captureCreate(t *testing.T, e *corev1.Event, changes ...func(*policy.Policy
 		change(p)
 	}
 	var q admission.CapturingStore
-	gate := &admission.Gate{Store: &q, Policies: policy.NewCurrent(policy.NewSet(p, policy.Rules{}, nil)), Now: time.Now}
+	gate := &admission.Gate{Store: &q, Policies: policy.NewCurrent(policy.NewSet(p, policy.Rules{}, nil)), Now: time.Now, Rights: nodesMayPatch{}}
 	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Event"}
 	r := &admission.Request{
 		Request: policy.Request{Kind: kind, RequestKind: kind, Namespace: e.Namespace, Operation: admissionv1.Create},

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -125,8 +126,9 @@ type reference struct {
 
 // status has the fields of a metav1.Status that are used.
 type status struct {
-	Code    int32  `json:"code"`
-	Message string `json:"message"`
+	Code    int32               `json:"code"`
+	Reason  metav1.StatusReason `json:"reason"`
+	Message string              `json:"message"`
 }
 
 // received decodes a metav1.MicroTime.
@@ -259,13 +261,13 @@ func (l *line) skip() error {
 		return skipped("requests that do not write Events")
 	case verb(l.Verb).deletes():
 		return l.skipDeletion()
-	case l.ResponseStatus == nil || !reachedWebhook(l.ResponseStatus.Code):
+	case l.ResponseStatus == nil || !l.ResponseStatus.reachedWebhook():
 		return errFailed
 	case l.parameter("dryRun") != "":
 		return errDryRun
 	case l.body(l.RequestObject.part) != nil:
 		return nil
-	case l.ResponseStatus.Code/100 != 2 && l.ResponseStatus.Code != 409:
+	case l.ResponseStatus.Code == http.StatusTooManyRequests:
 		return skipped("requests that were rejected before their body was read")
 	case isGiven(l.value(l.RequestObject.part)), l.Annotations["audit.k8s.io/truncated"] != "":
 		return unknown("the API server omitted the body because it was too large")
@@ -274,8 +276,19 @@ func (l *line) skip() error {
 }
 
 // reachedWebhook reports whether a request with this status reached the webhook, or would have reached it. If the Event or
-// the namespace does not exist, the request fails earlier. An invalid Event reaches the mutating phase only.
-func reachedWebhook(code int32) bool { return code/100 == 2 || code == 409 || code == 429 }
+// the namespace does not exist, or the body cannot be decoded, the request fails earlier. An invalid Event reaches the mutating
+// phase only. The plugin EventRateLimit answers 429 after the mutating phase.
+func (s *status) reachedWebhook() bool {
+	if s.Code/100 == 2 || s.Code == http.StatusConflict || s.Code == http.StatusTooManyRequests {
+		return true
+	}
+	for _, r := range admission.Refusals() {
+		if r.Code == s.Code && r.Reason == s.Reason {
+			return true
+		}
+	}
+	return false
+}
 
 // skipDeletion returns why a deletion is not simulated, or nil if it is. Admission does not see deletions.
 func (l *line) skipDeletion() error {

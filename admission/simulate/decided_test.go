@@ -82,7 +82,7 @@ func TestBucketUsesRecordedStoreTime(t *testing.T) {
 	lines := decidedLine(request("create", "a", 201, sec(0), event("a", "one", sec(0))), micros(0), "") +
 		// c takes the token that is there after a second. The clock of b says 700ms.
 		decidedLine(request("create", "c", 201, sec(1), event("c", "three", sec(1))), micros(1e6+5), "") +
-		decidedLine(request("create", "b", 429, sec(1), event("b", "two", sec(1))), micros(700_000)+"+300006", "")
+		decidedLine(badRequest("create", "b", admission.ReasonDropped, sec(1), event("b", "two", sec(1))), micros(700_000)+"+300006", "")
 	_, got := runTrace(t, readAll(t, lines), oneASecond)
 	if want := []string{"create a: admit", "create c: admit", "create b: drop"}; !slices.Equal(got, want) {
 		t.Errorf("decisions %v, want %v", got, want)

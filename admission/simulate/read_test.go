@@ -115,7 +115,13 @@ func TestRequestsNotSentToWebhookAreSkipped(t *testing.T) {
 		"a notice in a watch":                {map[string]any{"type": "ADDED", "object": notice}, "notices of eventquota"},
 		"a notice by itself":                 {notice, "notices of eventquota"},
 		"a bookmark":                         {map[string]any{"type": "BOOKMARK", "object": map[string]any{"kind": "Event"}}, "bookmarks and errors of a watch"},
-		"what the webhook refused":           {request("create", "a", 409, sec(0), e), ""},
+		"what the webhook merged":            {request("create", "a", 409, sec(0), e), ""},
+		"what it merged otherwise":           {badRequest("update", "a", admission.ReasonMerged, sec(0), e), ""},
+		"what the webhook dropped":           {badRequest("create", "a", admission.ReasonDropped, sec(0), e), ""},
+		"what the webhook denied":            {badRequest("create", "a", admission.ReasonDenied, sec(0), e), ""},
+		"what the webhook did not decide":    {badRequest("create", "a", admission.ReasonUndecided, sec(0), e), ""},
+		"what another webhook refused":       {badRequest("create", "a", "", sec(0), e), "requests that failed before or after admission"},
+		"what cannot be decoded":             {badRequest("create", "a", metav1.StatusReasonBadRequest, sec(0), nil), "requests that failed before or after admission"},
 		"what the EventRateLimit plugin did": {request("create", "a", 429, sec(0), e), ""},
 	} {
 		t.Run(says, func(t *testing.T) {

@@ -3,6 +3,7 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,13 @@ func request(verb, name string, code int, at time.Time, body any) map[string]any
 	} else if body != nil {
 		l["requestObject"] = body
 	}
+	return l
+}
+
+// badRequest returns the entry of a request that was answered 400.
+func badRequest(verb, name string, reason metav1.StatusReason, at time.Time, body any) map[string]any {
+	l := request(verb, name, http.StatusBadRequest, at, body)
+	l["responseStatus"] = map[string]any{"code": http.StatusBadRequest, "reason": reason}
 	return l
 }
 

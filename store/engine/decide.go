@@ -212,8 +212,9 @@ func (g *Group) trackAdmitted(now int64, key store.Key, aggregate bool, w *store
 	r.UID, r.CreateID = w.UID, w.CreateID
 	r.Name, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", w.Series, displayReason(w.Reason), w.Warning
 	r.Aggregate = aggregate || w.Combined
-	r.Own, r.Stamp, r.Annotated = before, max(r.Stamp, refused.Stamp), 0
-	r.noteOwn(w, true)
+	r.Own, r.Annotated = max(before, w.Count), 0
+	r.noteStamp(int64(refused.Count), refused.Stamp)
+	r.noteStamp(w.Count, w.Stamp)
 	r.Total = max(1, r.Total+max(0, w.Count-before)) // an Event has happened at least once
 	r.touch(now, w, l)
 	if r.Aggregate {
@@ -246,7 +247,6 @@ func (r *TrackedEvent) touch(now int64, w *store.Write, l *store.Limits) {
 	r.configure(l.WriteInterval, l.MaxWriteInterval)
 	r.LastSeen = max(r.LastSeen, w.LastSeen.UnixMicro())
 }
-
 
 // countMessage adds n to the count of a message of a combined Event. It keeps a copy, as the text may be part of a longer one.
 func (r *TrackedEvent) countMessage(text string, n int64, keep int) {

@@ -20,6 +20,10 @@ type DeferredDecision struct {
 	// OtherNames has the latest of these names.
 	Others     int64
 	OtherNames []OtherName
+	// Lower has the latest counts under the same name, below that of Write, that were refused like this one. OnlyRepeats reports that
+	// the count of Write had been decided before.
+	Lower       []CountStamp
+	OnlyRepeats bool
 }
 
 // OtherName is a name in DeferredDecision.OtherNames.
@@ -32,6 +36,7 @@ type OtherName struct {
 // quotas.
 func (o *DeferredDecision) Compact() *DeferredDecision {
 	c := *o
+	c.OnlyRepeats = o.Decision.Repeats > 0
 	w := clipTexts(o.Write)
 	for _, text := range []*string{
 		&w.Namespace, &w.Name, &w.Reason, &w.Text, &w.Source.Component, &w.Source.Host,
@@ -69,15 +74,35 @@ func (o *DeferredDecision) Refused() bool {
 func (o *DeferredDecision) Size() int64 {
 	w := &o.Write
 	n := deferredBytes + len(w.Namespace) + len(w.Name) + len(w.Reason) + len(w.Text) + len(w.Source.Component) + len(w.Source.Host) +
-		objectBytes(&w.InvolvedObject) + objectBytes(&w.Workload) + len(o.Decision.MergedInto) + len(o.OtherNames)*otherNameBytes + objectBytes(&o.Limits.SpamFilter.NoticeObject)
+		objectBytes(&w.InvolvedObject) + objectBytes(&w.Workload) + len(o.Decision.MergedInto) + len(o.OtherNames)*otherNameBytes + len(o.Lower)*stampBytes + objectBytes(&o.Limits.SpamFilter.NoticeObject)
 	return int64(n)
 }
 
 // deferredBytes is the size of a DeferredDecision without texts, with its Write and Update, Limits with one quota, and Decision.
 const deferredBytes, otherNameBytes = 1536, 18 // a slice grows by an eighth
 
+// JoinCount adds another write under the same name that was refused like o.
+func (o *DeferredDecision) JoinCount(other *DeferredDecision) {
+	was := *o
+	if other.Write.Count >= was.Write.Count {
+		*o = *other
+		o.Others, o.DecidedAt, o.Lower = was.Others+other.Others, was.DecidedAt, was.Lower
+	}
+	switch {
+	case other.Write.Count == was.Write.Count:
+		o.OnlyRepeats = was.OnlyRepeats && other.OnlyRepeats
+	case other.Write.Count > was.Write.Count && !was.OnlyRepeats:
+		o.Lower = append(o.Lower, CountStamp{ownCount(&was.Write), was.Write.Stamp})
+		o.Lower = o.Lower[max(0, len(o.Lower)-maxStamps):]
+	}
+	o.Decision.Occurrences = was.Decision.Occurrences + other.Decision.Occurrences
+	o.Decision.Repeats = was.Decision.Repeats + other.Decision.Repeats
+}
+
 // Join adds another write that was refused like o, and was the first under its name too.
 func (o *DeferredDecision) Join(other *DeferredDecision) {
+	o.Decision.Occurrences += other.Decision.Occurrences
+	o.Decision.Repeats += other.Decision.Repeats
 	o.Others += 1 + other.Others
 	o.OtherNames = append(append(o.OtherNames, OtherName{nameKey(storedName(other.Write.Name)), other.Write.Stamp}), other.OtherNames...)
 	o.OtherNames = o.OtherNames[max(0, len(o.OtherNames)-maxNames):]
@@ -154,7 +179,9 @@ func (g *Group) chargeSpamFilter(now time.Time, w *store.Write, l *store.Limits)
 func (g *Group) applyMerged(now time.Time, w *store.Write, l *store.Limits, o *DeferredDecision) {
 	at := now.UnixMicro()
 	if w.Update != nil {
-		g.mergeUpdate(at, g.trackUpdated(at, w, l), w, l, o)
+		r := g.trackUpdated(at, w, l)
+		r.countLower(o.Lower)
+		g.mergeUpdate(at, r, w, l, o)
 		return
 	}
 	g.recordMessage(at, w, l)
@@ -176,7 +203,7 @@ func (g *Group) applyDropped(now time.Time, fresh store.Key, w *store.Write, l *
 	switch {
 	case w.Update == nil:
 	case trackable(w.Name):
-		g.trackUpdated(at, w, l).noteOwn(w, false)
+		g.trackUpdated(at, w, l).noteOwn(w)
 		return
 	default:
 		g.rememberName(o.DecidedAt.UnixMicro(), nameKey(w.Name), w.Update.Stored.Count, w.Update.Stored.Stamp)
@@ -196,17 +223,17 @@ func (g *Group) recordRefusal(now, decided int64, w *store.Write, l *store.Limit
 	before, guessed := g.alreadyReported(decided, w, l, false, o)
 	n = w.Count - before
 	if r := g.byName(w.Name); r != nil { // an Event of that name was admitted
-		repeats = repeated(w.Stamp, r.Stamp, w.Count-r.Own, o)
-		r.noteOwn(w, false)
+		repeats = r.repeats(w.Count, w, o)
+		r.noteOwn(w)
 		r.AssumedReported = guessed
 		return n + repeats, repeats
 	}
 	key := nameKey(w.Name)
 	if kept := g.refusedName(decided, key, l); kept == nil {
 		g.removeName(key)
-		repeats = repeated(w.Stamp, 0, 0, o)
+		repeats = repeated(w.Stamp, CountStamp{}, w.Count, o)
 	} else {
-		repeats = repeated(w.Stamp, kept.Stamp, w.Count-int64(kept.Count), o)
+		repeats = kept.repeats(w.Count, w.Stamp, o)
 	}
 	g.rememberName(now, key, w.Count, w.Stamp).AssumedReported = saturated(guessed)
 	return n + repeats, repeats
@@ -267,12 +294,13 @@ func (g *Group) recordOtherRefusals(now int64, o *DeferredDecision) int64 {
 	for _, other := range o.OtherNames {
 		key := other.Key
 		if r := stored[key]; r != nil { // by another replica, which did not know of the refusal
-			n += repeated(other.Stamp, r.Stamp, 1-r.Own, first) - min(r.Own, 1) + g.retractAssumed(key, r, 1)
-			r.noteOwn(&store.Write{Count: 1, Stamp: other.Stamp}, false)
+			w := store.Write{Count: 1, Stamp: other.Stamp}
+			n += r.repeats(1, &w, first) - min(r.Own, 1) + g.retractAssumed(key, r, 1)
+			r.noteOwn(&w)
 			continue
 		}
 		if kept := g.refusedName(o.DecidedAt.UnixMicro(), key, o.Limits); kept != nil {
-			n += repeated(other.Stamp, kept.Stamp, 1-int64(kept.Count), first) - min(int64(kept.Count), 1) + g.retractAssumed(key, nil, 1)
+			n += kept.repeats(1, other.Stamp, first) - min(int64(kept.Count), 1) + g.retractAssumed(key, nil, 1)
 		} else {
 			g.removeName(key)
 		}
@@ -281,7 +309,16 @@ func (g *Group) recordOtherRefusals(now int64, o *DeferredDecision) int64 {
 	return n
 }
 
-// rememberName keeps the highest count and the newest stamp under a refused name, and returns the entry, in which the caller may set the
+// repeats returns how many of the new occurrences of a write under the name repeat a count, see TrackedEvent.
+func (n *RefusedName) repeats(count, stamp int64, o *DeferredDecision) int64 {
+	known := CountStamp{int64(n.Count), n.Stamp}
+	if count > known.Count {
+		known.Stamp = 0
+	}
+	return repeated(stamp, known, count, o)
+}
+
+// rememberName keeps the highest count under a refused name, with its newest stamp, and returns the entry, in which the caller may set the
 // rest. Above maxNames, the oldest name is forgotten.
 func (g *Group) rememberName(now int64, key uint64, count, stamp int64) *RefusedName {
 	kept := g.removeName(key)
@@ -291,7 +328,13 @@ func (g *Group) rememberName(now int64, key uint64, count, stamp int64) *Refused
 	if n := len(g.RefusedNames); n == cap(g.RefusedNames) { // groups have many names, so they grow by less than append would
 		g.RefusedNames = append(make([]RefusedName, 0, n+n/8+2), g.RefusedNames...)
 	}
-	kept.Key, kept.Count, kept.Stamp, kept.At = key, max(kept.Count, saturated(count)), max(kept.Stamp, stamp), seconds(now)
+	switch n := saturated(count); {
+	case n > kept.Count:
+		kept.Count, kept.Stamp = n, stamp
+	case n == kept.Count:
+		kept.Stamp = max(kept.Stamp, stamp)
+	}
+	kept.Key, kept.At = key, seconds(now)
 	g.RefusedNames = append(g.RefusedNames, kept)
 	return &g.RefusedNames[len(g.RefusedNames)-1]
 }

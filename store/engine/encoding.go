@@ -82,12 +82,19 @@ type TrackedEvent struct {
 	Retries int `msg:"25,omitempty"`
 	// AssumedReported is how many of Own are assumed to be reported by a quota, see RefusedName.
 	AssumedReported int64 `msg:"23,omitempty"`
+	// Stamps has the highest of the counts that UPDATEs have reported under the Event's own name, at most maxStamps.
+	Stamps []CountStamp `msg:"26,omitempty"`
 
 	Text     string        `msg:"19,omitempty"` // newest message, only of a combined Event
 	Messages []store.Tally `msg:"20,omitempty"` // newest distinct messages, only of a combined Event
 
 	Schedule `msg:"21,omitempty"`
 }
+
+// CountStamp is a count that came under the name of an Event, and the newest store.Write.Stamp that came with it.
+//
+//msgp:tuple CountStamp
+type CountStamp struct{ Count, Stamp int64 }
 
 // RefusedName has the highest count under a refused name. Names that a quota refused at their first occurrence are not kept,
 // nor names that would be alone in the register: these refusals cost the store nothing.
@@ -100,7 +107,7 @@ type RefusedName struct {
 	At              uint32 `msg:"3"` // in seconds of Unix time
 	// NameTaken reports that the API server has another Event of that name.
 	NameTaken bool `msg:"4,omitempty"`
-	// Stamp is the newest store.Write.Stamp under the name.
+	// Stamp is the newest store.Write.Stamp that came with Count.
 	Stamp int64 `msg:"6,omitempty"`
 }
 

@@ -64,7 +64,7 @@ func (g *Group) ExpiresAt() time.Time {
 // Clone returns an independent copy of g.
 func (g *Group) Clone() *Group {
 	c := *g
-	c.Events = cloneEach(g.Events, func(r *TrackedEvent) { r.Messages = slices.Clone(r.Messages) })
+	c.Events = cloneEach(g.Events, func(r *TrackedEvent) { r.Messages, r.Stamps = slices.Clone(r.Messages), slices.Clone(r.Stamps) })
 	c.Similar = cloneEach(g.Similar, func(s *SimilarEvents) { s.Messages = slices.Clone(s.Messages) })
 	c.Buckets = cloneEach(g.Buckets, func(b *SpamBucket) { b.Reserves = slices.Clone(b.Reserves) })
 	c.RefusedNames, c.LastSteps, c.Notices = slices.Clone(g.RefusedNames), slices.Clone(g.LastSteps), g.Notices.clone()
@@ -203,6 +203,7 @@ const (
 	similarBytes, bucketBytes            = 88, 64
 	reserveBytes, refusedNameBytes       = 32, 48
 	tallyBytes, topItemBytes, keyBytes   = 32, 48, 9
+	stampBytes                           = 20
 )
 
 // Size estimates the memory of g, in bytes. The encoded group is never larger.
@@ -217,7 +218,7 @@ func (g *Group) Size() int64 {
 	}
 	for i := range g.Events {
 		r := &g.Events[i]
-		n += recordBytes + len(r.Name) + len(r.UID) + len(r.Version) + len(r.Reason) + len(r.Text) + talliesBytes(r.Messages)
+		n += recordBytes + len(r.Name) + len(r.UID) + len(r.Version) + len(r.Reason) + len(r.Text) + talliesBytes(r.Messages) + len(r.Stamps)*stampBytes
 	}
 	return int64(n + g.Notices.size())
 }

@@ -140,9 +140,9 @@ func (g *Group) markNotFound(now time.Time, fresh store.Key, r *TrackedEvent, ta
 		g.abandonEvent(now, fresh, r.ID)
 		return
 	}
-	name := g.rememberName(at, nameKey(r.Name), r.Own, r.Stamp)
+	name := g.rememberName(at, nameKey(r.Name), r.Own, r.stampOf(r.Own))
 	name.NameTaken, name.AssumedReported = taken, saturated(r.AssumedReported)
-	r.Name, r.UID, r.CreateID, r.Version, r.Own, r.Sent, r.Stamp, r.AssumedReported = "", "", 0, "", 0, 0, 0, 0
+	r.Name, r.UID, r.CreateID, r.Version, r.Own, r.Stamps, r.AssumedReported = "", "", 0, "", 0, nil, 0
 	r.Changes++
 	r.FailingSince = 0
 	r.Due = at + r.Window

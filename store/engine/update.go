@@ -24,7 +24,7 @@ func (g *Group) update(now time.Time, fresh store.Key, w *store.Write, l *store.
 		return g.mergeUpdate(at, r, w, l, nil)
 	case p.refusedBy != nil:
 		n, repeats := r.newOccurrences(w, nil)
-		r.noteOwn(w, false) // a notice reports these occurrences
+		r.noteOwn(w) // a notice reports these occurrences
 		return store.Decision{Verdict: store.Drop, RefusedBy: p.refusedBy, NextToken: p.nextToken, Occurrences: n, Repeats: repeats}
 	case w.Update.ByRecorder:
 		g.saveSpamBucket(p.spamAfter)
@@ -49,7 +49,7 @@ func (g *Group) updateUntracked(now time.Time, fresh store.Key, w *store.Write, 
 // mergeUpdate refuses a recorder's UPDATE, whose count the settler writes. o is set if it was decided elsewhere.
 func (g *Group) mergeUpdate(now int64, r *TrackedEvent, w *store.Write, l *store.Limits, o *DeferredDecision) store.Decision {
 	g.setContext(w)
-	n, repeats := r.count(w, false, o)
+	n, repeats := r.count(w, o)
 	if w.Combined {
 		r.Aggregate = true
 		r.countMessage(w.Text, max(n, 1), l.KeepMessages)
@@ -68,12 +68,12 @@ func (g *Group) wroteByClient(now int64, r *TrackedEvent, w *store.Write, o *Def
 	}
 	switch {
 	case r.AdmittedAt > decided:
-		_, repeats = r.count(w, true, o)
+		_, repeats = r.count(w, o)
 		r.Written = max(r.Written, w.Count)
 	default:
 		r.ContentKey, r.Retries, r.Version, r.AdmittedAt = w.Update.ContentKey, 0, "", decided
 		if w.Update.ByRecorder || w.Count != w.Update.Stored.Count {
-			_, repeats = r.count(w, true, o)
+			_, repeats = r.count(w, o)
 			r.Written = w.Count
 			r.noteWritten(now)
 		}
@@ -83,81 +83,6 @@ func (g *Group) wroteByClient(now int64, r *TrackedEvent, w *store.Write, o *Def
 		r.markChanged(now)
 	}
 	return repeats
-}
-
-// ownCount returns how many occurrences a write reports under the Event's own name. A client that changes the Event that it has read
-// sends a count that includes the occurrences of other names.
-func ownCount(w *store.Write) int64 {
-	if w.Update == nil || w.Update.ByRecorder && !w.Update.Replaces {
-		return w.Count
-	}
-	n, _ := w.Update.Stored.Split()
-	return n + w.Count - w.Update.Stored.Count
-}
-
-// newOccurrences returns how many occurrences a write under r's own name reports for the first time, and how many of them repeat a count.
-func (r *TrackedEvent) newOccurrences(w *store.Write, o *DeferredDecision) (n, repeats int64) {
-	own, known := ownCount(w), r.Stamp
-	if known == 0 && o == nil && w.Update != nil {
-		known = w.Update.Stored.Stamp
-	}
-	above := own - max(r.Own, r.Sent)
-	repeats = repeated(w.Stamp, known, above, o)
-	n = max(0, above) + repeats
-	if o != nil && w.Update.Replaces {
-		// The count includes nothing that was merged. If it was admitted, the stored count includes it.
-		switch o.Decision.Verdict {
-		case store.Merge:
-			n = max(n, o.Decision.Occurrences)
-		case store.Admit:
-			n = max(0, own-r.Own)
-		}
-	}
-	return n, repeats
-}
-
-// repeated returns how many of the new occurrences of a write repeat a count. stamp is that of the write, and known the newest one of its
-// name, or 0. above is by how much the count is above the highest one of the name: then nothing is repeated. A later stamp makes one
-// more occurrence, and the same stamp is the same request again.
-//
-// o is set if the write was decided elsewhere. Then it is the number that was decided there. Two replicas may each have decided on the
-// first write of one count, which is one request with one stamp, or two occurrences with two stamps.
-func repeated(stamp, known, above int64, o *DeferredDecision) int64 {
-	comparable := stamp != 0 && known != 0
-	switch {
-	case o == nil && above <= 0 && comparable && stamp > known:
-		return 1
-	case o == nil:
-		return 0
-	case above == 0 && comparable && stamp != known && (o.Decision.Repeats == 0 || o.Decision.Repeats < o.Decision.Occurrences):
-		return o.Decision.Repeats + 1
-	}
-	return o.Decision.Repeats
-}
-
-// count adds the occurrences that a write under r's own name reports for the first time, and returns the same as newOccurrences. stored
-// reports whether the API server stores its count. Occurrences that repeat a count are not in the count of the client, like those of
-// other names.
-func (r *TrackedEvent) count(w *store.Write, stored bool, o *DeferredDecision) (n, repeats int64) {
-	n, repeats = r.newOccurrences(w, o)
-	r.Total += n
-	r.noteOwn(w, stored)
-	return n, repeats
-}
-
-// noteOwn records the count and the stamp of a write under r's own name. As long as the stamp of the highest count is unknown, no stamp
-// of a lower one replaces it.
-func (r *TrackedEvent) noteOwn(w *store.Write, stored bool) {
-	own, highest := ownCount(w), max(r.Own, r.Sent)
-	if own >= highest || r.Stamp != 0 {
-		r.Stamp = max(r.Stamp, w.Stamp)
-	}
-	if stored || w.Update == nil || !w.Update.Replaces {
-		r.Own = max(r.Own, own)
-	}
-	if r.Sent = max(highest, own); r.Sent <= r.Own {
-		r.Sent = 0
-	}
 }
 
 // trackUpdated finds the tracked Event of an UPDATE, or tracks the Event as the UPDATE describes it.
@@ -181,7 +106,8 @@ func (g *Group) trackUnknown(name string, w *store.Write) *TrackedEvent {
 	refused := g.removeName(nameKey(name))
 	r := g.addEvent(store.Key{})
 	if !refused.NameTaken || w.Update == nil {
-		r.Own, r.Stamp, r.AssumedReported = int64(refused.Count), refused.Stamp, int64(refused.AssumedReported)
+		r.Own, r.AssumedReported = int64(refused.Count), int64(refused.AssumedReported)
+		r.noteStamp(r.Own, refused.Stamp)
 	}
 	if g.byKey(w.ExactKey) == nil {
 		r.Key = w.ExactKey
@@ -232,7 +158,7 @@ func DecideUntracked(w *store.Write, l *store.Limits, grants []TakeResult) store
 		d.Verdict, d.RefusedBy, d.NextToken, d.Occurrences = store.Drop, &l.Quotas[i], grants[i].NextToken, 1
 		if w.Update != nil {
 			above := w.Count - w.Update.Stored.Count
-			d.Occurrences = min(max(above, repeated(w.Stamp, w.Update.Stored.Stamp, above, nil)), 1)
+			d.Occurrences = min(max(above, repeated(w.Stamp, CountStamp{w.Count, w.Update.Stored.Stamp}, w.Count, nil)), 1)
 		}
 		break
 	}

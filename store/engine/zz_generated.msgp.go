@@ -113,6 +113,48 @@ func (z BucketState) Msgsize() (s int) {
 }
 
 // MarshalMsg implements msgp.Marshaler
+func (z CountStamp) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// array header, size 2
+	o = append(o, 0x92)
+	o = msgp.AppendInt64(o, z.Count)
+	o = msgp.AppendInt64(o, z.Stamp)
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *CountStamp) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadArrayHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	if zb0001 != 2 {
+		err = msgp.ArrayError{Wanted: 2, Got: zb0001}
+		return
+	}
+	z.Count, bts, err = msgp.ReadInt64Bytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err, "Count")
+		return
+	}
+	z.Stamp, bts, err = msgp.ReadInt64Bytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err, "Stamp")
+		return
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z CountStamp) Msgsize() (s int) {
+	s = 1 + msgp.Int64Size + msgp.Int64Size
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
 func (z Distinct) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	o = msgp.AppendBytes(o, []byte(z))
@@ -2445,8 +2487,8 @@ func (z *TopItem) Msgsize() (s int) {
 func (z *TrackedEvent) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(22)
-	var zb0001Mask uint32 /* 22 bits */
+	zb0001Len := uint32(23)
+	var zb0001Mask uint32 /* 23 bits */
 	_ = zb0001Mask
 	if z.Key.IsZero() {
 		zb0001Len--
@@ -2516,13 +2558,17 @@ func (z *TrackedEvent) MarshalMsg(b []byte) (o []byte, err error) {
 		zb0001Len--
 		zb0001Mask |= 0x40000
 	}
-	if z.Text == "" {
+	if z.Stamps == nil {
 		zb0001Len--
 		zb0001Mask |= 0x80000
 	}
-	if z.Messages == nil {
+	if z.Text == "" {
 		zb0001Len--
 		zb0001Mask |= 0x100000
+	}
+	if z.Messages == nil {
+		zb0001Len--
+		zb0001Mask |= 0x200000
 	}
 	// variable map header, size zb0001Len
 	o = msgp.AppendMapHeader(o, zb0001Len)
@@ -2625,18 +2671,29 @@ func (z *TrackedEvent) MarshalMsg(b []byte) (o []byte, err error) {
 			o = msgp.AppendInt64(o, z.AssumedReported)
 		}
 		if (zb0001Mask & 0x80000) == 0 { // if not omitted
+			// string "26"
+			o = append(o, 0xa2, 0x32, 0x36)
+			o = msgp.AppendArrayHeader(o, uint32(len(z.Stamps)))
+			for za0003 := range z.Stamps {
+				// array header, size 2
+				o = append(o, 0x92)
+				o = msgp.AppendInt64(o, z.Stamps[za0003].Count)
+				o = msgp.AppendInt64(o, z.Stamps[za0003].Stamp)
+			}
+		}
+		if (zb0001Mask & 0x100000) == 0 { // if not omitted
 			// string "19"
 			o = append(o, 0xa2, 0x31, 0x39)
 			o = msgp.AppendString(o, z.Text)
 		}
-		if (zb0001Mask & 0x100000) == 0 { // if not omitted
+		if (zb0001Mask & 0x200000) == 0 { // if not omitted
 			// string "20"
 			o = append(o, 0xa2, 0x32, 0x30)
 			o = msgp.AppendArrayHeader(o, uint32(len(z.Messages)))
-			for za0003 := range z.Messages {
-				o, err = z.Messages[za0003].MarshalMsg(o)
+			for za0004 := range z.Messages {
+				o, err = z.Messages[za0004].MarshalMsg(o)
 				if err != nil {
-					err = msgp.WrapError(err, "Messages", za0003)
+					err = msgp.WrapError(err, "Messages", za0004)
 					return
 				}
 			}
@@ -2666,7 +2723,7 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint32 /* 20 bits */
+	var zb0001Mask uint32 /* 21 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -2807,44 +2864,83 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				return
 			}
 			zb0001Mask |= 0x10000
-		case "19":
-			z.Text, bts, err = msgp.ReadStringBytes(bts)
-			if err != nil {
-				err = msgp.WrapError(err, "Text")
-				return
-			}
-			zb0001Mask |= 0x20000
-		case "20":
+		case "26":
 			var zb0002 uint32
 			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
 			if err != nil {
-				err = msgp.WrapError(err, "Messages")
+				err = msgp.WrapError(err, "Stamps")
 				return
 			}
 			if zb0002 > z58558136limitArrays {
 				err = msgp.ErrLimitExceeded
 				return
 			}
-			if cap(z.Messages) >= int(zb0002) {
-				z.Messages = (z.Messages)[:zb0002]
+			if cap(z.Stamps) >= int(zb0002) {
+				z.Stamps = (z.Stamps)[:zb0002]
 			} else {
-				z.Messages = make([]store.Tally, zb0002)
+				z.Stamps = make([]CountStamp, zb0002)
 			}
-			for za0003 := range z.Messages {
-				bts, err = z.Messages[za0003].UnmarshalMsg(bts)
+			for za0003 := range z.Stamps {
+				var zb0003 uint32
+				zb0003, bts, err = msgp.ReadArrayHeaderBytes(bts)
 				if err != nil {
-					err = msgp.WrapError(err, "Messages", za0003)
+					err = msgp.WrapError(err, "Stamps", za0003)
+					return
+				}
+				if zb0003 != 2 {
+					err = msgp.ArrayError{Wanted: 2, Got: zb0003}
+					return
+				}
+				z.Stamps[za0003].Count, bts, err = msgp.ReadInt64Bytes(bts)
+				if err != nil {
+					err = msgp.WrapError(err, "Stamps", za0003, "Count")
+					return
+				}
+				z.Stamps[za0003].Stamp, bts, err = msgp.ReadInt64Bytes(bts)
+				if err != nil {
+					err = msgp.WrapError(err, "Stamps", za0003, "Stamp")
 					return
 				}
 			}
+			zb0001Mask |= 0x20000
+		case "19":
+			z.Text, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Text")
+				return
+			}
 			zb0001Mask |= 0x40000
+		case "20":
+			var zb0004 uint32
+			zb0004, bts, err = msgp.ReadArrayHeaderBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Messages")
+				return
+			}
+			if zb0004 > z58558136limitArrays {
+				err = msgp.ErrLimitExceeded
+				return
+			}
+			if cap(z.Messages) >= int(zb0004) {
+				z.Messages = (z.Messages)[:zb0004]
+			} else {
+				z.Messages = make([]store.Tally, zb0004)
+			}
+			for za0004 := range z.Messages {
+				bts, err = z.Messages[za0004].UnmarshalMsg(bts)
+				if err != nil {
+					err = msgp.WrapError(err, "Messages", za0004)
+					return
+				}
+			}
+			zb0001Mask |= 0x80000
 		case "21":
 			bts, err = z.Schedule.UnmarshalMsg(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Schedule")
 				return
 			}
-			zb0001Mask |= 0x80000
+			zb0001Mask |= 0x100000
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -2854,7 +2950,7 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0xfffff {
+	if zb0001Mask != 0x1fffff {
 		if (zb0001Mask & 0x1) == 0 {
 			z.Key = [16]byte{}
 		}
@@ -2907,12 +3003,15 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			z.AssumedReported = 0
 		}
 		if (zb0001Mask & 0x20000) == 0 {
-			z.Text = ""
+			z.Stamps = nil
 		}
 		if (zb0001Mask & 0x40000) == 0 {
-			z.Messages = nil
+			z.Text = ""
 		}
 		if (zb0001Mask & 0x80000) == 0 {
+			z.Messages = nil
+		}
+		if (zb0001Mask & 0x100000) == 0 {
 			z.Schedule = Schedule{}
 		}
 	}
@@ -2922,9 +3021,9 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z *TrackedEvent) Msgsize() (s int) {
-	s = 3 + 2 + msgp.Uint64Size + 2 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 2 + msgp.StringPrefixSize + len(z.Name) + 2 + msgp.StringPrefixSize + len(z.UID) + 2 + msgp.StringPrefixSize + len(z.Version) + 3 + msgp.Uint64Size + 2 + msgp.StringPrefixSize + len(z.Reason) + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 3 + z.Occurrences.Msgsize() + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 3 + msgp.Int64Size + 3 + msgp.IntSize + 3 + msgp.Int64Size + 3 + msgp.StringPrefixSize + len(z.Text) + 3 + msgp.ArrayHeaderSize
-	for za0003 := range z.Messages {
-		s += z.Messages[za0003].Msgsize()
+	s = 3 + 2 + msgp.Uint64Size + 2 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 2 + msgp.StringPrefixSize + len(z.Name) + 2 + msgp.StringPrefixSize + len(z.UID) + 2 + msgp.StringPrefixSize + len(z.Version) + 3 + msgp.Uint64Size + 2 + msgp.StringPrefixSize + len(z.Reason) + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 3 + z.Occurrences.Msgsize() + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 3 + msgp.Int64Size + 3 + msgp.IntSize + 3 + msgp.Int64Size + 3 + msgp.ArrayHeaderSize + (len(z.Stamps) * (13 + msgp.Int64Size + msgp.Int64Size)) + 3 + msgp.StringPrefixSize + len(z.Text) + 3 + msgp.ArrayHeaderSize
+	for za0004 := range z.Messages {
+		s += z.Messages[za0004].Msgsize()
 	}
 	s += 3 + z.Schedule.Msgsize()
 	return

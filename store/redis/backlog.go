@@ -91,18 +91,13 @@ func (rb *registerBacklog) add(it item) {
 		rb.append(it)
 		return
 	}
-	was, d := rb.items[i].decision, it.decision
+	was := rb.items[i].decision
 	rb.bytes -= was.Size()
-	occurrences, repeats := was.Decision.Occurrences+d.Decision.Occurrences, was.Decision.Repeats+d.Decision.Repeats
-	switch {
-	case isFirst(d):
-		was.Join(d)
-	case d.Write.Count >= was.Write.Count:
-		more, at := was.Others, was.DecidedAt
-		*was = *d
-		was.Others, was.DecidedAt = was.Others+more, at
+	if isFirst(it.decision) {
+		was.Join(it.decision)
+	} else {
+		was.JoinCount(it.decision)
 	}
-	was.Decision.Occurrences, was.Decision.Repeats = occurrences, repeats
 	rb.bytes += was.Size()
 }
 

@@ -66,13 +66,12 @@ func storedStamp(at time.Duration) detail {
 }
 
 // Details of an UPDATE. The first three are about the stored Event: its count, the merged part of it, and that a recorder
-// has overwritten the count. The others: it reverts the message, no recorder sent it, it replaces the Event, and the key of its content.
+// has overwritten the count. The others: it reverts the message, no recorder sent it, and the key of its content.
 func stored(n int64) detail       { return func(f *facts) { f.update.Stored.Count = n } }
 func storedMerged(n int64) detail { return func(f *facts) { f.update.Stored.Merged = n } }
 func overwritten(f *facts)        { f.update.Stored.Overwritten = true }
 func reverting(f *facts)          { f.update.RevertsMessage = true }
 func notByRecorder(f *facts)      { f.update.ByRecorder = false }
-func replacing(f *facts)          { f.update.Replaces = true }
 func content(key string) detail   { return func(f *facts) { f.update.ContentKey = store.KeyOf(key) } }
 
 // write returns the write of an Event at a time.
