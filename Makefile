@@ -9,6 +9,10 @@ export CGO_ENABLED := 0
 # nobody asks for, and for which the linker would keep 27 MB of methods in the program.
 export GOFLAGS += -trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace
 
+# Nothing here uses a cluster of the user. Without a value, clients would read ~/.kube/config.
+export KUBECONFIG := /dev/null
+unexport KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT
+
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 # Developer tools have a separate go.mod, so that their dependencies stay out of ours.
@@ -26,9 +30,10 @@ TESTED := test/chart test/certmanager test/alerts test/kwok test/page test/readm
 MODULES := . $(TESTED) .ci/tools .ci/workflows test/controlplane
 
 # On a new machine, a test first builds the Kubernetes control plane. The linters of this module include go vet. Without a symbol table,
-# linking needs a quarter less processor time; stack traces do not need it. Parts of `make test` set NICE.
+# linking needs a quarter less processor time; stack traces do not need it. Parts of `make test` set NICE and GUARD.
 NICE :=
-GO_TEST = $(NICE) go test -timeout 60m -vet=off -ldflags=-s
+GUARD :=
+GO_TEST = $(NICE) $(GUARD) go test -timeout 60m -vet=off -ldflags=-s
 
 # For tests that start control planes. Each of their programs needs up to a fifth less processor time if it uses one processor at a time.
 CLUSTER_TEST = $(GO_TEST) -count=1 -exec 'env GOMAXPROCS=1'
@@ -97,7 +102,7 @@ CHART_VERSION = $(if $(filter v%,$(VERSION)),$(VERSION:v%=%),0.0.0)
 
 .PHONY: chart
 chart: ## Package the chart into bin/
-	go -C test/chart tool helm.sh/helm/v4/cmd/helm package $(CURDIR)/manifests/chart --destination $(CURDIR)/bin --version '$(CHART_VERSION)' --app-version 'v$(CHART_VERSION)'
+	HELM_NO_PLUGINS=1 go -C test/chart tool helm.sh/helm/v4/cmd/helm package $(CURDIR)/manifests/chart --destination $(CURDIR)/bin --version '$(CHART_VERSION)' --app-version 'v$(CHART_VERSION)'
 
 .PHONY: image
 image: ## Build the container image and a list of what is in it, as files in bin/
@@ -124,7 +129,7 @@ pictures: build demo-built chromium tmux termtosvg ## Make the pictures of docs/
 		$(CURDIR)/bin/eventquota simulate --sample churn --policies pod-lives.yaml | sed '22,$$d' | fold -s -w 110 >$(CURDIR)/bin/pictures/simulate.ansi
 	cd manifests/components/recommended-1000-nodes && \
 		$(CURDIR)/bin/eventquota simulate --sample churn --policies pod-lives.yaml -o html >$(CURDIR)/bin/pictures/simulate.html
-	chromium --headless --no-sandbox --hide-scrollbars --window-size=1100,670 --screenshot=docs/pictures/simulate.png bin/pictures/simulate.html
+	HOME=$(CURDIR)/bin/pictures XDG_CONFIG_HOME= XDG_CACHE_HOME= chromium --headless --no-sandbox --hide-scrollbars --window-size=1100,670 --screenshot=docs/pictures/simulate.png bin/pictures/simulate.html
 	go test -count=1 ./test/live -run TestScreenInTerminal -pictures $(CURDIR)/bin/pictures
 	go -C test/page test -count=1 . -run TestUIPage -pictures $(CURDIR)/bin/pictures
 	script -qec '$(RECORD) bin/pictures/simulate.cast -g 110x25 -c "cat bin/pictures/simulate.ansi"' /dev/null </dev/null
@@ -161,6 +166,14 @@ test: redis-server chromium tmux ## Run all tests
 
 # The part that takes longest has priority: it mostly waits, and the others use the processor time that it leaves.
 $(filter-out test-e2e,$(TEST_PARTS)): NICE := nice
+
+# Tests run as a user with a cluster and a home directory that they must not use: test/userenv/guard fails if they do.
+$(TEST_PARTS) test-quick test-race: GUARD = $(CURDIR)/bin/test/guard $(CURDIR)/bin/test/user/$@
+$(TEST_PARTS) test-quick test-race: guard
+
+.PHONY: guard
+guard:
+	@go build -o bin/test/guard ./test/userenv/guard
 
 .PHONY: $(TEST_PARTS)
 
@@ -220,7 +233,7 @@ RACED = $(filter-out %/engine,$(filter $(MODULE)/store $(MODULE)/store/% $(MODUL
 NOT_RACED := FitsMemoryLimit|SizeEstimate|BoundedInBytes|NoisyNamespaceChangesNoOther|EvictionRefills|DisplaceAPIServers|Keeps?CountsExact|MatchesMemory|AccountingMatches|Rollback|(Sentinel|Cluster)Conformance
 STORMS := $(MODULE)/test/attacks $(MODULE)/test/prioritylevels
 # Like units, they depend on nothing outside of this module but Redis, and facts on Kubernetes, whose version is in this checkout.
-WITHOUT_CLUSTER = $(filter $(addprefix $(MODULE)/test/,interleave% cluster/binaries compatibility demo policies),$(PACKAGES))
+WITHOUT_CLUSTER = $(filter $(addprefix $(MODULE)/test/,interleave% cluster/binaries compatibility demo policies userenv/guard),$(PACKAGES))
 FACTS := $(MODULE)/test/facts $(MODULE)/test/cluster $(MODULE)/test/redis
 CLUSTERS = $(filter-out %/test/e2e $(STORMS) $(WITHOUT_CLUSTER) $(FACTS),$(filter $(MODULE)/test/%,$(PACKAGES)))
 # The race detector needs a C compiler.

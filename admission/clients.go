@@ -30,7 +30,7 @@ func Clients() []Client {
 		{"controller-runtime, `GetEventRecorderFor`", "0.25.2", false, GoesOn, LogsError},
 		{"controller-runtime, `GetEventRecorder`", "0.25.2", false, GoesOn, LogsError},
 		{"kubectl create", "1.37.2", false, ReturnsError, ReturnsError},
-		{"JavaScript, `@kubernetes/client-node`", "2.0.0", false, ReturnsError, ReturnsError},
+		{"JavaScript, `@kubernetes/client-node`", "1.4.0", false, ReturnsError, ReturnsError},
 		{"Python, `kubernetes`", "22.6.0", false, ReturnsError, ReturnsError},
 		{"kopf", "1.44.6", true, LogsWarning, LogsWarning},
 		{"fabric8 `kubernetes-client`, which Strimzi and operators by the Java Operator SDK use", "7.8.0", true, ReturnsError, ReturnsError},

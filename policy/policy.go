@@ -3,7 +3,6 @@
 package policy
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -155,12 +154,6 @@ const (
 	KeyType           KeyPart = "Type"
 	KeyReason         KeyPart = "Reason"
 )
-
-// Bounded reports whether rules and namespaces bound the number of buckets. Types do not matter for that, as there are two; clients
-// choose any number of the other parts.
-func (b *Bucket) Bounded() bool {
-	return !slices.ContainsFunc(b.Per, func(part KeyPart) bool { return part != KeyNamespace && part != KeyType })
-}
 
 // Quota limits the number of stored Events.
 type Quota struct {

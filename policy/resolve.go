@@ -158,6 +158,12 @@ func (g *Resolution) Limit(quota, limit string) (*Quota, *QuotaLimit) {
 	return nil, nil
 }
 
+// Bounded reports whether rules and namespaces bound the number of buckets. Types do not matter for that, as there are two; clients
+// choose any number of the other parts.
+func (b *Bucket) Bounded() bool {
+	return !slices.ContainsFunc(b.Per, func(part KeyPart) bool { return part != KeyNamespace && part != KeyType })
+}
+
 // SeparatesNamespaces reports whether only the Events of one namespace use each bucket of a limit of q.
 func (q *Quota) SeparatesNamespaces(l *QuotaLimit) bool {
 	return q.namespaced() || slices.Contains(l.Per, KeyNamespace)

@@ -213,8 +213,10 @@ func (g *Group) trackAdmitted(now int64, key store.Key, aggregate bool, w *store
 	r.Name, r.Version, r.Series, r.Reason, r.Warning = w.Name, "", w.Series, displayReason(w.Reason), w.Warning
 	r.Aggregate = aggregate || w.Combined
 	r.Own, r.Annotated = max(before, w.Count), 0
-	r.noteStamp(int64(refused.Count), refused.Stamp)
-	r.noteStamp(w.Count, w.Stamp)
+	if refused.Stamp != 0 { // most Events are never counted under their own name, and need no stamps
+		r.noteStamp(int64(refused.Count), refused.Stamp)
+		r.noteStamp(w.Count, w.Stamp)
+	}
 	r.Total = max(1, r.Total+max(0, w.Count-before)) // an Event has happened at least once
 	r.touch(now, w, l)
 	if r.Aggregate {

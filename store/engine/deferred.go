@@ -150,6 +150,7 @@ func (g *Group) applyAdmitted(now time.Time, w *store.Write, l *store.Limits, o 
 	if !l.Merge {
 		return
 	}
+	g.explain(at, w, o)
 	g.recordMessage(at, w, l)
 	key, aggregate := w.ExactKey, o.Decision.Verdict == store.Aggregate
 	if aggregate {
@@ -160,6 +161,22 @@ func (g *Group) applyAdmitted(now time.Time, w *store.Write, l *store.Limits, o 
 		return
 	}
 	g.trackAdmitted(o.DecidedAt.UnixMicro(), key, aggregate, w, l, o)
+}
+
+// explain corrects the count of an Event that an UPDATE was the first to report, now that its CREATE is reported. The CREATE may say
+// that a quota has reported some of its occurrences.
+func (g *Group) explain(now int64, w *store.Write, o *DeferredDecision) {
+	r := g.byName(w.Name)
+	if r == nil || r.Unexplained == 0 || o.DecidedAt.UnixMicro() > r.UnexplainedAt {
+		return
+	}
+	n := min(r.Unexplained, max(0, w.Count-o.Decision.Occurrences))
+	r.Total, r.AssumedReported, r.Unexplained = max(1, r.Total-n), r.AssumedReported+n, 0
+	r.UnexplainedAt = 0
+	if r.Total != r.Written {
+		g.setContext(w)
+		r.markChanged(now)
+	}
 }
 
 // chargeSpamFilter takes the token that was given elsewhere, unless that came from a reserve.

@@ -82,6 +82,10 @@ type TrackedEvent struct {
 	Retries int `msg:"25,omitempty"`
 	// AssumedReported is how many of Own are assumed to be reported by a quota, see RefusedName.
 	AssumedReported int64 `msg:"23,omitempty"`
+	// Unexplained is how many of Own were found on the Event, above its CREATE, when nothing was known of it, and UnexplainedAt the time
+	// of that. If an earlier CREATE is reported later, it may say that a quota reports them.
+	Unexplained   int64 `msg:"27,omitempty"`
+	UnexplainedAt int64 `msg:"28,omitempty"`
 	// Stamps has the highest of the counts that UPDATEs have reported under the Event's own name, at most maxStamps.
 	Stamps []CountStamp `msg:"26,omitempty"`
 

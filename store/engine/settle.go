@@ -142,7 +142,7 @@ func (g *Group) markNotFound(now time.Time, fresh store.Key, r *TrackedEvent, ta
 	}
 	name := g.rememberName(at, nameKey(r.Name), r.Own, r.stampOf(r.Own))
 	name.NameTaken, name.AssumedReported = taken, saturated(r.AssumedReported)
-	r.Name, r.UID, r.CreateID, r.Version, r.Own, r.Stamps, r.AssumedReported = "", "", 0, "", 0, nil, 0
+	r.Name, r.UID, r.CreateID, r.Version, r.Own, r.Stamps, r.AssumedReported, r.Unexplained, r.UnexplainedAt = "", "", 0, "", 0, nil, 0, 0, 0
 	r.Changes++
 	r.FailingSince = 0
 	r.Due = at + r.Window

@@ -91,6 +91,11 @@ func (g *Group) trackUpdated(now int64, w *store.Write, l *store.Limits) *Tracke
 	if r == nil {
 		r = g.trackUnknown(w.Name, w)
 		r.Aggregate, r.Written = w.Combined, w.Update.Stored.Count
+		refused := r.Own
+		r.Adopt(w.Update.Stored)
+		if n := r.Own - refused - 1; n > 0 && len(l.Quotas) > 0 {
+			r.Unexplained, r.UnexplainedAt = n, now
+		}
 	}
 	if w.Update.UID != "" {
 		r.UID = w.Update.UID

@@ -2487,8 +2487,8 @@ func (z *TopItem) Msgsize() (s int) {
 func (z *TrackedEvent) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
-	zb0001Len := uint32(23)
-	var zb0001Mask uint32 /* 23 bits */
+	zb0001Len := uint32(25)
+	var zb0001Mask uint32 /* 25 bits */
 	_ = zb0001Mask
 	if z.Key.IsZero() {
 		zb0001Len--
@@ -2558,17 +2558,25 @@ func (z *TrackedEvent) MarshalMsg(b []byte) (o []byte, err error) {
 		zb0001Len--
 		zb0001Mask |= 0x40000
 	}
-	if z.Stamps == nil {
+	if z.Unexplained == 0 {
 		zb0001Len--
 		zb0001Mask |= 0x80000
 	}
-	if z.Text == "" {
+	if z.UnexplainedAt == 0 {
 		zb0001Len--
 		zb0001Mask |= 0x100000
 	}
-	if z.Messages == nil {
+	if z.Stamps == nil {
 		zb0001Len--
 		zb0001Mask |= 0x200000
+	}
+	if z.Text == "" {
+		zb0001Len--
+		zb0001Mask |= 0x400000
+	}
+	if z.Messages == nil {
+		zb0001Len--
+		zb0001Mask |= 0x800000
 	}
 	// variable map header, size zb0001Len
 	o = msgp.AppendMapHeader(o, zb0001Len)
@@ -2671,6 +2679,16 @@ func (z *TrackedEvent) MarshalMsg(b []byte) (o []byte, err error) {
 			o = msgp.AppendInt64(o, z.AssumedReported)
 		}
 		if (zb0001Mask & 0x80000) == 0 { // if not omitted
+			// string "27"
+			o = append(o, 0xa2, 0x32, 0x37)
+			o = msgp.AppendInt64(o, z.Unexplained)
+		}
+		if (zb0001Mask & 0x100000) == 0 { // if not omitted
+			// string "28"
+			o = append(o, 0xa2, 0x32, 0x38)
+			o = msgp.AppendInt64(o, z.UnexplainedAt)
+		}
+		if (zb0001Mask & 0x200000) == 0 { // if not omitted
 			// string "26"
 			o = append(o, 0xa2, 0x32, 0x36)
 			o = msgp.AppendArrayHeader(o, uint32(len(z.Stamps)))
@@ -2681,12 +2699,12 @@ func (z *TrackedEvent) MarshalMsg(b []byte) (o []byte, err error) {
 				o = msgp.AppendInt64(o, z.Stamps[za0003].Stamp)
 			}
 		}
-		if (zb0001Mask & 0x100000) == 0 { // if not omitted
+		if (zb0001Mask & 0x400000) == 0 { // if not omitted
 			// string "19"
 			o = append(o, 0xa2, 0x31, 0x39)
 			o = msgp.AppendString(o, z.Text)
 		}
-		if (zb0001Mask & 0x200000) == 0 { // if not omitted
+		if (zb0001Mask & 0x800000) == 0 { // if not omitted
 			// string "20"
 			o = append(o, 0xa2, 0x32, 0x30)
 			o = msgp.AppendArrayHeader(o, uint32(len(z.Messages)))
@@ -2723,7 +2741,7 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		err = msgp.ErrLimitExceeded
 		return
 	}
-	var zb0001Mask uint32 /* 21 bits */
+	var zb0001Mask uint32 /* 23 bits */
 	_ = zb0001Mask
 	for zb0001 > 0 {
 		zb0001--
@@ -2864,6 +2882,20 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 				return
 			}
 			zb0001Mask |= 0x10000
+		case "27":
+			z.Unexplained, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Unexplained")
+				return
+			}
+			zb0001Mask |= 0x20000
+		case "28":
+			z.UnexplainedAt, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "UnexplainedAt")
+				return
+			}
+			zb0001Mask |= 0x40000
 		case "26":
 			var zb0002 uint32
 			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
@@ -2902,14 +2934,14 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 					return
 				}
 			}
-			zb0001Mask |= 0x20000
+			zb0001Mask |= 0x80000
 		case "19":
 			z.Text, bts, err = msgp.ReadStringBytes(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Text")
 				return
 			}
-			zb0001Mask |= 0x40000
+			zb0001Mask |= 0x100000
 		case "20":
 			var zb0004 uint32
 			zb0004, bts, err = msgp.ReadArrayHeaderBytes(bts)
@@ -2933,14 +2965,14 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 					return
 				}
 			}
-			zb0001Mask |= 0x80000
+			zb0001Mask |= 0x200000
 		case "21":
 			bts, err = z.Schedule.UnmarshalMsg(bts)
 			if err != nil {
 				err = msgp.WrapError(err, "Schedule")
 				return
 			}
-			zb0001Mask |= 0x100000
+			zb0001Mask |= 0x400000
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -2950,7 +2982,7 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 		}
 	}
 	// Clear omitted fields.
-	if zb0001Mask != 0x1fffff {
+	if zb0001Mask != 0x7fffff {
 		if (zb0001Mask & 0x1) == 0 {
 			z.Key = [16]byte{}
 		}
@@ -3003,15 +3035,21 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 			z.AssumedReported = 0
 		}
 		if (zb0001Mask & 0x20000) == 0 {
-			z.Stamps = nil
+			z.Unexplained = 0
 		}
 		if (zb0001Mask & 0x40000) == 0 {
-			z.Text = ""
+			z.UnexplainedAt = 0
 		}
 		if (zb0001Mask & 0x80000) == 0 {
-			z.Messages = nil
+			z.Stamps = nil
 		}
 		if (zb0001Mask & 0x100000) == 0 {
+			z.Text = ""
+		}
+		if (zb0001Mask & 0x200000) == 0 {
+			z.Messages = nil
+		}
+		if (zb0001Mask & 0x400000) == 0 {
 			z.Schedule = Schedule{}
 		}
 	}
@@ -3021,7 +3059,7 @@ func (z *TrackedEvent) UnmarshalMsg(bts []byte) (o []byte, err error) {
 
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z *TrackedEvent) Msgsize() (s int) {
-	s = 3 + 2 + msgp.Uint64Size + 2 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 2 + msgp.StringPrefixSize + len(z.Name) + 2 + msgp.StringPrefixSize + len(z.UID) + 2 + msgp.StringPrefixSize + len(z.Version) + 3 + msgp.Uint64Size + 2 + msgp.StringPrefixSize + len(z.Reason) + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 3 + z.Occurrences.Msgsize() + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 3 + msgp.Int64Size + 3 + msgp.IntSize + 3 + msgp.Int64Size + 3 + msgp.ArrayHeaderSize + (len(z.Stamps) * (13 + msgp.Int64Size + msgp.Int64Size)) + 3 + msgp.StringPrefixSize + len(z.Text) + 3 + msgp.ArrayHeaderSize
+	s = 3 + 2 + msgp.Uint64Size + 2 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 2 + msgp.StringPrefixSize + len(z.Name) + 2 + msgp.StringPrefixSize + len(z.UID) + 2 + msgp.StringPrefixSize + len(z.Version) + 3 + msgp.Uint64Size + 2 + msgp.StringPrefixSize + len(z.Reason) + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 2 + msgp.BoolSize + 3 + z.Occurrences.Msgsize() + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.ArrayHeaderSize + (16 * (msgp.ByteSize)) + 3 + msgp.Int64Size + 3 + msgp.IntSize + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.Int64Size + 3 + msgp.ArrayHeaderSize + (len(z.Stamps) * (13 + msgp.Int64Size + msgp.Int64Size)) + 3 + msgp.StringPrefixSize + len(z.Text) + 3 + msgp.ArrayHeaderSize
 	for za0004 := range z.Messages {
 		s += z.Messages[za0004].Msgsize()
 	}

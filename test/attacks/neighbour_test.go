@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/settler"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 )
@@ -94,7 +95,7 @@ func (a *arena) checkWrite(pod, name, reason string, stored bool) {
 func (a *arena) tryCreate(e *corev1.Event) bool {
 	a.Helper()
 	_, err := a.admin.CoreV1().Events(e.Namespace).Create(a.Context(), e, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) && !apierrors.IsTooManyRequests(err) {
+	if !apierrors.IsAlreadyExists(err) && apierrors.ReasonForError(err) != admission.ReasonDropped {
 		a.must(err)
 	}
 	return err == nil

@@ -40,17 +40,22 @@ func benchAPI(ctx context.Context, o options) (rounds []figures, err error) {
 				return nil, fmt.Errorf("%s in round %d: %w", s.name, round+1, err)
 			}
 		}
-		for _, s := range scenarios() {
-			if failures := f[s.name+"_webhook_failures"]; failures > 0 {
-				progress("round %d of %d: %-19s left out: %.0f webhook calls failed", round+1, o.rounds, s.name, failures)
-				continue
-			}
-			progress("round %d of %d: %-19s %5.0f/s", round+1, o.rounds, s.name, f[s.name+"_per_s"])
-		}
+		progressOf(scenarios(), f, round, o)
 		apiRatios(f)
 		rounds = append(rounds, f)
 	}
 	return rounds, nil
+}
+
+// progressOf prints the throughput of each scenario in a round.
+func progressOf(all []scenario, f figures, round int, o options) {
+	for _, s := range all {
+		if failures := f[s.name+"_webhook_failures"]; failures > 0 {
+			progress("round %d of %d: %-19s left out: %.0f webhook calls failed", round+1, o.rounds, s.name, failures)
+			continue
+		}
+		progress("round %d of %d: %-19s %5.0f/s", round+1, o.rounds, s.name, f[s.name+"_per_s"])
+	}
 }
 
 // measureSteady measures scenarios in alternating slices and adds their figures to result.
@@ -72,7 +77,7 @@ func (env *testEnv) measureSteady(ctx context.Context, all []scenario, window ti
 // measureInTurns measures each entrant in slices that add up to window, and adds the figures to result.
 func measureInTurns(ctx context.Context, entrants []*entrant, window time.Duration, round int, result figures) error {
 	turns := max(1, int(window/sliceTime))
-	seen, spent := make([]sample, len(entrants)), make([]counts, len(entrants))
+	seen, spent, started := make([]sample, len(entrants)), make([]counts, len(entrants)), make([]counts, len(entrants))
 	before := map[*cluster.Cluster]counts{}
 	for at, e := range entrants {
 		now, err := count(ctx, e.cluster)
@@ -80,7 +85,7 @@ func measureInTurns(ctx context.Context, entrants []*entrant, window time.Durati
 			return err
 		}
 		before[e.cluster] = now
-		if spent[at].webhook, err = e.webhookTime(); err != nil {
+		if started[at], err = e.webhookCounts(ctx); err != nil {
 			return err
 		}
 	}
@@ -102,11 +107,11 @@ func measureInTurns(ctx context.Context, entrants []*entrant, window time.Durati
 		}
 	}
 	for i, e := range entrants {
-		used, err := e.webhookTime()
+		now, err := e.webhookCounts(ctx)
 		if err != nil {
 			return err
 		}
-		spent[i].webhook = used - spent[i].webhook
+		spent[i].add(now.since(started[i]))
 		if err := e.figures(seen[i], spent[i], seen[i].elapsed, result); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
@@ -141,8 +146,8 @@ func (env *testEnv) measureStorm(ctx context.Context, s scenario, window time.Du
 	return e.figures(seen, after.since(before), during, result)
 }
 
-// check returns an error if a write got an unexpected status, or if the number of webhook calls is not one per write. The
-// measurement is then invalid.
+// check returns an error if a write got an unexpected status or was decided without Redis, or if the number of webhook calls is not one
+// per write. The measurement is then invalid.
 func (s scenario) check(seen sample, spent counts) error {
 	want := 0
 	if s.webhook != nil {
@@ -150,6 +155,9 @@ func (s scenario) check(seen sample, spent counts) error {
 	}
 	if spent.calls != int64(want) {
 		return fmt.Errorf("%d webhook calls for %d writes, want %d", spent.calls, seen.requests, want)
+	}
+	if spent.alone > 0 {
+		return fmt.Errorf("%d of %d writes were decided without Redis", spent.alone, seen.requests)
 	}
 	stray := 0
 	for status, n := range seen.statuses {
@@ -168,13 +176,14 @@ func (s scenario) check(seen sample, spent counts) error {
 }
 
 // counts has the counters of a control plane and the processor time of its API server and webhook, either in total or over an
-// interval. A webhook works only while its scenario is measured, so its time is read only at the start and end of a round.
+// interval. A webhook works only while its scenario is measured, so its time and decisions are read only at the start and end of a round.
 type counts struct {
 	proposals, calls, failures int64 // etcd proposals, webhook calls, failed webhook calls
+	alone                      int64 // decisions without Redis
 	apiServer, webhook         time.Duration
 }
 
-// count reads the counters of a control plane. It leaves the webhook's time at 0.
+// count reads the counters of a control plane. It leaves those of the webhook at 0.
 func count(ctx context.Context, c *cluster.Cluster) (now counts, err error) {
 	webhooks, err := c.WebhookCalls(ctx)
 	if err != nil {
@@ -193,14 +202,14 @@ func count(ctx context.Context, c *cluster.Cluster) (now counts, err error) {
 
 func (c counts) since(before counts) counts {
 	return counts{
-		c.proposals - before.proposals, c.calls - before.calls, c.failures - before.failures,
+		c.proposals - before.proposals, c.calls - before.calls, c.failures - before.failures, c.alone - before.alone,
 		c.apiServer - before.apiServer, c.webhook - before.webhook,
 	}
 }
 
 func (c *counts) add(more counts) {
 	*c = counts{
-		c.proposals + more.proposals, c.calls + more.calls, c.failures + more.failures,
+		c.proposals + more.proposals, c.calls + more.calls, c.failures + more.failures, c.alone + more.alone,
 		c.apiServer + more.apiServer, c.webhook + more.webhook,
 	}
 }

@@ -22,7 +22,7 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 		name    string
 		measure func(context.Context, options) ([]figures, error)
 	}{
-		{onlySimulate, benchSimulate}, {onlyAPI, benchAPI}, {onlyStorms, benchStorms}, {onlyHandlers, benchHandlers}, {onlyPolicies, benchPolicies}, {onlyRedis, benchRedis}, {onlyAttacks, benchAttacks},
+		{onlySimulate, benchSimulate}, {onlyAPI, benchAPI}, {onlySerial, benchSerial}, {onlyStorms, benchStorms}, {onlyHandlers, benchHandlers}, {onlyPolicies, benchPolicies}, {onlyRedis, benchRedis}, {onlyAttacks, benchAttacks},
 	} {
 		if !o.measures(part.name) {
 			continue
@@ -45,6 +45,9 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 	if o.measures(onlyAPI) {
 		r.api(rounds, o)
 	}
+	if o.measures(onlySerial) {
+		r.serial(rounds, o)
+	}
 	if o.measures(onlyStorms) {
 		r.storms(o)
 	}
@@ -65,10 +68,14 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 	}
 	r.aims()
 	fmt.Fprintf(out, "\nFigures are in %s.\n", o.output)
-	if !o.measures(onlyAPI) {
-		return nil
+	var required []scenario
+	if o.measures(onlyAPI) {
+		required = append(required, scenarios()...)
 	}
-	return r.complete()
+	if o.measures(onlySerial) {
+		required = append(required, serialScenarios()...)
+	}
+	return r.complete(required)
 }
 
 // progress prints a line to standard error.

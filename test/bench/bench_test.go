@@ -26,7 +26,7 @@ func TestEveryAimHasAFigure(t *testing.T) {
 	if err != nil || got[worstAttack] != 2.5 || got[slowestInForce] != 1500 || got["attack_in_force_quota_median_ms"] != 30 {
 		t.Errorf("got figures %v (%v), want a worst ratio of 2.5, a slowest change of 1,500 ms and a median of 30 ms", got, err)
 	}
-	for _, s := range scenarios() {
+	for _, s := range append(scenarios(), serialScenarios()...) {
 		seen, after := sample{requests: 1, elapsed: time.Second, latencies: []time.Duration{time.Second}}, counts{}
 		if s.webhook != nil {
 			after.calls = 1
@@ -36,6 +36,7 @@ func TestEveryAimHasAFigure(t *testing.T) {
 		}
 	}
 	apiRatios(got)
+	serialDifferences(got)
 	for _, s := range stormScenarios() {
 		s.figures(fakeSlice(s), got, got)
 	}
@@ -104,7 +105,7 @@ func TestFiguresOfARun(t *testing.T) {
 }
 
 func TestUnexpectedAnswersAreReported(t *testing.T) {
-	const created, merged, dropped = http.StatusCreated, http.StatusConflict, http.StatusTooManyRequests
+	const created, merged, dropped = http.StatusCreated, http.StatusConflict, http.StatusBadRequest
 	for name, test := range map[string]struct {
 		want     []int
 		calls    int64
@@ -124,6 +125,10 @@ func TestUnexpectedAnswersAreReported(t *testing.T) {
 		if err := s.check(sample{requests: 100, statuses: test.statuses}, counts{calls: test.calls}); (err == nil) != test.ok {
 			t.Errorf("%s: got error %v, want an error: %t", name, err, !test.ok)
 		}
+	}
+	s := scenario{want: []int{created}, webhook: &webhook{}, store: nearRedis}
+	if err := s.check(sample{requests: 100, statuses: map[int]int{created: 100}}, counts{calls: 100, alone: 1}); err == nil {
+		t.Error("a decision without Redis is no error")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,16 +22,19 @@ import (
 	"github.com/eventquota/eventquota/test/replica"
 )
 
-// testEnv has two control planes, which differ only in the EventRateLimit plugin, and the programs that serve webhooks.
+// testEnv has one control plane or two, which differ only in the EventRateLimit plugin, and the programs that serve webhooks.
 type testEnv struct {
-	cluster, rateLimited *cluster.Cluster
-	policies             client.Client      // for the policies and quotas in cluster
-	programs             map[program]string // paths of the executables
-	collector            *collector
-	stoppers             []func() error // called by stop, the last one first
+	cluster     *cluster.Cluster
+	rateLimited *cluster.Cluster   // nil if no scenario needs the plugin
+	policies    client.Client      // for the policies and quotas in cluster
+	programs    map[program]string // paths of the executables
+	collector   *collector
+	redis       map[storeKind]string // addresses, after startRedis
+	stoppers    []func() error       // called by stop, the last one first
 }
 
-// newTestEnv starts the control planes and builds the webhook. limits is the configuration of the EventRateLimit plugin of one of them.
+// newTestEnv starts the control planes and builds the webhook. limits is the configuration of the EventRateLimit plugin of one of them. If
+// it is empty, there is only the other.
 func newTestEnv(ctx context.Context, limits string) (_ *testEnv, err error) {
 	env := &testEnv{}
 	defer func() {
@@ -43,9 +45,11 @@ func newTestEnv(ctx context.Context, limits string) (_ *testEnv, err error) {
 	if env.cluster, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true}); err != nil {
 		return nil, err
 	}
-	env.rateLimited, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true, EventRateLimit: limits})
-	if err != nil {
-		return nil, err
+	if limits != "" {
+		env.rateLimited, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr, NoAudit: true, EventRateLimit: limits})
+		if err != nil {
+			return nil, err
+		}
 	}
 	if err := env.definePolicies(); err != nil {
 		return nil, err
@@ -91,12 +95,18 @@ type entrant struct {
 	stop    func() error // stops the webhook, which first writes its pending counts and notices
 }
 
-// webhookTime returns the processor time that the entrant's webhook has used, or 0 without a webhook.
-func (e *entrant) webhookTime() (time.Duration, error) {
+// webhookCounts returns the processor time of the entrant's webhook and its decisions without Redis, both since its start.
+func (e *entrant) webhookCounts(ctx context.Context) (now counts, err error) {
 	if e.replica == nil {
-		return 0, nil
+		return now, nil
 	}
-	return e.replica.ProcessorTime()
+	if e.store != embeddedStore {
+		if now.alone, err = e.replica.Sum(ctx, "eventquota_decisions_without_store_total"); err != nil {
+			return now, err
+		}
+	}
+	now.webhook, err = e.replica.ProcessorTime()
+	return now, err
 }
 
 // newEntrant prepares a scenario in a new namespace called name, with hyphens instead of underscores.
@@ -117,6 +127,9 @@ func (env *testEnv) newEntrant(ctx context.Context, s scenario, name string) (_ 
 		if s.sinkEnabled {
 			flags = append(flags, "--sink-otlp-endpoint="+env.collector.endpoint)
 		}
+		if s.store != embeddedStore {
+			flags = append(flags, "--redis-addresses="+env.redis[s.store], "--redis-prefix="+namespace+":")
+		}
 		r, err := replica.Start(ctx, e.cluster, env.programs[s.webhook.program], flags...)
 		if err != nil {
 			return nil, err
@@ -133,6 +146,9 @@ func (env *testEnv) newEntrant(ctx context.Context, s scenario, name string) (_ 
 	env.stoppers = append(env.stoppers, func() error { e.load.close(); return nil })
 	if err := e.load.writeUntil(ctx, warmupEvents); err != nil {
 		return nil, fmt.Errorf("warm up: %w", err)
+	}
+	if s.serial {
+		e.load.keepOneWriter()
 	}
 	return e, nil
 }

@@ -18,6 +18,15 @@ func (f figures) ratio(name, dividend, divisor string) {
 	}
 }
 
+// difference sets the figure name to what one figure is above another. It does nothing if one of them is absent.
+func (f figures) difference(name, figure, base string) {
+	a, okA := f[figure]
+	b, okB := f[base]
+	if okA && okB {
+		f[name] = a - b
+	}
+}
+
 // stormRatios adds the ratios between storms: of the latency of other clients, and of the rate at which Events are answered.
 func (f figures) stormRatios() {
 	f.ratio("bystander_both_over_quiet", "bystander_both_p99_ms", "bystander_quiet_p99_ms")

@@ -62,6 +62,14 @@ func (l *load) close() {
 	}
 }
 
+// keepOneWriter closes the connections of all writers but one.
+func (l *load) keepOneWriter() {
+	for _, client := range l.clients[1:] {
+		client.CloseIdleConnections()
+	}
+	l.clients, l.writers = l.clients[:1], l.writers[:1]
+}
+
 // writeUntil writes the remaining Events with a serial number below serial, and returns when all are answered.
 func (l *load) writeUntil(ctx context.Context, serial int64) error {
 	_, err := l.write(ctx, func() (int64, bool) {

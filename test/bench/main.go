@@ -2,6 +2,8 @@
 //
 //   - Requests per second, latencies and etcd proposals on a real API server. The same load also runs without a webhook, with a
 //     webhook that does not read the Event, and with the API server's EventRateLimit plugin.
+//   - The latency of a single writer on the same API server, which writes one Event after another. The webhook's store is its own memory
+//     or Redis.
 //   - The latency of other clients during a storm, with and without the priority levels for Event writes.
 //   - The latency of other clients while a tenant attacks the webhook.
 //   - The time and allocations of the handlers alone, and of finding the policy and quotas of an Event.

@@ -15,6 +15,7 @@ import (
 const (
 	onlyHandlers = "handlers"
 	onlyAPI      = "api"
+	onlySerial   = "serial"
 	onlyStorms   = "lane"
 	onlyPolicies = "policies"
 	onlyRedis    = "redis"
@@ -24,7 +25,7 @@ const (
 
 // parts returns the parts in the order in which help and errors name them.
 func parts() []string {
-	return []string{onlyHandlers, onlyAPI, onlyStorms, onlyPolicies, onlyRedis, onlySimulate, onlyAttacks}
+	return []string{onlyHandlers, onlyAPI, onlySerial, onlyStorms, onlyPolicies, onlyRedis, onlySimulate, onlyAttacks}
 }
 
 // options has the values of the flags.
@@ -43,7 +44,7 @@ type options struct {
 func parseOptions(args []string) (options, error) {
 	o := options{namespaces: 1000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.only, "only", "", "measure only this `part`: handlers, api, lane, policies, redis, simulate or attacks; empty measures all")
+	flags.StringVar(&o.only, "only", "", "measure only this `part`: handlers, api, serial, lane, policies, redis, simulate or attacks; empty measures all")
 	flags.IntVar(&o.rounds, "rounds", 5, "number of rounds, at least 1")
 	flags.Float64Var(&o.seconds, "seconds", 5, "time of one measurement on the API server in seconds, from 0.1 to 60. Handlers, policies and Redis take a tenth of it, a slice of an attack about half, and a slice of a storm at least two fifths")
 	flags.IntVar(&o.objects, "objects", 1_000_000, "number of sources and objects to fill Redis with, at least 1000")

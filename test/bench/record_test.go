@@ -14,12 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventquota/eventquota/test/bench/publish"
+	"github.com/eventquota/eventquota/test/userenv"
 )
 
 // repository is the root of the repository, relative to this package.
 const repository = "../.."
 
-// allFigures returns the record with made-up values for the figures of storms, the cost of reading an Event, lists and the demo.
+// allFigures returns the record with made-up values for the figures of storms, one writer, the cost of reading an Event, lists and the demo.
 func allFigures(t *testing.T) publish.Record {
 	t.Helper()
 	r, err := publish.ReadRecord(repository)
@@ -41,6 +42,11 @@ func allFigures(t *testing.T) publish.Record {
 	for _, s := range scenarios() {
 		made[s.name+"_apiserver_us"], made[s.name+"_webhook_us"] = 1234.5, 321.4
 	}
+	for i, s := range serialScenarios() {
+		made[s.name+"_per_s"], made[s.name+"_p50_ms"], made[s.name+"_p99_ms"] = 1000/float64(i+1), float64(i+1), 3*float64(i+1)
+	}
+	serialDifferences(made)
+	made["serial_redis_ping_ms"], made["serial_redis_1ms_ping_ms"] = 0.06, 1.12
 	made.stormRatios()
 	for _, with := range []string{"_with", "_without"} {
 		made["list_ms"+with], made["list_bytes"+with] = 1500, 2.34e6
@@ -79,6 +85,9 @@ func TestSectionsNeedFigures(t *testing.T) {
 			"takes the API server 1,500 ms and sends 2.3 MB.",
 		},
 		"docs/benchmarks.md": {
+			"| a webhook that adds an annotation to all Events without reading them | 1,234 | 321 |\n",
+			"\n\n### One writer\n",
+			"| no webhook | 1,000 | 1.00 | 3.00 | | |\n", "| eventquota, all admitted | 333 | 3.00 | 9.00 | 0.33 | 2.00 |\n",
 			"](#a-storm-of-200-writers)", "\n## A storm of 200 writers\n",
 			"at most 10 times that without a storm | 1,001.0 | missed |\n",
 			"| eventquota and its priority levels, all dropped | 1,235 | 1,235 | 1,235 | 1,235 |\n",
@@ -92,12 +101,12 @@ func TestSectionsNeedFigures(t *testing.T) {
 	}
 	r := allFigures(t)
 	maps.DeleteFunc(r.Figures, func(name string, _ float64) bool {
-		return slices.ContainsFunc([]string{"bystander_", "api200_", "list_", "demo_changing_"}, func(prefix string) bool {
+		return slices.ContainsFunc([]string{"bystander_", "api200_", "api_reads_", "api_patch1_", "list_", "serial_", "demo_changing_"}, func(prefix string) bool {
 			return strings.HasPrefix(name, prefix)
 		})
 	})
 	for page, content := range renderAll(t, r) {
-		for _, text := range []string{"by a controller", "200 writers", "listing the remaining Events"} {
+		for _, text := range []string{"by a controller", "200 writers", "listing the remaining Events", "One writer", "adds an annotation"} {
 			if _, block, _ := strings.Cut(content, "<!-- figures: "); strings.Contains(block, text) {
 				t.Errorf("%s contains %q, but the record has no figures for it", page, text)
 			}
@@ -106,7 +115,7 @@ func TestSectionsNeedFigures(t *testing.T) {
 }
 
 func TestMissingFigureIsReported(t *testing.T) {
-	for _, missing := range []string{"api_none_per_s", "demo_sent", "demo_changing_sent", "bystander_nodes_lane_failed", "api200_deny_per_s_slow_webhook"} {
+	for _, missing := range []string{"api_none_per_s", "demo_sent", "demo_changing_sent", "bystander_nodes_lane_failed", "serial_drop_p50_ms", "api_reads_apiserver_us", "api200_deny_per_s_slow_webhook"} {
 		r := allFigures(t)
 		delete(r.Figures, missing)
 		if _, err := publish.Render(repository, r, aimResults(r.Figures)); err == nil || !strings.Contains(err.Error(), missing) {
@@ -173,6 +182,7 @@ func TestRecordAndRender(t *testing.T) {
 	for name, content := range files {
 		write(t, filepath.Join(dir, name), content)
 	}
+	userenv.HideGit(t.Setenv)
 	t.Chdir(dir)
 	for _, args := range []string{"init -q", "add .", "-c user.name=test -c user.email=test@example.org commit -q -m all"} {
 		if out, err := exec.CommandContext(t.Context(), "git", strings.Fields(args)...).CombinedOutput(); err != nil {

@@ -24,15 +24,11 @@ func (r report) table(rows func(row func(format string, cells ...any))) {
 func (r report) api(rounds []figures, o options) {
 	fmt.Fprintf(r.out, "\nReal API server with %d writers, medians of %d rounds of %gs:\n\n", writers, o.rounds, o.seconds)
 	r.table(func(row func(string, ...any)) {
-		row("\trequests/s\tmin to max\tp50 ms\tp99 ms\tetcd proposals/1000\tfailed calls")
+		row("\trequests/s\tmin to max\tp50 ms\tp99 ms\tetcd proposals/1000\tAPI server us\twebhook us\tfailed calls")
 		for _, s := range scenarios() {
-			all := values(rounds, s.name+"_per_s")
-			if len(all) == 0 {
-				all = []float64{0}
-			}
 			v := func(figure string) float64 { return r.medians[s.name+figure] }
-			row("%s\t%.0f\t%.0f to %.0f\t%.1f\t%.1f\t%.1f\t%.0f", s.name, v("_per_s"), slices.Min(all), slices.Max(all),
-				v("_p50_ms"), v("_p99_ms"), v("_etcd_proposals_per_1000"), sum(values(rounds, s.name+"_webhook_failures")))
+			row("%s\t%.0f\t%s\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f", s.name, v("_per_s"), span(values(rounds, s.name+"_per_s")), v("_p50_ms"), v("_p99_ms"),
+				v("_etcd_proposals_per_1000"), v("_apiserver_us"), v("_webhook_us"), sum(values(rounds, s.name+"_webhook_failures")))
 		}
 	})
 }
@@ -84,14 +80,22 @@ func (r report) redis(o options) {
 	fmt.Fprintf(r.out, "\nMemory of Redis with %d sources and objects: %.0f bytes each.\n", o.objects, r.medians["redis_bytes_per_object"])
 }
 
-// complete returns an error if a scenario has no figures because webhook calls failed in every round.
-func (r report) complete() error {
-	for _, s := range scenarios() {
+// complete returns an error if one of the scenarios has no figures because webhook calls failed in every round.
+func (r report) complete(all []scenario) error {
+	for _, s := range all {
 		if _, measured := r.medians[s.name+"_per_s"]; !measured {
 			return fmt.Errorf("%s: webhook calls failed in every round", s.name)
 		}
 	}
 	return nil
+}
+
+// span returns the smallest and the largest value as text.
+func span(values []float64) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f to %.0f", slices.Min(values), slices.Max(values))
 }
 
 func sum(values []float64) (total float64) {

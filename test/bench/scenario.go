@@ -10,7 +10,7 @@ import (
 	"github.com/eventquota/eventquota/test/flood"
 )
 
-// scenario is a load on the API server together with a way to treat its Events. To measure another one, add it to scenarios.
+// scenario is a load on the API server together with a way to treat its Events. To measure another one, add it to scenarios or serialScenarios.
 type scenario struct {
 	// name is the prefix of its figures' names.
 	name string
@@ -20,6 +20,10 @@ type scenario struct {
 	limit *v1alpha1.Limit
 	// limited selects the API server with the EventRateLimit plugin.
 	limited bool
+	// store is the store of the webhook.
+	store storeKind
+	// serial makes a single writer write the Events, one after another.
+	serial bool
 	// sinkEnabled makes the webhook send copies of all Events to a collector.
 	sinkEnabled bool
 	// includesSettling makes the writes of pending counts and notices part of the measurement. Such a scenario does not take turns
@@ -46,14 +50,16 @@ const (
 	plainWebhook                // this program, with a plainHandler
 )
 
-// scenarios returns all scenarios, in the order of the table.
+// scenarios returns the scenarios of many writers, in the order of the table.
 func scenarios() []scenario {
-	const created, merged, dropped = http.StatusCreated, http.StatusConflict, http.StatusTooManyRequests
+	const created, merged, dropped = http.StatusCreated, http.StatusConflict, http.StatusBadRequest
 	return []scenario{
 		{name: "api_none", event: flood.Distinct, want: []int{created}},
 		{name: "api_noop", event: flood.Distinct, want: []int{created}, webhook: &webhook{plainWebhook, []string{"--answer=" + answerAllow}}},
+		{name: "api_reads", event: flood.Distinct, want: []int{created}, webhook: &webhook{plainWebhook, []string{"--answer=" + answerRead}}},
+		{name: "api_patch1", event: flood.Distinct, want: []int{created}, webhook: &webhook{plainWebhook, []string{"--answer=" + answerPatch}}},
 		{name: "api_admit", event: flood.Distinct, want: []int{created}, webhook: &webhook{realWebhook, nil}},
-		{name: "api_eventratelimit", event: flood.Repeats, want: []int{dropped}, limited: true},
+		{name: "api_eventratelimit", event: flood.Repeats, want: []int{http.StatusTooManyRequests}, limited: true},
 		{name: "api_deny", event: flood.Repeats, want: []int{merged}, webhook: &webhook{plainWebhook, []string{"--answer=" + answerDeny}}},
 		{name: "api_refuse", event: flood.Distinct, want: []int{dropped}, webhook: &webhook{plainWebhook, []string{"--answer=" + answerDrop}}},
 		{name: "api_merge", event: flood.Repeats, want: []int{merged}, webhook: &webhook{realWebhook, nil}},
@@ -97,6 +103,8 @@ limits:
 // apiRatios adds the ratios between scenarios to the figures of one round.
 func apiRatios(f figures) {
 	f.ratio("api_admit_over_noop", "api_admit_per_s", "api_noop_per_s")
+	f.ratio("api_reads_over_noop", "api_reads_per_s", "api_noop_per_s")
+	f.ratio("api_patch1_over_noop", "api_patch1_per_s", "api_noop_per_s")
 	f.ratio("api_merge_over_deny", "api_merge_per_s", "api_deny_per_s")
 	f.ratio("api_drop_over_refuse", "api_drop_per_s", "api_refuse_per_s") // the same Events and status code
 	f.ratio("api_drop_sink_over_drop", "api_drop_sink_per_s", "api_drop_per_s")

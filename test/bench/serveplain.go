@@ -24,7 +24,7 @@ func servePlain(ctx context.Context, args []string) error {
 	port := flags.Int("port", 0, "port to serve the webhook on")
 	certDir := flags.String("cert-dir", "", "`directory` with tls.crt and tls.key")
 	health := flags.String("health-address", "", "address to serve /readyz on")
-	answer := flags.String("answer", answerAllow, "answer to every review: allow, deny or drop")
+	answer := flags.String("answer", answerAllow, "answer to every review: allow, read, patch, deny or drop")
 	delay := flags.Duration("delay", 0, "time to wait before each answer")
 	for _, ignored := range []string{"metrics-address", "metrics-secure", "kubeconfig", "shutdown-delay", "deadline"} {
 		flags.String(ignored, "", "ignored")

@@ -26,7 +26,7 @@ func fakeSlice(s stormScenario) stormSlice {
 func TestStormsAlternate(t *testing.T) {
 	all := []stormScenario{
 		{name: "quiet"},
-		{name: "both", answerPrefix: "lane_drop", webhook: &webhook{}, want: http.StatusTooManyRequests},
+		{name: "both", answerPrefix: "lane_drop", webhook: &webhook{}, want: http.StatusBadRequest},
 		{name: "lane", answerPrefix: "lane", nodes: true, slow: true, suffix: "_slow_webhook", want: http.StatusConflict},
 	}
 	var order []string
@@ -140,7 +140,7 @@ func TestStormNamespacesAreUnique(t *testing.T) {
 }
 
 func TestUnexpectedStormAnswersAreReported(t *testing.T) {
-	const created, dropped = http.StatusCreated, http.StatusTooManyRequests
+	const created, dropped = http.StatusCreated, http.StatusBadRequest
 	for name, test := range map[string]struct {
 		answers            map[int]int
 		requests, failures int

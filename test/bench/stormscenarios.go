@@ -49,7 +49,7 @@ const (
 
 // stormScenarios returns all storms, in the order of the table.
 func stormScenarios() []stormScenario {
-	const created, dropped = http.StatusCreated, http.StatusTooManyRequests
+	const created, dropped = http.StatusCreated, http.StatusBadRequest
 	drops, denies := &webhook{realWebhook, []string{"--deadline=200ms"}}, &webhook{plainWebhook, []string{"--answer=" + answerDrop}}
 	levels := stormScenario{name: "lane", answerPrefix: "lane", plane: priorityPlane, want: created}
 	both := stormScenario{name: "both", answerPrefix: "lane_drop", plane: priorityPlane, webhook: drops, limit: noTokens(), want: dropped}
@@ -57,7 +57,7 @@ func stormScenarios() []stormScenario {
 	all := []stormScenario{
 		{name: "quiet"},
 		{name: "none", answerPrefix: "none", want: created},
-		{name: "eventratelimit", answerPrefix: "eventratelimit", plane: limitedPlane, want: dropped},
+		{name: "eventratelimit", answerPrefix: "eventratelimit", plane: limitedPlane, want: http.StatusTooManyRequests},
 		{name: "deny", answerPrefix: "deny", webhook: denies, want: dropped},
 		{name: "webhook", answerPrefix: "drop", webhook: drops, limit: noTokens(), want: dropped},
 		levels,

@@ -34,7 +34,7 @@ type Audit struct {
 // Request is a kind of request.
 type Request struct {
 	Verb      string // create, update, patch, delete or deletecollection
-	Code      int    // HTTP status of the answer, such as 201 or 429
+	Code      int    // HTTP status of the answer, such as 201 or 400
 	User      string
 	UserAgent string
 }

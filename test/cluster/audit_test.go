@@ -47,7 +47,7 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 		"two names about one object": {
 			requests: []request{
 				{verb: "create", name: "a", body: core(3), code: 201},
-				{verb: "create", name: "b", body: core(4), code: 429},
+				{verb: "create", name: "b", body: core(4), code: 400},
 			},
 			want: map[Object]int64{pod: 7},
 		},
@@ -62,7 +62,7 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 			requests: []request{
 				{verb: "create", name: "a", body: `{"regarding":{"kind":"Pod","name":"p"}}`, code: 201},
 				{verb: "create", name: "b", body: `{"regarding":{"kind":"Pod","name":"p"}}`, code: 201},
-				{verb: "patch", name: "b", body: `{"series":{"count":9}}`, code: 429},
+				{verb: "patch", name: "b", body: `{"series":{"count":9}}`, code: 400},
 			},
 			want: map[Object]int64{pod: 10},
 		},
@@ -70,7 +70,7 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 			requests: []request{
 				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"p"},"source":{"component":"kubelet"},"count":1}`, code: 201},
 				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"p"},"source":{"component":"endpoints"},"count":1}`, code: 409},
-				{verb: "create", name: "a", body: `{"regarding":{"kind":"Pod","name":"p"},"reportingController":"queue"}`, code: 429},
+				{verb: "create", name: "a", body: `{"regarding":{"kind":"Pod","name":"p"},"reportingController":"queue"}`, code: 400},
 				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"q"},"source":{"component":"kubelet"},"count":1}`, code: 409},
 				{verb: "patch", name: "a", body: `{"count":4}`, code: 200},
 			},
@@ -78,10 +78,10 @@ func TestReadAuditCountsOccurrences(t *testing.T) {
 		},
 		"the same name from two sources, neither stored: the CREATE after a patch decides": {
 			requests: []request{
-				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"p"},"count":1}`, code: 429},
-				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"q"},"count":1}`, code: 429},
+				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"p"},"count":1}`, code: 400},
+				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"q"},"count":1}`, code: 400},
 				{verb: "patch", name: "a", body: `{"count":2}`, code: 404},
-				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"q"},"count":2}`, code: 429},
+				{verb: "create", name: "a", body: `{"involvedObject":{"kind":"Pod","name":"q"},"count":2}`, code: 400},
 			},
 			want: map[Object]int64{pod: 1, {Kind: "Pod", Name: "q"}: 2},
 		},

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/eventquota/eventquota/test/cluster/binaries"
+	"github.com/eventquota/eventquota/test/userenv"
 )
 
 // Cluster is a running control plane. All methods may be called concurrently.
@@ -49,8 +50,9 @@ type Cluster struct {
 // Start builds the control plane's programs if necessary (some minutes, see package binaries). It then starts them
 // and waits a few seconds until the control plane serves. The control plane stops when ctx ends, on Stop, or when
 // this process dies for any reason. If Start fails, the error contains the end of the failing program's log, and no
-// process or file remains.
+// process or file remains. This process, and those that it starts, no longer find a cluster of the user.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
+	userenv.HideCluster()
 	built, err := binaries.Ensure(ctx, opts.log(), opts.programs()...)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,6 @@ import (
 // TestCluster checks properties whose loss no other test would show: the measurements, and that Stop leaves nothing
 // behind.
 func TestCluster(t *testing.T) {
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "of-another-cluster"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c, err := Start(ctx, Options{Log: os.Stderr, EventRateLimit: `
@@ -40,6 +39,7 @@ limits: [{type: SourceAndObject, qps: 1, burst: 50}]
 	t.Run("calls of webhooks that do not answer are counted", c.checkWebhookCalls)
 	t.Run("EventRateLimit limits Events", c.checkEventRateLimit)
 	t.Run("kubectl has the cluster's version and uses no other cluster", func(t *testing.T) {
+		t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "of-another-cluster"))
 		stdout, _, err := c.Kubectl(t.Context(), "", "version")
 		for _, wanted := range []string{"Client Version: v" + c.Version + "\nKustomize Version: ", "\nServer Version: v" + c.Version + "\n"} {
 			if err != nil || !strings.Contains(stdout, wanted) {

@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
 
 	"github.com/eventquota/eventquota/test/cluster/binaries"
+	"github.com/eventquota/eventquota/test/userenv"
 )
 
 const kubectlProgram = "kubectl"
@@ -31,8 +31,7 @@ func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (st
 		return "", "", err
 	}
 	cmd := exec.CommandContext(ctx, path, append([]string{"--kubeconfig=" + c.kubectl.kubeconfig}, args...)...)
-	// kubectl must neither use nor change the user's own settings and caches.
-	cmd.Env = append(os.Environ(), "HOME="+c.kubectl.home, "KUBECONFIG=", "KUBERC=off", "KUBECACHEDIR=", "KUBECTL_EXTERNAL_DIFF=")
+	cmd.Env = userenv.Kubectl(c.kubectl.home, "")
 	cmd.WaitDelay = 5 * time.Second
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs

@@ -71,7 +71,7 @@ func ignoreAPIError(err error) error {
 // refuse it.
 func (c *Cluster) createProbe(ctx context.Context, namespace string) error {
 	_, err := c.client.CoreV1().Events(namespace).Create(ctx, probeEvent(namespace, probeName), metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsTooManyRequests(err) {
+	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsBadRequest(err) {
 		return fmt.Errorf("create the Event %s: %w", probeName, err)
 	}
 	return nil

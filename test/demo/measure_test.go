@@ -13,7 +13,7 @@ func TestWrittenCountsSuccessesOnly(t *testing.T) {
 		{Verb: "create", Code: 201, User: "b"}: 2,
 		{Verb: "patch", Code: 200}:             3,
 		{Verb: "update", Code: 200}:            1,
-		{Verb: "create", Code: 429}:            100,
+		{Verb: "create", Code: 400}:            100,
 		{Verb: "create", Code: 409}:            100,
 		{Verb: "patch", Code: 404}:             100,
 	}})

@@ -23,7 +23,7 @@ func TestControllerRuntimeRecorder(t *testing.T) {
 	e.stopReplica()
 	e.checkWriteInterval(begun)
 	// The first repeat is of the stored Event. A repeat of a merged Event costs two requests.
-	want := map[string]int64{"create 201": 1, "patch 429": 1, "create 409": changes - 1, "patch 404": repeats - 1, "create 429": repeats - 1}
+	want := map[string]int64{"create 201": 1, "patch 400": 1, "create 409": changes - 1, "patch 404": repeats - 1, "create 400": repeats - 1}
 	if !maps.Equal(answers, want) {
 		t.Errorf("with eventquota, the API server answered %v, want %v", answers, want)
 	}

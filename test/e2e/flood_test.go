@@ -110,7 +110,7 @@ func (f *flood) recordOutcome(k spamKey, e *corev1.Event, err error) error {
 	case err == nil:
 		f.counts[e.Name]++
 		f.admitted[k]++
-	case apierrors.IsTooManyRequests(err):
+	case isDropped(err):
 		f.counts[noticeOf(k.source, k.object)]++
 	case apierrors.IsAlreadyExists(err):
 		f.counts[e.Annotations[repeats]]++

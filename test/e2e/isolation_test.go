@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -35,7 +34,7 @@ func (e *env) testStormLeavesOthersTheirQuota() {
 		event := coreEvent(namespace, fmt.Sprint(pod, ".", controller, ".", reason), pod, reason)
 		event.Reason, event.Type, event.Source = reason, corev1.EventTypeNormal, corev1.EventSource{Component: controller}
 		_, err := client.CoreV1().Events(namespace).Create(ctx, event, metav1.CreateOptions{})
-		if apierrors.IsTooManyRequests(err) {
+		if isRefusedUnmerged(err) {
 			return false, nil
 		}
 		return true, err

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
+	"github.com/eventquota/eventquota/test/eventtest"
 )
 
 // inForceWithin bounds the time until a policy is in force, on a busy machine. Tests log the actual time.
@@ -72,8 +73,17 @@ func (e *env) waitPoliciesGovern(namespace string) (n int) {
 
 func isDroppedBy(policy string) func(error) bool {
 	return func(err error) bool {
-		return apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), policy+" drops it")
+		return isDropped(err) && strings.Contains(err.Error(), policy+" drops it")
 	}
 }
 
 func isStored(err error) bool { return err == nil }
+
+func isMerged(err error) bool { return eventtest.Refusal(err) == admission.Merged }
+
+func isDropped(err error) bool { return eventtest.Refusal(err) == admission.Dropped }
+
+// isRefusedUnmerged reports whether eventquota refused a write without merging it.
+func isRefusedUnmerged(err error) bool {
+	return eventtest.Refusal(err) != "" && !isMerged(err)
+}

@@ -49,11 +49,11 @@ func (e *env) checkRepeatCost() {
 			}
 			second.requests()
 			second.record(pod, "OneMore", "one of a kind")
-			if got := second.requests(); got != "create 429" {
+			if got := second.requests(); got != "create 400" {
 				t.Errorf("requests for an Event beyond the spam filter: %q, want one create that is dropped", got)
 			}
 			second.record(pod, "OneMore", "one of a kind")
-			if got := second.requests(); got != "patch 404, create 429" {
+			if got := second.requests(); got != "patch 404, create 400" {
 				t.Errorf("requests for its repeat: %q, want a patch and a create", got)
 			}
 		})
@@ -90,7 +90,7 @@ func (r *recorder) requests() string { return r.log.take() }
 // mergeCode returns the status code of a merged write. The recorder of events.k8s.io sends a repeat with a series.
 func (r *recorder) mergeCode(repeat bool) string {
 	if r.series && repeat {
-		return "429"
+		return "400"
 	}
 	return "409"
 }

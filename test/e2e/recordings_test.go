@@ -25,6 +25,7 @@ import (
 	"github.com/eventquota/eventquota/admission/simulate"
 	"github.com/eventquota/eventquota/admission/simulate/sample"
 	"github.com/eventquota/eventquota/test/storm"
+	"github.com/eventquota/eventquota/test/userenv"
 )
 
 // recording is a recording of a cluster's Events in one or several files.
@@ -160,6 +161,7 @@ func (e *env) watchEvents() (text func() string, end func()) {
 	e.must(err)
 	ctx, stop := context.WithCancel(e.Context())
 	watch := exec.CommandContext(ctx, path, "--kubeconfig="+kubeconfig, "get", "events", "-A", "--watch", "--output-watch-events", "-o", "json")
+	watch.Env = userenv.Kubectl(e.TempDir(), "")
 	watch.Stdout = file
 	e.must(watch.Start())
 	end = sync.OnceFunc(func() {

@@ -131,7 +131,7 @@ func (e *env) writeAll(namespace, pod string, n int, after func()) (w writeResul
 			w.stored++
 		case apierrors.IsAlreadyExists(err):
 			w.merged++
-		case apierrors.IsTooManyRequests(err):
+		case isRefusedUnmerged(err):
 			w.dropped++
 		default:
 			e.must(err)

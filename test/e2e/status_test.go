@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,12 +65,12 @@ func TestStatus(t *testing.T) {
 	const objects = 7
 	for i := range objects {
 		for range i + 1 {
-			e.writeReason("Noise", fmt.Sprint("web-", i), apierrors.IsTooManyRequests)
+			e.writeReason("Noise", fmt.Sprint("web-", i), isDropped)
 		}
 	}
 	for i := range 3 {
 		e.writeReason("Steady", fmt.Sprint("web-", i), isStored)
-		e.writeReason("Steady", fmt.Sprint("web-", i), apierrors.IsTooManyRequests)
+		e.writeReason("Steady", fmt.Sprint("web-", i), isMerged)
 		e.writeReason("Quiet", fmt.Sprint("web-", i), isStored)
 	}
 	dropped := int64(objects * (objects + 1) / 2)
@@ -83,7 +82,7 @@ func TestStatus(t *testing.T) {
 	// After an invalid change, the previous policy stays in force.
 	e.apply(strings.Replace(fmt.Sprintf(statusPolicies, "brake", "Drop", "Enforce", "X"), "event.reason == 'X'", "nothing", 1))
 	e.eventually("the status reports the invalid change", func() bool { return e.conditions("brake", 2) == "False Invalid, False PreviousGenerationInForce" })
-	e.writeReason("Noise", "web-6", apierrors.IsTooManyRequests)
+	e.writeReason("Noise", "web-6", isDropped)
 
 	dropped++
 	e.eventually("the status counts the last Event", func() bool { return e.total("brake").Dropped == dropped })

@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/eventtest"
 	redistest "github.com/eventquota/eventquota/test/redis"
 )
 
@@ -92,7 +92,7 @@ func (e *setEnv) createEvents(namespace string) (end func() error) {
 					event.Reason = fmt.Sprint("Reason", n)
 				}
 				_, err := events.Create(e.Context(), event, metav1.CreateOptions{})
-				if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsTooManyRequests(err) {
+				if err != nil && eventtest.Refusal(err) == "" {
 					e.Errorf("create Event %s: %v", event.Name, err) // now, as others wait for more Events of this writer
 					return err
 				}

@@ -141,7 +141,7 @@ func (e *env) writeUnknownMatch(namespace string, u *unknownMatch) {
 			u.change(event)
 		}
 		_, err := e.client.CoreV1().Events(namespace).Create(e.Context(), event, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsTooManyRequests(err) {
+		if err != nil && !apierrors.IsForbidden(err) && !isDropped(err) {
 			e.Errorf("%s: %v", u.match, err)
 		}
 		if refused := err != nil; refused != (u.isUnknown && i > 0) {

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/eventquota/eventquota/admission/settler"
@@ -93,7 +92,7 @@ func TestNoticesNameWorkloads(t *testing.T) {
 			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "liar"}, Reason: "Created", Message: "forged",
 			Source: corev1.EventSource{Component: "eventquota"}, ReportingController: "eventquota", Type: corev1.EventTypeNormal,
 		}
-		if _, err := e.client.CoreV1().Events(namespace).Create(t.Context(), forged, metav1.CreateOptions{}); !apierrors.IsTooManyRequests(err) {
+		if _, err := e.client.CoreV1().Events(namespace).Create(t.Context(), forged, metav1.CreateOptions{}); !isDropped(err) {
 			t.Errorf("create an Event that looks like a notice: %v, want it refused like others", err)
 		}
 		e.sent, e.refused = e.sent+1, e.refused+1
@@ -184,7 +183,7 @@ func (e *workloads) event(namespace string, pod *corev1.Pod, reason, message str
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}, metav1.CreateOptions{})
 	switch {
-	case apierrors.IsTooManyRequests(err):
+	case isDropped(err):
 		e.refused++
 	case err != nil:
 		e.Fatal(err)

@@ -1,4 +1,4 @@
-// Package eventtest makes valid Events, as client-go's recorders send them.
+// Package eventtest makes valid Events, as client-go's recorders send them, and recognizes eventquota's refusals.
 package eventtest
 
 import (

@@ -118,9 +118,18 @@ func (r *rig) takePaths(namespace string) []string {
 // takeCalls removes the recorded calls of a path for a namespace and returns them. It ends the test unless there are n.
 func (r *rig) takeCalls(t *testing.T, namespace, path string, n int) []call {
 	t.Helper()
+	taken := r.takePath(namespace, path)
+	if len(taken) != n {
+		t.Fatalf("%s was called %d times, want %d", path, len(taken), n)
+	}
+	return taken
+}
+
+// takePath removes the recorded calls of a path for a namespace and returns them.
+func (r *rig) takePath(namespace, path string) (taken []call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var taken, other []call
+	var other []call
 	for _, c := range r.calls[namespace] {
 		if c.path == path {
 			taken = append(taken, c)
@@ -129,9 +138,6 @@ func (r *rig) takeCalls(t *testing.T, namespace, path string, n int) []call {
 		}
 	}
 	r.calls[namespace] = other
-	if len(taken) != n {
-		t.Fatalf("%s was called %d times, want %d", path, len(taken), n)
-	}
 	return taken
 }
 

@@ -38,7 +38,7 @@ type sent struct {
 	name  string
 	count int64
 	first time.Time
-	// stamp is the time of the occurrence by a reader's clock, which shows whole seconds; no two of its occurrences have the same.
+	// stamp is the time of the occurrence by the client's clock. That of a reader shows whole seconds; no two of its occurrences have the same.
 	stamp time.Time
 }
 
@@ -87,6 +87,9 @@ func (c *eventClient) act(via *replica) {
 	if c.reader {
 		k.reason = fmt.Sprint("Read", c.id) // no Event of another client merges it
 		f = sent{name: fmt.Sprint(readerPrefix, c.id, ".", k.pod, ".", k.message), count: 1, first: time.Now(), stamp: w.began.Add(time.Duration(c.serial) * time.Second)}
+	}
+	if !c.reader {
+		f.stamp = time.Now()
 	}
 	c.sent[k], c.busy = f, true
 	via.calls++
@@ -143,9 +146,7 @@ func (c *eventClient) decide(e, old *corev1.Event, via *replica) (store.Decision
 // create sends a CREATE, which the API server stores if it is admitted.
 func (c *eventClient) create(k kind, f sent, via *replica) {
 	w, e := c.world, k.event(f.name, f.count, f.first)
-	if c.reader {
-		e.LastTimestamp = metav1.NewTime(f.stamp)
-	}
+	e.LastTimestamp = metav1.NewTime(f.stamp)
 	defer c.done(via)
 	d, write := c.decide(e, nil, via)
 	if !d.Verdict.Admits() {
@@ -218,7 +219,7 @@ func (c *eventClient) patch(k kind, f sent, via *replica) (done, missing bool) {
 		c.sent[k] = f
 	}
 	version, e := old.ResourceVersion, old.DeepCopy()
-	e.Count, e.Message, e.LastTimestamp = int32(f.count), k.message, metav1.NewTime(time.Now())
+	e.Count, e.Message, e.LastTimestamp = int32(f.count), k.message, metav1.NewTime(f.stamp)
 	if d, _ := c.decide(e, old.Event, via); !d.Verdict.Admits() {
 		c.done(via)
 		return true, false

@@ -185,8 +185,10 @@ func runKwok(t *testing.T, c *cluster.Cluster, flags ...string) {
 		t.Fatal(err)
 	}
 	args := append([]string{"--kubeconfig=" + kubeconfig, "--config=stages.yaml", "--manage-all-nodes", "--node-lease-duration-seconds=0"}, flags...)
-	kwok := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...) // kwok exits when its standard input is closed
-	kwok.Env = append(os.Environ(), kwokVariable+"=1")
+	// kwok exits when its standard input is closed. It reads no kwok.yaml of the user.
+	kwok := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...)
+	home := t.TempDir()
+	kwok.Env = append(os.Environ(), kwokVariable+"=1", "HOME="+home, "KWOK_WORKDIR="+home)
 	log, err := os.Create(filepath.Join(t.TempDir(), "kwok.log"))
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 	"github.com/eventquota/eventquota/test/replica"
+	"github.com/eventquota/eventquota/test/userenv"
 )
 
 // kubeletFlags returns the flags that make kwok serve the kubelet API on kubeletPort. kwok forwards port 8443 of the webhook's pods to the
@@ -112,7 +113,7 @@ func checkPlugins(t *testing.T, c *cluster.Cluster, client kubernetes.Interface,
 	must(os.Symlink(program, filepath.Join(dir, "kubectl-eventquota")))
 	plugin := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), kubectl, append([]string{"eventquota"}, args...)...)
-		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig)
+		cmd.Env = append(userenv.Kubectl(dir, kubeconfig), "PATH="+dir+":"+os.Getenv("PATH"))
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()

@@ -11,13 +11,13 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/eventtest"
 	"github.com/eventquota/eventquota/test/replica"
 )
 
@@ -88,7 +88,7 @@ func write(ctx context.Context, client kubernetes.Interface, namespace, source, 
 		Source:         corev1.EventSource{Component: source}, Type: "Normal", Reason: "Started", Message: strings.Repeat("x", n%7),
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}, metav1.CreateOptions{})
-	if apierrors.IsTooManyRequests(err) || apierrors.IsAlreadyExists(err) {
+	if eventtest.Refusal(err) != "" {
 		return false, nil
 	}
 	return err == nil, err

@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/policy/v1alpha1"
 	"github.com/eventquota/eventquota/test/cluster"
+	"github.com/eventquota/eventquota/test/eventtest"
 	"github.com/eventquota/eventquota/test/manifests/shipped"
 	redistest "github.com/eventquota/eventquota/test/redis"
 	"github.com/eventquota/eventquota/test/replica"
@@ -70,12 +71,12 @@ func exerciseReplica(t *testing.T, c *cluster.Cluster) {
 	eventually(t, "an Event is dropped", func(context.Context) (bool, error) {
 		n++
 		err := write(fmt.Sprint("dropped-", n), "Dropped")
-		return apierrors.IsTooManyRequests(err), ignoreRefused(err)
+		return eventtest.Refusal(err) == admission.Dropped, ignoreRefused(err)
 	})
 	eventually(t, "an Event is merged", func(context.Context) (bool, error) {
 		n++
 		err := write(fmt.Sprint("merged-", n), "Merged")
-		return apierrors.IsAlreadyExists(err), ignoreRefused(err)
+		return eventtest.Refusal(err) == admission.Merged, ignoreRefused(err)
 	})
 	reader, err := client.New(c.Config, client.Options{})
 	must(err)
@@ -144,9 +145,9 @@ func isReady(o *unstructured.Unstructured) bool {
 	})
 }
 
-// ignoreRefused returns nil for the errors with which the webhook merges and drops Events, and err otherwise.
+// ignoreRefused returns nil if the webhook refused the Event, and err otherwise.
 func ignoreRefused(err error) error {
-	if apierrors.IsAlreadyExists(err) || apierrors.IsTooManyRequests(err) {
+	if eventtest.Refusal(err) != "" {
 		return nil
 	}
 	return err

@@ -150,8 +150,9 @@ func newBrowser(t *testing.T) *browser {
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Fatal("chromium is not on PATH: apt-get install --no-install-recommends chromium")
 	}
-	// Chromium is killed in the end, and leaves a directory.
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.Env("TMPDIR="+t.TempDir()))
+	// Chromium is killed in the end, and leaves a directory. It has its settings and caches in others.
+	env := chromedp.Env("TMPDIR="+t.TempDir(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME=", "XDG_CACHE_HOME=", "XDG_DATA_HOME=")
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.NoSandbox, env)
 	ctx, end := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(end)
 	b := &browser{}

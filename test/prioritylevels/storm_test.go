@@ -3,6 +3,7 @@ package prioritylevels
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -157,7 +158,7 @@ func checkSeats(t *testing.T, c *cluster.Cluster) {
 			if most.inLevel == 0 || most.inLevel > most.seats {
 				t.Errorf("%d of the %d seats of level %s were in use, want some and no more than all", most.inLevel, most.seats, storm.level)
 			}
-			if answered.Answers[429] < answered.Answered()*9/10 || answered.Lost > 0 {
+			if answered.Answers[http.StatusBadRequest] < answered.Answered()*9/10 || answered.Lost > 0 {
 				t.Errorf("of %d Events, got answers %v and %d lost (%s), want at least 90 %% dropped and none lost", answered.Answered(), answered.Answers, answered.Lost, answered.Err)
 			}
 			if served.Failed > 0 {

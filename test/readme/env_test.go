@@ -18,6 +18,7 @@ import (
 
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/replica"
+	"github.com/eventquota/eventquota/test/userenv"
 )
 
 // env is a cluster, and a directory that looks like the checkout of who reads the pages.
@@ -49,7 +50,7 @@ func newEnv(t *testing.T) *env {
 	e.must(err)
 	kubectl, err := e.cluster.KubectlPath(t.Context())
 	e.must(err)
-	e.environ = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+t.TempDir(), "KUBERC=off", "KUBECACHEDIR=",
+	e.environ = append(userenv.Kubectl(t.TempDir(), kubeconfig),
 		fmt.Sprintf("PATH=%s:%s:%s", filepath.Dir(e.program), filepath.Dir(kubectl), os.Getenv("PATH")))
 	checkout, err := filepath.Abs(root)
 	e.must(err)

@@ -165,7 +165,9 @@ func (c *client) patch(f facts) stage {
 
 // looksLikeReader reports whether a store would take the recorder, which skips counts here, for a client that has read the count and added
 // one. The recorder's next count would correct that, but not its last one.
-func (c *client) looksLikeReader(f *facts, e *event) bool { return e.merged != 0 && f.count == e.count+1 }
+func (c *client) looksLikeReader(f *facts, e *event) bool {
+	return e.merged != 0 && f.count == e.count+1
+}
 
 // label adds a label to a random Event.
 func (w *world) label() {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/test/cli"
 )
 
@@ -35,7 +36,6 @@ clusters: [{name: a, cluster: {server: "`+server+`"}}]}`)
 }
 
 func TestBadInputReturnsOneError(t *testing.T) {
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", "/nowhere")
 	empty, none, down := t.TempDir(), file(t, "nonsense\n"), kubeconfig(t, "https://127.0.0.1:1")
 	for name, test := range map[string]struct {
@@ -78,7 +78,7 @@ func TestCheckSucceedsWhenWebhookRefuses(t *testing.T) {
 			nil, `"mutate.events.eventquota.io" denied the request: merged`, "",
 		},
 		"a bucket is empty": {
-			25, 26, refusal(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, `admission webhook "validate.events.eventquota.io" denied the request: empty`),
+			25, 26, refusal(http.StatusBadRequest, admission.ReasonDropped, `admission webhook "validate.events.eventquota.io" denied the request: empty`),
 			nil, `"validate.events.eventquota.io" denied the request: empty`, "",
 		},
 		"all are admitted":         {100, 60, forbidden, nil, "", "60 equal Events were admitted in namespace default"},

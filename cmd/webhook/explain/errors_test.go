@@ -18,7 +18,6 @@ func TestBadInputReturnsOneError(t *testing.T) {
 	with := func(args ...string) []string { return append(args, good...) }
 	missing := filepath.Join(t.TempDir(), "missing")
 	t.Setenv("KUBECONFIG", missing)
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for name, test := range map[string]struct {
 		args []string
 		want []string

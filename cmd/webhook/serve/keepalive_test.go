@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	webhookserver "github.com/eventquota/eventquota/admission/server"
 	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/prom"
 )
@@ -24,7 +25,7 @@ func TestCallerKeepsConnection(t *testing.T) {
 			s.ready(t)
 			refused := func() float64 { return prom.Sum(t, s.metrics.Gatherer, "eventquota_connections_refused_total") }
 			for url, limit := range map[string]int{
-				fmt.Sprintf("https://127.0.0.1:%d/mutate%s", s.opts.Port, api.segment(t)): maxConnections,
+				fmt.Sprintf("https://127.0.0.1:%d/mutate%s", s.opts.Port, api.segment(t)): webhookserver.DefaultMaxConnections,
 				"http://" + s.opts.MetricsAddress + "/metrics":                            maxOtherConnections,
 				"http://" + s.opts.HealthAddress + "/healthz":                             maxOtherConnections,
 			} {

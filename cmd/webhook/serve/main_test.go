@@ -4,7 +4,11 @@ import (
 	"testing"
 
 	"github.com/eventquota/eventquota/test/leaks"
+	"github.com/eventquota/eventquota/test/userenv"
 )
 
-// TestMain fails if a goroutine is left when all tests have ended.
-func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
+// TestMain hides the cluster of the user, and fails if a goroutine is left after all tests.
+func TestMain(m *testing.M) {
+	userenv.HideCluster()
+	leaks.VerifyTestMain(m)
+}

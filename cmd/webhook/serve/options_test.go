@@ -36,7 +36,6 @@ func writeInvalidFile(t *testing.T, name string) string {
 
 // TestBadOptionsReturnOneError covers values of flags, and the files that they name.
 func TestBadOptionsReturnOneError(t *testing.T) {
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	kubeconfig := "--kubeconfig=" + newAPIServer(t).kubeconfig(t) + " "
 	redis := kubeconfig + "--redis-addresses=127.0.0.1:1 "
 	empty, file := t.TempDir(), writeInvalidFile(t, "file")
@@ -132,9 +131,14 @@ func TestPodNamespace(t *testing.T) {
 	if err := os.WriteFile(file, []byte("quotas\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for file, want := range map[string]string{file: "quotas", "/nowhere": "eventquota-system"} {
-		if got := podNamespace(file); got != want {
-			t.Errorf("by %s it is %q, want %q", file, got, want)
+	for _, test := range []struct{ apiServer, file, want string }{
+		{"10.0.0.1", file, "quotas"},
+		{"10.0.0.1", "/nowhere", "eventquota-system"},
+		{"", file, "eventquota-system"},
+	} {
+		t.Setenv("KUBERNETES_SERVICE_HOST", test.apiServer)
+		if got := podNamespace(test.file); got != test.want {
+			t.Errorf("by %s with the API server at %q it is %q, want %q", test.file, test.apiServer, got, test.want)
 		}
 	}
 }

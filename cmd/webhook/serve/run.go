@@ -31,7 +31,7 @@ func (s *server) run(ctx context.Context) error {
 			return nil
 		case <-ctx.Done():
 		}
-		s.draining.Store(true)
+		s.webhook.Drain()
 		s.log.Info("Stopping", "shutdownDelay", s.opts.ShutdownDelay.String())
 		select {
 		case <-failed.Done():
@@ -70,6 +70,7 @@ func (s *server) run(ctx context.Context) error {
 		return nil
 	})
 	parts.Go(func() error { s.policies.Run(background); return nil })
+	parts.Go(func() error { s.rights.Run(background); return nil })
 	if s.workloads != nil {
 		parts.Go(func() error { s.workloads.Run(background); return nil })
 	}

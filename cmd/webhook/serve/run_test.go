@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/eventquota/eventquota/policy"
 	"github.com/eventquota/eventquota/test/cli"
 	"github.com/eventquota/eventquota/test/cluster"
 	"github.com/eventquota/eventquota/test/ports"
@@ -113,6 +114,10 @@ func newAPIServer(t *testing.T) *apiServer {
 			_, _ = w.Write(stored(name))
 			return
 		}
+		if name == "subjectaccessreviews" {
+			_, _ = io.WriteString(w, `{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "status": {"allowed": true}}`)
+			return
+		}
 		if strings.Contains(r.URL.Path, "/secrets") && !a.noSecrets {
 			a.serveSecret(w, r)
 			return
@@ -198,6 +203,9 @@ func (s *runningServer) callAs(t *testing.T, name, traceparent string) {
 	callWith(t, &tls.Config{}, s.opts.Port, "mutate", name, traceparent, name == "first")
 }
 
+// writer is the user of callWith. apiServer allows everything.
+const writer = "system:node:a"
+
 // callWith is callWebhook with a TLS configuration and a traceparent. An empty traceparent is not sent.
 func callWith(t *testing.T, config *tls.Config, port int, phase, name, traceparent string, allowed bool) {
 	t.Helper()
@@ -209,7 +217,7 @@ func callWith(t *testing.T, config *tls.Config, port int, phase, name, tracepare
 		TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: "admission.k8s.io/v1"},
 		Request: &admissionv1.AdmissionRequest{
 			UID: "1", Operation: admissionv1.Create, Namespace: "shop",
-			UserInfo: authenticationv1.UserInfo{Username: "system:node:a"}, // a node: its Events get no annotation
+			UserInfo: authenticationv1.UserInfo{Username: writer},
 			Kind:     metav1.GroupVersionKind{Version: "v1", Kind: "Event"},
 			Object:   runtime.RawExtension{Raw: event},
 		},
@@ -312,8 +320,12 @@ func (s *runningServer) end(t *testing.T) {
 }
 
 // ready waits until the server is ready.
+// It also waits until the server knows that the user of callWith may patch Events, so that Events get no annotation.
 func (s *runningServer) ready(t *testing.T) {
 	t.Helper()
+	defer cli.Eventually(t, "the writer's rights are known", func() bool {
+		return s.rights.MayPatchEvents("shop", "", &policy.UserInfo{Username: writer})
+	})
 	cli.Eventually(t, "ready", func() bool {
 		select {
 		case err := <-s.ended:

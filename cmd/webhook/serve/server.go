@@ -2,10 +2,11 @@ package serve
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,9 +18,10 @@ import (
 	"github.com/eventquota/eventquota/admission"
 	"github.com/eventquota/eventquota/admission/access"
 	"github.com/eventquota/eventquota/admission/callers"
-	"github.com/eventquota/eventquota/admission/connections"
 	"github.com/eventquota/eventquota/admission/metrics"
 	"github.com/eventquota/eventquota/admission/release"
+	"github.com/eventquota/eventquota/admission/rights"
+	webhookserver "github.com/eventquota/eventquota/admission/server"
 	"github.com/eventquota/eventquota/admission/sink"
 	"github.com/eventquota/eventquota/admission/workload"
 	"github.com/eventquota/eventquota/certs"
@@ -36,6 +38,8 @@ const (
 	certificateSecret = "eventquota-serving-cert" //nolint:gosec // the name of a Secret, not its content
 	// reportLogRate and reportLogBurst bound the log lines per second about namespaced policies and quotas.
 	reportLogRate, reportLogBurst = 10, 1000
+	// reviewGrace is how long a stop waits for running reviews, in addition to their deadline.
+	reviewGrace = 2 * time.Second
 	// namespaceFile contains the namespace of the pod.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
@@ -53,17 +57,17 @@ type server struct {
 	state    *state
 	// workloads finds the workloads of pods; nil without --workloads.
 	workloads *workload.Cache
-	certs     *certs.Serving
-	managed   *certs.Managed // the owner of certs; nil if they are mounted
+	// rights knows who may patch Events.
+	rights  *rights.Cache
+	certs   *certs.Serving
+	managed *certs.Managed // the owner of certs; nil if they are mounted
 	// guard protects the paths about all namespaces, and namespaces the path about a single one; both are nil without --metrics-secure.
 	guard      *access.Guard
 	namespaces *access.NamespaceGuard
 	clientCA   *callers.CertificateVerifier // nil if callers need no certificate
-	webhook    http.Handler
+	webhook    *webhookserver.Server
 
 	reportLimiter *rate.Limiter // for logged reports of namespaced rules
-	listening     atomic.Bool   // the webhook accepts connections
-	draining      atomic.Bool
 }
 
 func newServer(o *options, log logr.Logger) (*server, error) {
@@ -95,6 +99,7 @@ func newServer(o *options, log logr.Logger) (*server, error) {
 		}
 		s.workloads = workload.New(watched, time.Now)
 	}
+	s.rights = rights.New(s.clients.typed.AuthorizationV1().SubjectAccessReviews(), time.Now)
 	if s.state, err = s.newState(); err != nil {
 		return nil, err
 	}
@@ -142,11 +147,14 @@ func newClients(config *rest.Config) (c *clients, err error) {
 	return c, nil
 }
 
-// podNamespace returns the namespace of the pod from file, or outside of a pod the default namespace of an installation.
+// podNamespace returns the namespace of the pod from file, or outside of a pod the default namespace of an installation. As for client-go, a
+// process without KUBERNETES_SERVICE_HOST is outside: tests that run in a pod of another program have a file too.
 func podNamespace(file string) string {
-	content, err := os.ReadFile(file)
-	if name := strings.TrimSpace(string(content)); err == nil && name != "" {
-		return name
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		content, err := os.ReadFile(file)
+		if name := strings.TrimSpace(string(content)); err == nil && name != "" {
+			return name
+		}
 	}
 	return "eventquota-system"
 }
@@ -169,16 +177,35 @@ func (s *server) logReport(r watch.Report) {
 	log.Info("Accepted", "mode", r.Mode)
 }
 
-// newWebhook returns the handler of reviews. With self-managed certificates, its paths contain a segment that only the API server knows.
-func (s *server) newWebhook() http.Handler {
+// newWebhook returns the server of reviews. With self-managed certificates, its paths contain a segment that only the API server knows.
+func (s *server) newWebhook() *webhookserver.Server {
+	o := webhookserver.Options{
+		Address:            net.JoinHostPort(s.opts.Host, strconv.Itoa(s.opts.Port)),
+		GetCertificate:     s.certs.GetCertificate,
+		OnRefused:          s.metrics.ConnectionsRefused.Inc,
+		CallsPerConnection: s.opts.CallsPerConnection,
+		Grace:              s.opts.Deadline + reviewGrace,
+	}
+	if s.clientCA != nil {
+		o.RequireClient = s.clientCA.Require
+	}
+	var onFailure func()
 	if s.managed != nil {
 		s.metrics.RegisterRepairs(s.managed.Repairs)
-		return callers.RequirePath(s.managed.Accepts, s.countRefused("path"), connections.MarkServed(s.reviewMux(s.managed.ReportFailedCall)))
-	}
-	if s.clientCA == nil {
+		onFailure = s.managed.ReportFailedCall
+		o.Authenticate = func(next http.Handler) http.Handler {
+			return callers.RequirePath(s.managed.Accepts, s.countRefused("path"), next)
+		}
+	} else if s.clientCA == nil {
 		s.log.Info("Anyone who reaches the port can send reviews. Set --client-ca-file if the API server has a client certificate for webhooks, or --self-managed-certificates", "port", s.opts.Port)
 	}
-	return connections.MarkServed(s.reviewMux(nil)) // with --client-ca-file, the TLS handshake has checked the client
+	webhook := webhookserver.New(o)
+	for name, h := range s.reviewHandlers(onFailure) {
+		webhook.Register("/"+name, h)
+		// A webhook configuration may still have the segment of earlier self-managed certificates.
+		webhook.Register("/"+name+"/", h)
+	}
+	return webhook
 }
 
 // countRefused returns a function that counts and logs refused callers. by is the check that refuses them: certificate or path.
@@ -190,9 +217,9 @@ func (s *server) countRefused(by string) func(error) {
 	}
 }
 
-// reviewMux returns the handler of the reviews of both phases. It calls onFailure, unless that is nil, after each call that the API
-// server counts as failed.
-func (s *server) reviewMux(onFailure func()) http.Handler {
+// reviewHandlers returns the handlers of the reviews of both phases, by name. They call onFailure, unless that is nil, after each call
+// that the API server counts as failed.
+func (s *server) reviewHandlers(onFailure func()) map[string]http.Handler {
 	gate := &admission.Gate{
 		Policies:         s.policies.Current(),
 		Store:            s.state.store,
@@ -200,6 +227,7 @@ func (s *server) reviewMux(onFailure func()) http.Handler {
 		AuditStore:       s.state.audit,
 		Observer:         s.metrics,
 		Sink:             s.admissionSink(),
+		Rights:           s.rights,
 		MaxWriteInterval: s.state.maxWriteInterval,
 		Now:              time.Now,
 		UndecidedLimiter: admission.NewLimiter(s.opts.LocalRate, time.Second),
@@ -210,19 +238,16 @@ func (s *server) reviewMux(onFailure func()) http.Handler {
 		gate.Workloads = s.workloads
 	}
 	inFlight := admission.NewSemaphore(s.opts.MaxInFlight)
-	mux := http.NewServeMux()
+	handlers := map[string]http.Handler{}
 	for name, phase := range map[string]admission.Phase{"mutate": gate.Mutate, "validate": gate.Validate} {
-		h := connections.Recycle(s.withTracing(name, &admission.Handler{
+		handlers[name] = s.withTracing(name, &admission.Handler{
 			Name:      name,
 			Gate:      gate,
 			Phase:     phase,
 			InFlight:  inFlight,
 			Deadline:  s.opts.Deadline,
 			OnFailure: onFailure,
-		}), s.opts.CallsPerConnection, &s.draining)
-		mux.Handle("/"+name, h)
-		// A webhook configuration may still have the segment of earlier self-managed certificates.
-		mux.Handle("/"+name+"/", h)
+		})
 	}
-	return mux
+	return handlers
 }

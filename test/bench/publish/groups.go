@@ -22,9 +22,9 @@ const demoPrefix = "demo_"
 // groups returns all groups. Every figure belongs to one.
 func groups() []group {
 	webhook := []string{"admission", "certs", "cmd/webhook", "policy", "store", "manifests/*.go", "manifests/base", "manifests/crds", "go.mod"}
-	running := slices.Concat(webhook, []string{"test/certificates", "test/cluster", "test/controlplane", "test/manifests/shipped", "test/ports", "test/replica"})
+	running := slices.Concat(webhook, []string{"test/certificates", "test/cluster", "test/controlplane", "test/manifests/shipped", "test/ports", "test/replica", "test/userenv"})
 	return []group{
-		{"api", []string{"api_", "api200_", "bystander_", "list_"}, append(slices.Clone(running), "test/bench", "test/bystander", "test/flood", "test/redis")},
+		{"api", []string{"api_", "api200_", "bystander_", "list_", "serial_"}, append(slices.Clone(running), "test/bench", "test/bystander", "test/flood", "test/redis")},
 		{"handlers", []string{"handler_"}, []string{"admission", "policy", "store", "test/bench", "go.mod"}},
 		{"policies", []string{"policy_"}, []string{"policy", "test/bench", "go.mod"}},
 		{"redis", []string{"redis_"}, []string{"admission", "policy", "store", "test/bench", "test/redis", "go.mod"}},

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventquota/eventquota/test/userenv"
 )
 
 // repository creates a git repository with some files, and returns its directory and its only commit.
@@ -17,6 +19,7 @@ func repository(t *testing.T) (dir, commit string) {
 	for _, name := range []string{"policy/a.go", "policy/a_test.go", "store/a.go", "docs/a.md", "test/attacks/attacks_test.go"} {
 		write(t, dir, name, "as committed")
 	}
+	userenv.HideGit(t.Setenv)
 	run(t, dir, "init", "-q")
 	run(t, dir, "add", ".")
 	run(t, dir, "-c", "user.name=test", "-c", "user.email=test@example.org", "commit", "-q", "-m", "all")

@@ -30,7 +30,7 @@ func Render(root string, r Record, aims []Aim) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	functions := template.New("").Funcs(s.functions()).Funcs(newConstants(root).functions()).Funcs(results.functions())
+	functions := template.New("").Funcs(s.functions()).Funcs(newConstants(root).functions()).Funcs(results.functions()).Funcs(answerFunctions())
 	blocks, err := functions.ParseFS(templates, "templates/*.tmpl")
 	if err != nil {
 		return nil, fmt.Errorf("parse the templates: %w", err)
