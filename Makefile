@@ -159,7 +159,7 @@ TEST_PARTS := test-e2e test-storms test-units test-raced test-clusters $(wordlis
 .PHONY: test
 test: export GOGC := 400
 test: export EVENTQUOTA_TEST_PROGRAM := $(CURDIR)/bin/test/eventquota
-test: redis-server chromium tmux ## Run all tests
+test: redis-server chromium tmux nodejs npm python3-kubernetes ## Run all tests
 	@go build $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...) # once, and not in several parts at the same time; links nothing
 	@go build -ldflags=-s -o $(EVENTQUOTA_TEST_PROGRAM) ./cmd/webhook
 	@$(MAKE) --no-print-directory -j 3 -k --output-sync=target PACKAGES='$(PACKAGES)' $(TEST_PARTS) || { echo 'make test failed: see the packages with FAIL above' >&2; exit 1; }
@@ -241,11 +241,14 @@ RACE_TEST = $(shell if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; the
 	else echo $(GO_TEST); fi)
 
 # The tests start their own servers; they do not use a server that the package runs as a service.
-.PHONY: redis-server chromium tmux termtosvg
-redis-server chromium tmux termtosvg:
-	@if command -v $@ >/dev/null; then exit 0; fi; \
+.PHONY: redis-server chromium tmux termtosvg nodejs npm python3-kubernetes
+INSTALLED = command -v $@
+nodejs: INSTALLED = command -v node
+python3-kubernetes: INSTALLED = /usr/bin/python3 -c 'import kubernetes'
+redis-server chromium tmux termtosvg nodejs npm python3-kubernetes:
+	@if $(INSTALLED) >/dev/null 2>&1; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then \
-		echo '$@ is not on PATH, and there is no apt-get to install it with: install Redis 7 or newer, Chromium, tmux, and for pictures termtosvg.' >&2; exit 1; \
+		echo '$@ is not installed, and there is no apt-get to install it with. Tests need Redis 7 or newer, Chromium, tmux, Node.js with npm, and python3-kubernetes; pictures need termtosvg.' >&2; exit 1; \
 	fi; \
 	sudo=; if [ "$$(id -u)" != 0 ]; then sudo=sudo; fi; set -ex; \
 	$$sudo apt-get update; \

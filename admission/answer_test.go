@@ -69,7 +69,7 @@ func inTable(s *metav1.Status) bool {
 	return slices.ContainsFunc(asSlice(admission.Refusals()), func(r admission.Refusal) bool { return r.Code == s.Code && r.Reason == s.Reason })
 }
 
-// TestEveryRefusalHasRow checks the table of refusals: each outcome that refuses a write has a row, and no row has a code or reason that makes
+// TestEveryRefusalHasRow checks the table of refusals. Each outcome that refuses a write has a row. No row has a code or reason that makes
 // a client or the API server send the request again.
 func TestEveryRefusalHasRow(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,8 @@ func (p patchers) MayPatchEvents(namespace, group string, u *policy.UserInfo) bo
 	return p[[3]string{namespace, group, u.Username}]
 }
 
-// TestWhichCreatesGetACreateID checks how a stored Event is distinguished from others of its name: by AnnotationCreateID in
-// the mutating phase, unless its writer may patch Events there, and by its uid in the validating phase. No name is a right.
+// TestWhichCreatesGetACreateID checks how a stored Event is distinguished from others of its name. In the mutating phase it is by
+// AnnotationCreateID, unless its writer may patch Events there. In the validating phase it is by its uid. No name is a right.
 func TestWhichCreatesGetACreateID(t *testing.T) {
 	t.Parallel()
 	mayPatch := patchers{{"default", "", "recorder"}: true, {"default", "events.k8s.io", "series"}: true, {"shop", "", "elsewhere"}: true}

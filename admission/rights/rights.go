@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// TTL is how long an answer is believed. So long may a right that a user has lost, or got, be unknown.
+	// TTL is how long an answer is cached. A right that a user has lost or gained may be unknown for that long.
 	TTL = 10 * time.Minute
 	// capacity bounds the answers in memory, of about 200 bytes each. Namespaces share it. Most users need one answer, for all
 	// namespaces.

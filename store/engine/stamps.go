@@ -8,7 +8,7 @@ import (
 
 // Two kinds of clients count repeats under one name. Recorders keep a count of their own: each occurrence raises it by one, whatever is
 // stored. Other clients read the stored count, add one and write it, or keep the count that was stored last. If such a count is merged, it
-// is not stored, and the next occurrence comes with the same count. Only its stamp tells it from the same request sent again.
+// is not stored, and the next occurrence comes with the same count. Only its stamp distinguishes it from the same request sent again.
 
 // maxStamps bounds CountStamps of an Event. Replicas that decide without Redis may report the same few counts in any order.
 const maxStamps = 8

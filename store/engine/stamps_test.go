@@ -10,7 +10,7 @@ import (
 )
 
 // TestRepeatedCountIsReportedInAnyOrder has a client that keeps its count after an error, as kube-rs does: 1, then 2 again and again. While
-// Redis is away, one replica admits the last PATCH with 2. Then the client sends 3, which another replica merges, and may report first.
+// Redis is unavailable, one replica admits the last PATCH with 2. Then the client sends 3, which another replica merges, and may report first.
 func TestRepeatedCountIsReportedInAnyOrder(t *testing.T) {
 	for _, lateFirst := range []bool{true, false} {
 		t.Run(fmt.Sprint("in order ", lateFirst), func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestRepeatedCountIsReportedInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestDropByQuotaIsReportedOnce has a quota of one replica drop the CREATE with count 1, another replica admit the CREATE with count 2, and a
-// third decide the PATCH with 3, all without Redis. They report in any order.
+// TestDropByQuotaIsReportedOnce has three replicas without Redis, which report in any order. A quota of the first drops the CREATE with
+// count 1. The second admits the CREATE with count 2, and the third decides the PATCH with 3.
 func TestDropByQuotaIsReportedOnce(t *testing.T) {
 	for _, verdict := range []store.Verdict{store.Merge, store.Admit} {
 		for order := range 2 {

@@ -70,7 +70,7 @@ func (r *rig) revertedUpdateWritesNothing(t *testing.T) {
 }
 
 // recordersAdoptAnswers checks why eventquota does not answer so. After an answer with the stored count, the next count of the recorder of
-// core/v1 is that count and one, although the recorder has counted more. It cannot be told from a count of its own.
+// core/v1 is that count and one, although the recorder has counted more. Nothing distinguishes it from a count of its own.
 func (r *rig) recordersAdoptAnswers(t *testing.T) {
 	r.unchangedNamespace(t, "adopted")
 	b := record.NewBroadcaster(record.WithContext(t.Context()), record.WithCorrelatorOptions(record.CorrelatorOptions{
@@ -89,7 +89,7 @@ func (r *rig) recordersAdoptAnswers(t *testing.T) {
 }
 
 // refreshedSeriesAdoptAnswers checks the same for the recorder of events.k8s.io. It ignores the answer to the first repeat, and adopts the
-// one to a refresh of its series, which it makes every 30 minutes, and when recording starts: so the test starts it again.
+// one to a refresh of its series. It refreshes every 30 minutes, and when recording starts, so the test starts it again.
 func (r *rig) refreshedSeriesAdoptAnswers(t *testing.T) {
 	r.unchangedNamespace(t, "refreshed")
 	// The stored Event has a series, as the settler or another recorder has written it.

@@ -178,7 +178,7 @@ func repeatedCounts() []story {
 			{12 * s, update("a", count(5), stored(4), storedMerged(2), seen(12*s), storedStamp(3*s)), "merge into a 6"},
 			{30 * s, settle, "a 6 (3 merged)"},
 		}},
-		{name: "of an Event that the store does not know, the stored stamp tells them apart", steps: []step{
+		{name: "of an Event that the store does not know, the stored stamp distinguishes them", steps: []step{
 			{0, update("a", count(4), stored(4), seen(s), storedStamp(s), reverting), "merge into a 4 (+0)"},
 			{0, update("b", message("2"), count(4), stored(4), seen(2*s), storedStamp(s), reverting), "merge into b 5"},
 		}},
