@@ -80,13 +80,13 @@ func (r *TrackedEvent) repeats(own int64, w *store.Write, o *DeferredDecision) i
 // If o is set, it is the number that was decided elsewhere, for all writes of o. Replicas report such decisions in any order. And two of
 // them may each have decided on the first write of one count: that is one request with one stamp, or two occurrences with two stamps.
 func repeated(stamp int64, known CountStamp, own int64, o *DeferredDecision) int64 {
-	comparable := stamp != 0 && known.Stamp != 0
+	haveBoth := stamp != 0 && known.Stamp != 0
 	switch {
-	case o == nil && comparable && stamp > known.Stamp:
+	case o == nil && haveBoth && stamp > known.Stamp:
 		return 1
 	case o == nil:
 		return 0
-	case comparable && stamp != known.Stamp && own == known.Count && !o.OnlyRepeats:
+	case haveBoth && stamp != known.Stamp && own == known.Count && !o.OnlyRepeats:
 		return o.Decision.Repeats + 1
 	}
 	return o.Decision.Repeats
