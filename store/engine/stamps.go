@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/eventquota/eventquota/store"
@@ -114,7 +115,7 @@ func (r *TrackedEvent) noteStamp(count, stamp int64) {
 	if stamp == 0 {
 		return
 	}
-	i, known := slices.BinarySearchFunc(r.Stamps, count, func(s CountStamp, count int64) int { return int(s.Count - count) })
+	i, known := slices.BinarySearchFunc(r.Stamps, count, func(s CountStamp, count int64) int { return cmp.Compare(s.Count, count) })
 	if known {
 		r.Stamps[i].Stamp = max(r.Stamps[i].Stamp, stamp)
 		return
