@@ -54,7 +54,7 @@ func TestOnlyAPIServerMayCall(t *testing.T) {
 				}
 			}, funcr.Options{})
 			s := startServerWithLog(t, api, log, test.change)
-			s.ready(t)
+			s.readyForEvents(t)
 			if want := test.by == ""; warned.Load() != want {
 				t.Errorf("logged the warning: %t, want %t", !want, want)
 			}

@@ -26,7 +26,7 @@ func TestMetricsOfServingWebhook(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, newAPIServer(t), func(*options) {})
 	o := s.opts
-	s.ready(t)
+	s.readyForEvents(t)
 	callWebhook(t, o.Port, "mutate", "first", true)
 	callWebhook(t, o.Port, "mutate", "second", false)
 	callWebhook(t, o.Port, "mutate", "third", false)

@@ -40,7 +40,7 @@ func TestGracefulStop(t *testing.T) {
 	// The delay must be longer than the calls below take.
 	s := startServer(t, api, func(o *options) { o.ShutdownDelay = 3 * time.Second })
 	o := s.opts
-	s.ready(t)
+	s.readyForEvents(t)
 	callWebhook(t, o.Port, "mutate", "first", true)
 	callWebhook(t, o.Port, "mutate", "second", false)
 
@@ -66,7 +66,7 @@ func TestStartsWithoutRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := startServer(t, newAPIServer(t), func(o *options) { o.Redis.Addresses = []string{redis.Addr()} })
-	s.ready(t)
+	s.readyForEvents(t)
 	callWebhook(t, s.opts.Port, "mutate", "first", true)
 	callWebhook(t, s.opts.Port, "mutate", "second", false)
 	s.stop()
@@ -320,12 +320,8 @@ func (s *runningServer) end(t *testing.T) {
 }
 
 // ready waits until the server is ready.
-// It also waits until the server knows that the user of callWith may patch Events, so that Events get no annotation.
 func (s *runningServer) ready(t *testing.T) {
 	t.Helper()
-	defer cli.Eventually(t, "the writer's rights are known", func() bool {
-		return s.rights.MayPatchEvents("shop", "", &policy.UserInfo{Username: writer})
-	})
 	cli.Eventually(t, "ready", func() bool {
 		select {
 		case err := <-s.ended:
@@ -333,5 +329,14 @@ func (s *runningServer) ready(t *testing.T) {
 		default:
 		}
 		return get(t, "http://"+s.opts.HealthAddress+"/readyz") == http.StatusOK
+	})
+}
+
+// readyForEvents is ready, and also waits until the server knows that the user of callWith may patch Events, so that Events get no annotation.
+func (s *runningServer) readyForEvents(t *testing.T) {
+	t.Helper()
+	s.ready(t)
+	cli.Eventually(t, "the writer's rights are known", func() bool {
+		return s.rights.MayPatchEvents("shop", "", &policy.UserInfo{Username: writer})
 	})
 }

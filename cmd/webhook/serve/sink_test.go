@@ -26,7 +26,7 @@ func TestSinkIsFlushedOnStop(t *testing.T) {
 				o.Sink.File = path
 				test.change(o)
 			})
-			s.ready(t)
+			s.readyForEvents(t)
 			s.callAs(t, "first", "")
 			s.callAs(t, "second", "")
 			s.end(t)

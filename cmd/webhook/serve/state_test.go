@@ -44,7 +44,7 @@ func TestOwnCountsGetAllTheTimeOfADrain(t *testing.T) {
 		accepts.ServeHTTP(w, r)
 	})
 	s := startServer(t, api, func(o *options) { o.Redis.Addresses, o.DrainTimeout = []string{redis.Addr()}, 9*time.Second })
-	s.ready(t)
+	s.readyForEvents(t)
 	callWebhook(t, s.opts.Port, "mutate", "first", true)
 	callWebhook(t, s.opts.Port, "mutate", "second", false)
 	s.end(t)

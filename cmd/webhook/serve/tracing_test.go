@@ -26,7 +26,7 @@ func startTracedServer(t *testing.T, endpoint, sampler string) *runningServer {
 	t.Helper()
 	t.Setenv("OTEL_TRACES_SAMPLER", sampler)
 	s := startServer(t, newAPIServer(t), func(o *options) { o.TraceEndpoint = endpoint })
-	s.ready(t)
+	s.readyForEvents(t)
 	return s
 }
 

@@ -17,7 +17,7 @@ func TestCreateOnEachStore(t *testing.T) {
 		"Redis":  func(o *options) { o.Redis.Addresses = []string{redistest.Start(t, redistest.Options{}).Addr()} },
 	} {
 		s := startServer(t, newAPIServer(t), change)
-		s.ready(t)
+		s.readyForEvents(t)
 		record.Start("connections.Recycle") // the outermost handler of a review
 		callWebhook(t, s.opts.Port, "mutate", "first", true)
 		steps[store] = record.Stop()
