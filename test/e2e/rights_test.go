@@ -54,13 +54,14 @@ func TestCreateIDFollowsRights(t *testing.T) {
 			annotated = stored.Annotations[admission.AnnotationCreateID] != ""
 			return annotated == tt.annotated
 		}
-		create()
-		e.eventually(fmt.Sprintf("Events of %s in %s are annotated: %t", tt.user, tt.namespace, tt.annotated), create)
-		if tt.annotated { // not only until the review is answered
-			for range 20 {
-				if !create() {
-					t.Errorf("an Event of %s in %s has no %s", tt.user, tt.namespace, admission.AnnotationCreateID)
-				}
+		if !tt.annotated {
+			create() // its review is asked for
+			e.eventually(fmt.Sprintf("Events of %s in %s are not annotated", tt.user, tt.namespace), create)
+			continue
+		}
+		for range 40 { // the review is answered meanwhile
+			if !create() {
+				t.Fatalf("Event %d of %s in %s has no %s", n, tt.user, tt.namespace, admission.AnnotationCreateID)
 			}
 		}
 	}
