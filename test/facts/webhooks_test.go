@@ -19,19 +19,7 @@ import (
 // that the facts do not depend on it.
 func (r *rig) installBoth(t *testing.T) {
 	t.Helper()
-	mutate := r.webhook("/mutate", "", admissionregistrationv1.Create)
-	_, err := r.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(),
-		&admissionregistrationv1.MutatingWebhookConfiguration{
-			ObjectMeta: metav1.ObjectMeta{Name: mutate.Name},
-			Webhooks: []admissionregistrationv1.MutatingWebhook{{
-				Name: mutate.Name, AdmissionReviewVersions: mutate.AdmissionReviewVersions, ClientConfig: mutate.ClientConfig,
-				Rules: mutate.Rules, MatchPolicy: mutate.MatchPolicy, MatchConditions: mutate.MatchConditions,
-				FailurePolicy: mutate.FailurePolicy, TimeoutSeconds: mutate.TimeoutSeconds, SideEffects: mutate.SideEffects,
-			}},
-		}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.mutate(t, r.webhook("/mutate", "", admissionregistrationv1.Create))
 	r.validate(t, r.webhook("/validate", "", admissionregistrationv1.Create, admissionregistrationv1.Update))
 	r.untilCalled(t, metav1.NamespaceDefault, "/mutate", "/validate")
 }
@@ -41,6 +29,23 @@ func (r *rig) installOther(t *testing.T, namespace string) {
 	t.Helper()
 	r.validate(t, r.webhook("/other", namespace, admissionregistrationv1.Create))
 	r.untilCalled(t, namespace, "/other")
+}
+
+// mutate creates a configuration for one mutating webhook with the settings of w.
+func (r *rig) mutate(t *testing.T, w admissionregistrationv1.ValidatingWebhook) {
+	t.Helper()
+	_, err := r.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(),
+		&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: w.Name},
+			Webhooks: []admissionregistrationv1.MutatingWebhook{{
+				Name: w.Name, AdmissionReviewVersions: w.AdmissionReviewVersions, ClientConfig: w.ClientConfig, Rules: w.Rules,
+				MatchPolicy: w.MatchPolicy, NamespaceSelector: w.NamespaceSelector, MatchConditions: w.MatchConditions,
+				FailurePolicy: w.FailurePolicy, TimeoutSeconds: w.TimeoutSeconds, SideEffects: w.SideEffects,
+			}},
+		}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // validate creates a configuration for one validating webhook.
