@@ -171,8 +171,8 @@ func (g *Group) explain(now int64, w *store.Write, o *DeferredDecision) {
 		return
 	}
 	n := min(r.Unexplained, max(0, w.Count-o.Decision.Occurrences))
-	r.Total, r.AssumedReported, r.Unexplained = max(1, r.Total-n), r.AssumedReported+n, 0
-	r.UnexplainedAt = 0
+	r.Total, r.AssumedReported = max(1, r.Total-n), r.AssumedReported+n
+	r.Unexplained, r.UnexplainedAt = 0, 0
 	if r.Total != r.Written {
 		g.setContext(w)
 		r.markChanged(now)

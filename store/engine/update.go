@@ -58,19 +58,20 @@ func (g *Group) mergeUpdate(now int64, r *TrackedEvent, w *store.Write, l *store
 	return store.Decision{Verdict: store.Merge, MergedInto: r.Name, MergedIntoID: r.identity(), Total: r.Total, Occurrences: n, Repeats: repeats}
 }
 
-// wroteByClient records an admitted UPDATE, and returns how many of its new occurrences repeat a count. An UPDATE that does not change the count is no write of the count. o is set if it was decided
-// elsewhere. If it is reported after a later one, only its count matters. The times may come from different clocks, so the stored count
-// may be that of this UPDATE.
+// wroteByClient records an admitted UPDATE, and returns how many of its new occurrences repeat a count. An UPDATE that does not change
+// the count is no write of the count.
+//
+// o is set if it was decided elsewhere. If it is reported after a later one, only its count matters. The times may come from different
+// clocks, so the stored count may be that of this UPDATE.
 func (g *Group) wroteByClient(now int64, r *TrackedEvent, w *store.Write, o *DeferredDecision) (repeats int64) {
 	decided := now
 	if o != nil {
 		decided = o.DecidedAt.UnixMicro()
 	}
-	switch {
-	case r.AdmittedAt > decided:
+	if r.AdmittedAt > decided {
 		_, repeats = r.count(w, o)
 		r.Written = max(r.Written, w.Count)
-	default:
+	} else {
 		r.ContentKey, r.Retries, r.Version, r.AdmittedAt = w.Update.ContentKey, 0, "", decided
 		if w.Update.ByRecorder || w.Count != w.Update.Stored.Count {
 			_, repeats = r.count(w, o)
@@ -88,19 +89,19 @@ func (g *Group) wroteByClient(now int64, r *TrackedEvent, w *store.Write, o *Def
 // trackUpdated finds the tracked Event of an UPDATE, or tracks the Event as the UPDATE describes it.
 func (g *Group) trackUpdated(now int64, w *store.Write, l *store.Limits) *TrackedEvent {
 	r := g.byName(w.Name)
-	if r == nil {
+	unknown := r == nil
+	if unknown {
 		r = g.trackUnknown(w.Name, w)
 		r.Aggregate, r.Written = w.Combined, w.Update.Stored.Count
-		refused := r.Own
-		r.Adopt(w.Update.Stored)
-		if n := r.Own - refused - 1; n > 0 && len(l.Quotas) > 0 {
-			r.Unexplained, r.UnexplainedAt = n, now
-		}
 	}
 	if w.Update.UID != "" {
 		r.UID = w.Update.UID
 	}
+	refused := r.Own
 	r.Adopt(w.Update.Stored)
+	if n := r.Own - refused - 1; unknown && n > 0 && len(l.Quotas) > 0 {
+		r.Unexplained, r.UnexplainedAt = n, now
+	}
 	r.touch(now, w, l)
 	return r
 }
